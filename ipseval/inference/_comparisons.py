@@ -23,19 +23,6 @@ Family = Literal["cell", "estimator", "all"]
 CORRECTIONS = ("holm", "bh", "bonferroni")
 FAMILIES: dict[str, list[str]] = {"cell": ["metric", "estimator"], "estimator": ["estimator"], "all": []}
 
-COLUMNS = (
-    *("metric", "estimator", "model", "reference", "difference", "std_error", "ci_low", "ci_high"),
-    *(
-        "p_value",
-        "p_adjusted",
-        "effect_size",
-        "minimum_detectable_difference",
-        "n_users",
-        "n_users_needed",
-        "note",
-    ),
-)
-
 
 def compare(
     estimates: Mapping[tuple[str, str, str], Estimate],
@@ -106,14 +93,14 @@ def compare(
     rows = []
     for metric, estimator, model, other in _pairs(list(estimates), reference):
         pair = [estimates[one, metric, estimator] for one in (model, other)]
-        *tested, note = _tested(*_measured(*pair), confidence_level, power, difference)
-        texts = (*(one.trust for one in pair), str(note), *_of_lists((model, other), pair))
+        tested = _tested(*_measured(*pair), confidence_level, power, difference)
+        texts = (*(one.trust for one in pair), str(tested.pop("note")), *_of_lists((model, other), pair))
         note = "; ".join(dict.fromkeys(filter(None, texts)))
-        rows.append((metric, estimator, model, other, *tested, note))
-    columns = [name for name in COLUMNS if name != "p_adjusted"]
-    frame = pd.DataFrame(rows, columns=columns)
+        names = {"metric": metric, "estimator": estimator, "model": model, "reference": other}
+        rows.append(names | tested | {"note": note})
+    frame = pd.DataFrame(rows)
     adjusted = adjust(frame, correction, FAMILIES[family])
-    frame.insert(list(COLUMNS).index("p_adjusted"), "p_adjusted", adjusted)
+    frame.insert(int(frame.columns.get_loc("effect_size")), "p_adjusted", adjusted)
     return frame
 
 
@@ -165,7 +152,7 @@ def detectable(
     z = float(ndtri(1 - level / 2))
     both, effective = z + float(ndtri(power)), n_users - z**2 / 2
     smallest = both / float(np.sqrt(effective)) * deviation if effective >= 1 else float("nan")
-    if difference == 0:
+    if difference == 0 and not np.isnan(deviation):
         return smallest, float("inf")
     return smallest, max(float(np.ceil((both * np.float64(deviation) / difference) ** 2 + z**2 / 2)), 2.0)
 
@@ -197,32 +184,30 @@ def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, 
 
 def _tested(
     gap: float, error: float, n: int, confidence_level: float, power: float, wanted: float | None
-) -> tuple[float | int | str, ...]:
+) -> dict[str, float | int | str]:
+    note, p_value = "", float("nan")
     if n < 2 or np.isnan(gap):
-        nan = float("nan")
-        return (gap, nan, nan, nan, nan, nan, nan, n, nan, "undefined: an estimate or its error is NaN")
-    deviation = error * float(np.sqrt(n))
-    note = ""
-    if error == 0:
+        error, note = float("nan"), "undefined: an estimate or its error is NaN"
+    elif error == 0:
         p_value = 1.0 if gap == 0 else 0.0
         note = "the same for every user" if gap == 0 else "the same difference for every user"
     else:
         p_value = 2 * float(stdtr(n - 1, -abs(gap) / error))
-    wanted = gap if wanted is None else wanted
-    found = detectable(deviation, n, wanted, level=1 - confidence_level, power=power)
+    deviation, wanted = error * float(np.sqrt(n)), gap if wanted is None else wanted
+    smallest, needed = detectable(deviation, n, wanted, level=1 - confidence_level, power=power)
     half_width = float(stdtrit(n - 1, (1 + confidence_level) / 2)) * error
-    return (
-        gap,
-        error,
-        gap - half_width,
-        gap + half_width,
-        p_value,
-        gap / deviation if deviation > 0 else float("nan"),
-        found[0],
-        n,
-        found[1],
-        note,
-    )
+    return {
+        "difference": gap,
+        "std_error": error,
+        "ci_low": gap - half_width,
+        "ci_high": gap + half_width,
+        "p_value": p_value,
+        "effect_size": gap / deviation if deviation > 0 else float("nan"),
+        "minimum_detectable_difference": smallest,
+        "n_users": n,
+        "n_users_needed": needed,
+        "note": note,
+    }
 
 
 FEW = 64  # up to so many recommenders are compared one by one

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipseval.inference._bounds import required_factors, row_bounds
 from ipseval.inference._comparisons import (
-    COLUMNS,
     FEW,
     PairTests,
     adjust,
