@@ -171,14 +171,14 @@ def report(
 
 STAGES = {  # functions whose own time is a stage; NumPy's functions belong to the kernel that calls them
     "numba": {
-        "products and comparison": ("_kernels_numba", ("_count_users", "count")),
-        "exact scores": ("_kernels_numba", ("pair_scores",)),
+        "products and comparison": ("numba_kernels", ("_count_users", "count")),
+        "exact scores": ("numba_kernels", ("pair_scores", "row_scores")),
     },
     "numpy": {
-        "products, training items": ("_kernels", ("_scores_of",)),
-        "comparison": ("_counter", ("count", "_compared", "_place", "_search")),
-        "close scores": ("_close", ("near",)),
-        "exact scores": ("_kernels", ("pair_scores",)),
+        "products, training items": ("numpy_kernels", ("count",)),
+        "comparison": ("numpy_count", ("count", "_compared", "_place", "_search")),
+        "close scores": ("numpy_kernels", ("_near",)),
+        "exact scores": ("numpy_kernels", ("pair_scores", "row_scores")),
     },
 }
 
@@ -198,7 +198,7 @@ def stages(workload: Workload, engine: str) -> None:
         if file.endswith("_exact.py") and name == "rank_positives":
             whole_ranking = entry.totaltime
         for stage, (where, names) in STAGES[engine].items():
-            if f"ranking/{where}.py" in file and name in names:
+            if f"ranking/kernels/{where}.py" in file and name in names:
                 spent[stage] += entry.inlinetime
                 numpys = (x for x in entry.calls or () if "numpy" in getattr(x.code, "co_filename", "numpy"))
                 spent[stage] += sum(sub.totaltime for sub in numpys)

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.metrics.sampled import equivalent_cutoff, expected_sampled, std_sampled
-from ipseval.metrics.sampled import metric as find_metric
+from ipseval.metrics import metric as find_metric
+from ipseval.metrics.sampled import expected_sampled, std_sampled
 
 N, M = 10_000, 99
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
@@ -28,7 +28,7 @@ CORRECTIONS = (("rank", None), ("cls", None), ("bv", 0.01), ("bv", 0.1), ("bv", 
 def corrected(metric: str, method: Any, variance_weight: float = 0.01) -> np.ndarray:
     """Return the corrected values of every sampled rank, with the uniform prior."""
     chosen = find_metric(metric, sampled=method, variance_weight=variance_weight, prior="uniform")
-    return chosen.table(N, M).values
+    return chosen.table(N, M)
 
 
 def toy() -> pd.DataFrame:
@@ -72,7 +72,7 @@ def cost() -> None:
 def main() -> None:
     with pd.option_context("display.width", 160):
         print(toy().round(6).to_string(), "\n")
-        print(f"rank 10 of {M + 1} stands for rank {float(equivalent_cutoff(10, N, M)):,.0f} of {N:,}\n")
+        print(f"rank 10 of {M + 1} stands for rank {1 + 9 * (N - 1) / M:,.0f} of {N:,}\n")
     try:
         corrected("ap", "ls")
     except InputError as error:

@@ -30,9 +30,9 @@ from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.evaluation._extension import register as register
 from ipseval.evaluation.beyond import beyond_accuracy as beyond_accuracy
 from ipseval.evaluation.slates import evaluate_slates as evaluate_slates
+from ipseval.metrics import metric as metric
 from ipseval.metrics.sampled import correct_sampled as correct_sampled
 from ipseval.metrics.sampled import expected_sampled as expected_sampled
-from ipseval.metrics.sampled import metric as metric
 from ipseval.propensity import DensityRatioPropensity as DensityRatioPropensity
 from ipseval.propensity import ImpressionPropensity as ImpressionPropensity
 from ipseval.propensity import KnownPropensity as KnownPropensity

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import expected_sampled, order_agreement
-from ipseval.metrics.sampled import metric as find_metric
+from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import std_sampled
 from reproductions.sampling import chances_to_be_first
 from reproductions.tables import markdown, write_tables
@@ -160,7 +160,7 @@ def corrected_table(m: int = M, n: int = N) -> pd.DataFrame:
     rows = []
     for label, metric in list(METRICS.items())[1:]:
         for name, (method, g) in CORRECTIONS.items():
-            table = corrected(metric, method, g).table(n, m).values
+            table = corrected(metric, method, g).table(n, m)
             for recommender, ranks in RANKS.items():
                 value = float(expected_sampled(ranks, n, m, table).mean())
                 rows.append(
@@ -183,7 +183,7 @@ def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
     truth = at_rank(ranks, metric, n)
     frames = []
     for name, (method, g) in {"none": ("none", 1.0), **CORRECTIONS}.items():
-        table = corrected(metric, method, g).table(n, m).values
+        table = corrected(metric, method, g).table(n, m)
         frame = pd.DataFrame({"correction": name, "rank": ranks})
         frame["bias"] = expected_sampled(ranks, n, m, table) - truth
         frame["std"] = std_sampled(ranks, n, m, table)
@@ -194,7 +194,7 @@ def bias_and_std(metric: str, m: int = M, n: int = N) -> pd.DataFrame:
 def chance_best(metric: str, method: str, variance_weight: float, n_copies: int = 1) -> dict[str, float]:
     """Return how often C, the best by full ranking, comes first when m = 99 candidates are drawn."""
     ranks = {name: one * n_copies for name, one in RANKS.items()}
-    table = corrected(metric, method, variance_weight).table(N, M).values
+    table = corrected(metric, method, variance_weight).table(N, M)
     return chances_to_be_first(ranks, N, M, table, n_repeats=2000)
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.evaluation import Evaluation, evaluate_ranks
-from ipseval.metrics.sampled import metric as find_metric
+from ipseval.metrics import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.validation.simulation import World
 

@@ -56,7 +56,7 @@ inference._interval_methods: interval=Interval
 inference._leads: verdict-reach=Reach
 inference._sensitivity: sensitivity=Sensitivity
 inference._weights: weight-diagnostics=WeightDiagnostics
-metrics._additive: metric-atop=Atop metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg
+metrics._additive: metric-atop=Atop metric-cg=Cg metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg
 metrics._additive: metric-recall=Recall
 metrics._base: definition=Definition
 metrics._first_relevant: metric-hit=Hit metric-mrr=ReciprocalRank

@@ -15,6 +15,7 @@ from ipseval.metrics._base import Definition, Metric, Parameter, cached, one_of,
 from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
+TOTAL = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
 Gain = Literal["binary", "linear", "exponential"]
 GAIN = Parameter("binary", one_of("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1")
 
@@ -85,6 +86,12 @@ def log_discount(rank: FloatArray, n_candidates: FloatArray | None = None) -> Fl
     return 1 / np.log2(1 + rank)
 
 
+def share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    """Return (n − r)/(n − 1), the share of the other candidates below; NaN where there is none."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
+
+
 def inside(rank: FloatArray) -> FloatArray:
     """Return 1 for every rank: what a positive inside the cutoff counts."""
     return np.ones_like(rank)
@@ -133,30 +140,44 @@ class Hits(Recall):
 
 
 @dataclass(frozen=True, repr=False)
-class Dcg(AdditiveMetric):
-    """Σ gain_i / log2(1 + r_i) over the relevant items in the first k."""
+class Cg(AdditiveMetric):
+    """Σ gain_i over the relevant items in the first k; the number of them where gains are binary."""
 
     gain: Gain = "binary"
 
-    name = "dcg"
-    summary = "discounted cumulative gain"
+    name = "cg"
+    summary = "cumulative gain"
     kind = "sum"
+    takes_cutoff: ClassVar[Literal["required", "optional", "none"]] = "required"
     parameters = MappingProxyType({"gain": GAIN})
     needs_n_relevant = False
     value_range = (0.0, float("inf"))
-    definition = Definition(
-        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)",
-        "none",
-        "1/log2(1 + r)",
-        plug_in="|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms",
-    )
+    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=TOTAL)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return ungraded(self, self.gain, log_discount(rank))
+        return ungraded(self, self.gain, self._discount(rank))
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        value = over_ties(Dcg(self.cutoff).at_rank, ranked, rule, self.cutoff)
+        value = over_ties(type(self)(self.cutoff).at_rank, ranked, rule, self.cutoff)
         return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
+
+    def _discount(self, rank: FloatArray) -> FloatArray:
+        return inside(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Dcg(Cg):
+    """Σ gain_i / log2(1 + r_i) over the relevant items in the first k."""
+
+    name = "dcg"
+    summary = "discounted cumulative gain"
+    takes_cutoff = "optional"
+    definition = Definition(
+        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=TOTAL
+    )
+
+    def _discount(self, rank: FloatArray) -> FloatArray:
+        return log_discount(rank)
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,9 +215,7 @@ class Atop(AdditiveMetric):
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        n = n_candidates
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+        return share_below(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         if rule in ("mean", "expected") or not ranked.has_ties:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,27 @@ from ipseval.ranking import RankedPositives
 
 
 @dataclass(frozen=True, repr=False)
-class Hit(Metric):
+class FirstRelevant(Metric):
+    """A multilinear function of relevance, which is unbiased with 1/P in the place of relevance."""
+
+    kind = "list"
+    needs_independence = True
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        return self._value(ranked, np.ones(len(ranked)), rule)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        return self._value(ranked, inverse, rule)
+
+    @abstractmethod
+    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+        """Return the value of each user's relevance."""
+
+
+@dataclass(frozen=True, repr=False)
+class Hit(FirstRelevant):
     """1{min r ≤ k}: whether any relevant item is among the first k.
 
     Weights act between users only. Unbiased form (multilinear in the relevance, observations independent):
@@ -34,23 +55,13 @@ class Hit(Metric):
     name = "hit"
     aliases = ("hit_rate", "hr", "success")
     summary = "whether any relevant item is in the first k"
-    kind = "list"
     takes_cutoff = "required"
-    needs_independence = True
     definition = Definition("1{min_{i∈S} r_i ≤ k}", "none", plug_in="the value without weights")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return inside(rank)
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return self._hits(ranked, np.ones(len(ranked)), rule)
-
-    def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
-    ) -> FloatArray:
-        return self._hits(ranked, inverse, rule)
-
-    def _hits(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         assert self.cutoff is not None
         above, size = places(ranked, rule)
         if rule == "mean":
@@ -73,7 +84,7 @@ class Hit(Metric):
 
 
 @dataclass(frozen=True, repr=False)
-class ReciprocalRank(Metric):
+class ReciprocalRank(FirstRelevant):
     """1/min r, 0 beyond k.
 
     Weights act between users only. Unbiased form (observations independent): Σ_i (ŷ_i/r_i) Π_{j above i}
@@ -83,22 +94,12 @@ class ReciprocalRank(Metric):
     name = "rr"
     aliases = ("mrr", "reciprocal_rank")
     summary = "reciprocal rank of the best relevant item"
-    kind = "list"
-    needs_independence = True
     definition = Definition("1/min_{i∈S} r_i; 0 beyond k", "none", "1/r", plug_in="the value without weights")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
-    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return self._reciprocal(ranked, np.ones(len(ranked)), rule)
-
-    def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
-    ) -> FloatArray:
-        return self._reciprocal(ranked, inverse, rule)
-
-    def _reciprocal(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         above, size = places(ranked, rule)
         result = np.empty(ranked.starts.size)
         for members, rows in buckets(ranked):

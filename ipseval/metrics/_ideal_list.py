@@ -12,7 +12,7 @@ from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule, readon
 from ipseval.errors import InputError
 from ipseval.metrics._additive import GAIN, Gain, gains, log_discount, over_ties
 from ipseval.metrics._base import Definition, Metric, Parameter, buckets, cached, one_of, place_in_user
-from ipseval.metrics._ties import by_bucket
+from ipseval.metrics._ties import MOST_LEVELS, by_bucket
 from ipseval.ranking import RankedPositives
 
 
@@ -112,7 +112,6 @@ def largest_first(ranked: RankedPositives, worth: FloatArray) -> FloatArray:
 
 
 CELLS = 8_000_000
-MOST_LEVELS = 4_000
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.checks import counted, kind_of
 from ipseval._base.registry import Registry, from_outside, lookup
 from ipseval.errors import InputError
-from ipseval.metrics._additive import Atop, Dcg, Hits, MeanDcg, Recall
+from ipseval.metrics._additive import Atop, Cg, Dcg, Hits, MeanDcg, Recall
 from ipseval.metrics._base import Metric
 from ipseval.metrics._first_relevant import Hit, ReciprocalRank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp
@@ -80,6 +80,7 @@ def _metric_class(name: str, given: Any) -> type[Metric]:
 _BUILT_IN: dict[str, type[Metric]] = {
     "recall": Recall,
     "precision": Precision,
+    "cg": Cg,
     "dcg": Dcg,
     "mean_dcg": MeanDcg,
     "atop": Atop,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
+from ipseval.metrics._additive import share_below
 from ipseval.metrics._base import Definition, Metric, buckets, cached, place_in_user, simple_rank
 from ipseval.metrics._ideal_list import largest_first
 from ipseval.metrics._ties import (
@@ -76,9 +77,7 @@ class Auc(Metric):
         return ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        n = n_candidates
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n > 1, (n - rank) / (n - 1), np.nan)
+        return share_below(rank, n_candidates)
 
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule

@@ -61,7 +61,7 @@ def evaluate_rewards(
     propensity : as in `evaluate`
         The chance of being shown and examined, on the scale of probabilities; `dm` alone needs none.
     metrics : labels or objects
-        That add up over items: recall, precision, dcg, mean_dcg, rbp, atop.
+        That add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
         Those above, and others beside them. Default: `dr`; `dm` without a propensity.
     ties, confidence_level, on_low_ess, interval, rng, compute

@@ -1,4 +1,4 @@
-"""Exact top-k lists from approximate scores, and items with equal factors."""
+"""Exact lists of the best items from approximate scores, and items with equal factors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
-from ipseval.ranking._factors import Factors, twins
-from ipseval.ranking._top_lists import ENTRIES, TopK, reached_by, reaching
-from ipseval.ranking.kernels.blocks import Batch, Block, Gathered
+from ipseval._base.types import AnyArray, FloatArray, IntArray
+from ipseval.ranking._factors import Factors
+from ipseval.ranking._top_lists import TopK, reached_by, reaching
+from ipseval.ranking.kernels.blocks import Batch
 
 FEWEST = 16  # items of a class that is worth the exact score for every user
-MOST = 32  # classes
+MOST = 128  # classes
+ENTRIES = 2**20  # products that are held at once
+SLACK = 2.25  # two products are each off by at most the bound, which is five units or more of their rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +37,8 @@ class DuplicateItems:
         if not common.size:
             return None
         found = np.flatnonzero(np.isin(factors.item_norms, common))
-        for n_columns in (4, factors.item.shape[1]):  # norms may be equal because they are all 1
-            bias = factors.bias[found] if factors.bias.size else factors.bias
-            twin = twins(factors.item[found, :n_columns], bias)
-            size = np.bincount(twin)
-            found, twin = found[size[twin] >= FEWEST], twin[size[twin] >= FEWEST]
+        twin = twins(factors.item[found], factors.bias[found] if factors.bias.size else factors.bias)
+        size = np.bincount(twin)
         largest = np.argsort(-size, kind="stable")[:MOST]
         largest = largest[size[largest] >= FEWEST]
         if not largest.size:
@@ -51,38 +50,6 @@ class DuplicateItems:
         _, first = np.unique(number, return_index=True)
         return cls(number, first[-largest.size :], size[largest])
 
-    def with_members(
-        self, batch: Batch, row: IntArray, item: IntArray, reaches: BoolArray, most: int
-    ) -> tuple[IntArray, IntArray]:
-        """Return candidate pairs with those of the classes that may be among a user's k best, sorted."""
-        # `reaches` (n_users, g): whether the score of a class may be. Of each class the first `most` items
-        # that the user may be recommended.
-        n_users = batch.users.size
-        of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))
-        rows, items = [row], [item]
-        for number in np.flatnonzero(reaches.any(axis=0)):
-            members = np.flatnonzero(self.number == number)
-            hidden = self.number[batch.excluded] == number
-            n_hidden = np.bincount(of_user[hidden], minlength=n_users)
-            depth = min(members.size, most + int(n_hidden.max(initial=0)))
-            left = np.repeat(reaches[:, number : number + 1], depth, axis=1)
-            place = np.searchsorted(members, batch.excluded[hidden])
-            near = place < depth
-            left[of_user[hidden][near], place[near]] = False
-            left &= np.cumsum(left, axis=1) <= most
-            mine, column = np.nonzero(left)
-            rows.append(mine)
-            items.append(members[column])
-        row, item = np.concatenate(rows), np.concatenate(items)
-        order = np.lexsort((item, row))
-        return row[order], item[order]
-
-    def scores(self, factors: Factors, users: IntArray, kernels: ModuleType) -> FloatArray:
-        """Return the score of the items of each class, (n_users, g)."""
-        n_users, n_classes = users.size, self.first.size
-        score = factors.scores(np.repeat(users, n_classes), np.tile(self.first, n_users), kernels)
-        return score.reshape(n_users, n_classes)
-
     def counts(
         self, factors: Factors, batch: Batch, exact: FloatArray, kernels: ModuleType
     ) -> tuple[IntArray, IntArray]:
@@ -92,7 +59,8 @@ class DuplicateItems:
         of_user = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))[hidden >= 0]
         key = of_user * n_classes + hidden[hidden >= 0]
         size = self.size - np.bincount(key, minlength=n_users * n_classes).reshape(n_users, n_classes)
-        by_class = self.scores(factors, batch.users, kernels)
+        score = factors.scores(np.repeat(batch.users, n_classes), np.tile(self.first, n_users), kernels)
+        by_class = score.reshape(n_users, n_classes)
         n_above, n_tied = np.zeros(row.size, np.int64), -(self.number[batch.item] >= 0).astype(np.int64)
         for one in range(n_classes):
             mine, others = by_class[row, one], size[row, one]
@@ -101,79 +69,38 @@ class DuplicateItems:
         return n_above, n_tied
 
 
-NONE = np.zeros(0, dtype=np.int64)
-WORTH = 8  # times k: a shorter catalogue is settled as a whole
+def twins(item: AnyArray, bias: FloatArray) -> IntArray:
+    """Return a number for each item that is shared exactly by the items of equal factors and bias."""
+    odd = np.random.default_rng(0).integers(1, 2**63, size=item.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
+    word = np.uint32 if item.dtype == np.float32 else np.uint64
+    key = np.zeros(item.shape[0], dtype=np.uint64)
+    for k in range(item.shape[1]):
+        key += (item[:, k] + item.dtype.type(0)).view(word) * odd[k]  # + 0: -0.0 equals 0.0
+        key ^= key >> np.uint64(29)
+    if bias.size:
+        key += (bias + 0.0).view(np.uint64) * odd[-1]
+    _, first, twin = np.unique(key, return_index=True, return_inverse=True)
+    twin = twin.ravel().astype(np.int64)
+    other = np.flatnonzero(first[twin] != np.arange(item.shape[0]))
+    same = (item[other] == item[first[twin[other]]]).all(axis=1)
+    if bias.size:
+        same &= bias[other] == bias[first[twin[other]]]
+    strangers = other[~same]  # a collision of keys
+    twin[strangers] = first.size + np.arange(strangers.size)
+    return twin
 
 
-@dataclass(frozen=True, eq=False)
-class ExactTopK:
-    """Hands on the best items of a block of users once all its products have been seen."""
-
-    factors: Factors
-    rest: Factors  # of the items that are multiplied
-    kept: IntArray | None  # which these are; None: all
-    duplicates: DuplicateItems | None  # the classes of the others
-    kernels: ModuleType
-    top: TopK
-
-    @property
-    def top_k(self) -> int:
-        """How many items of each user the pass over the products keeps; 0: all are settled afterwards."""
-        return self.top.k if WORTH * self.top.k <= self.rest.n_items else 0
-
-    def finish(self, part: Batch, chosen: Batch, block: Block, gathered: Gathered, slack: FloatArray) -> None:
-        """Hand on the best items of `part`, which is `chosen` in the catalogue that is multiplied."""
-        n_users = part.users.size
-        crowded = np.zeros(n_users, dtype=bool)
-        crowded[gathered.crowded if self.top_k else slice(None)] = True
-        if not crowded.any():
-            self._put(part, gathered, slack)
-            return
-        if not crowded.all():
-            place = np.cumsum(~crowded) - 1
-            rest = part.choose(~crowded)[1]
-            fewer = gathered._replace(row=place[gathered.row], low=gathered.low[~crowded])
-            self._put(rest, fewer, slack[~crowded])
-        step = max(1, ENTRIES // max(self.factors.n_items, 1))
-        rows = np.flatnonzero(crowded)
-        for first in range(0, rows.size, step):
-            mine = np.zeros(n_users, dtype=bool)
-            mine[rows[first : first + step]] = True
-            again = self._again(chosen.choose(mine)[1], block.fast_user[mine], slack[mine])
-            self._put(part.choose(mine)[1], again, slack[mine])
-
-    def _again(self, chosen: Batch, fast_user: AnyArray, slack: FloatArray) -> Gathered:
-        """Return what may be among the k best of some users, from their products."""
-        products = fast_user @ self.rest.fast_item.T
-        infinite = self.rest.infinite
-        products[:, infinite] = self.rest.bias[infinite]
-        owner = np.repeat(np.arange(chosen.users.size), np.diff(chosen.excluded_start))
-        products[owner, chosen.excluded] = np.nan
-        low = reached_by(products, self.top.k) - slack.astype(products.dtype)
-        return Gathered(*reaching(products, low), low, NONE)
-
-    def _put(self, part: Batch, found: Gathered, slack: FloatArray) -> None:
-        """Hand on the best of what was found and of the classes."""
-        row = found.row
-        item = found.item if self.kept is None else self.kept[found.item]
-        if self.duplicates is None:
-            score = found.product.astype(np.float64)
-            close = np.flatnonzero(self.kernels.close_in_rows(row, found.product, slack))
-            score[close] = self._exact(part, row[close], item[close])  # the others are in order as they are
-            self.top.of_users(part.users).put(row, item, score, self.kernels.ranks_in_rows)
-            return
-        step = max(1, ENTRIES // self.factors.n_items)
-        reaches = self.duplicates.scores(self.factors, part.users, self.kernels) >= found.low[:, None]
-        most = self.factors.n_items if self.top.all_ties else self.top.k
-        for first in range(0, part.users.size, step):
-            last = min(first + step, part.users.size)
-            pairs = slice(*np.searchsorted(row, [first, last]))
-            some = part.part(first, last)
-            own = self.duplicates.with_members(
-                some, row[pairs] - first, item[pairs], reaches[first:last], most
-            )
-            self.top.of_users(some.users).put(*own, self._exact(some, *own), self.kernels.ranks_in_rows)
-
-    def _exact(self, part: Batch, row: IntArray, item: IntArray) -> FloatArray:
-        """Return the exact scores of pairs."""
-        return self.factors.scores(part.users[row], item, self.kernels)
+def hand_on_best(factors: Factors, batch: Batch, kernels: ModuleType, top: TopK) -> None:
+    """Hand on the best items of the users of a batch: those whose products may be, by their exact scores."""
+    slack = SLACK * factors.error_bound(batch.users)
+    step = min(max(1, ENTRIES // max(factors.n_items, 1)), batch.users.size)
+    memory = np.empty((step, factors.n_items), dtype=factors.fast_item.dtype)
+    for first in range(0, batch.users.size, step):
+        part = batch.part(first, min(first + step, batch.users.size))
+        products = memory[: part.users.size]
+        np.matmul(factors.fast_users(part.users), factors.fast_item.T, out=products)
+        products[:, factors.infinite] = factors.bias[factors.infinite]
+        products[np.repeat(np.arange(part.users.size), np.diff(part.excluded_start)), part.excluded] = np.nan
+        low = reached_by(products, top.k) - slack[first : first + step].astype(products.dtype)
+        row, item, _ = reaching(products, low)
+        top.of_users(part.users).put(row, item, factors.scores(part.users[row], item, kernels))

@@ -7,6 +7,7 @@ exactly. (In a BLAS product they may not: the last bit of an entry can vary with
 A BLAS product in single precision gives x with |x - s| <= ε, by the standard bound for inner products,
 γ_d ‖u‖ ‖v‖ with γ_d = d·2⁻²⁴/(1 - d·2⁻²⁴), valid for every order of summation. Hence x > s_positive + ε is
 above and x < s_positive - ε below, whatever the rounding; the few items in between are settled by s itself.
+Where they are many, s is made for all items of the tile: the same sums in the same order, a row at once.
 
 Where factors are whole multiples of a power of two, as counts and flags are, so are all products and sums.
 Below 2²⁴ times that step single precision holds them without rounding: then x is s, and ε is 0.
@@ -28,12 +29,12 @@ import numpy as np
 
 from ipseval._base.types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking.kernels.blocks import Batch, Block, Catalogue, Shape, Tile, frozen
+from ipseval.ranking.kernels.blocks import Batch, Block, Shape, Tile, frozen
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300
 STEP_PART = 2**14  # factors that are looked at together for a common step
-NO_TWINS = readonly(np.zeros(0, dtype=np.int64))
+ROWS_BYTES = 2**19  # exact scores of a few users with a tile, which stay in the second-level cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +92,6 @@ class Factors:
         return float(self.item_norms.max(initial=0.0))
 
     @cached_property
-    def twin(self) -> IntArray:
-        """Number of the class of items with equal factors and bias, -1: alone; made where many are close."""
-        number = twins(self.item, self.bias)
-        shared = np.bincount(number) > 1
-        return readonly(np.where(shared[number], np.cumsum(shared)[number] - 1, -1))
-
-    @cached_property
     def step(self) -> float:
         """A power of two of which all scores are whole multiples; 0: none that is worth knowing."""
         finite = self.bias[np.isfinite(self.bias)]
@@ -125,10 +119,10 @@ class Factors:
             item_norms=self.item_norms[items],
         )
 
-    def error_bound(self, users: IntArray, dtype: np.dtype | None = None) -> FloatArray:
-        """Return ε of each user, (b,): how far a product in precision `dtype` can be from the score."""
+    def error_bound(self, users: IntArray) -> FloatArray:
+        """Return ε of each user, (b,): how far a product can be from the score."""
         norm = self.user_norm[users]
-        single = (self.fast_item.dtype if dtype is None else dtype) == np.float32
+        single = self.fast_item.dtype == np.float32
         unit, smallest = (2.0**-24, 2.0**-126) if single else (2.0**-53, 2.0**-1022)
         n_terms = self.fast_item.shape[1] + 4  # roundings: conversion of both factors, products, additions
         relative = n_terms * unit / (1 - n_terms * unit)
@@ -144,20 +138,62 @@ class Factors:
         """Return the shape of blocks of `n_users` users and tiles of `width` items."""
         return Shape(n_users, width, self.fast_item.shape[1], self.fast_item.dtype)
 
-    def count(self, worker: Any, width: int) -> Iterator[None]:
-        """Count for the positives of the worker's block, a tile of items at each step."""
-        n_lost, n_close = 0, 0
+    def count(self, worker: Any, block: Block, width: int, kernels: ModuleType) -> Iterator[None]:
+        """Add the counts of a block that the worker has begun, a tile of items at each step."""
+        n_lost = 0
         for first in range(0, self.n_items, width):
-            items = self.fast_item[first : first + width]
             inside = self.infinite[(self.infinite >= first) & (self.infinite < first + width)]
-            twin = self.twin if 8 * n_close > self.n_items or "twin" in self.__dict__ else NO_TWINS
-            here = twin[first : first + width]
-            n_twins = np.bincount(here[here >= 0], minlength=int(twin.max(initial=-1)) + 1)
-            tile = Tile(first, items, inside - first, self.bias[inside], n_twins)
-            lost, close = worker.count(Catalogue(self.item, self.bias, twin), tile)
-            n_lost, n_close = n_lost + lost, n_close + close
+            tile = Tile(first, self.fast_item[first : first + width], inside - first, self.bias[inside])
+            found = worker.count(tile)
+            n_lost += found.n_lost
+            if found.positive.size:
+                self._settle_pairs(block, found.positive, found.item, kernels)
+            if found.rows.size:
+                n_lost += self._settle_rows(block, found.rows, tile, kernels)
             yield
         assert n_lost == 0, f"{n_lost} products are farther from the exact score than the bound allows"
+
+    def _settle_pairs(self, block: Block, positive: IntArray, item: IntArray, kernels: ModuleType) -> None:
+        """Add to the counts what exact scores say of items, each close to its positive."""
+        row = np.repeat(np.arange(block.start.size - 1), np.diff(block.start))
+        score, own = np.empty(item.size), block.exact[positive]
+        kernels.pair_scores(block.user, self.item, self.bias, row[positive], item, score)
+        block.n_above[:] += np.bincount(positive[score > own], minlength=row.size)
+        block.n_tied[:] += np.bincount(positive[score == own], minlength=row.size)
+
+    def _settle_rows(self, block: Block, rows: IntArray, tile: Tile, kernels: ModuleType) -> int:
+        """Add the counts of some users by exact scores; return how many positives miss their own (none)."""
+        end = tile.first + tile.fast_item.shape[0]
+        bias, columns = (
+            self.bias[tile.first : end],
+            self.item[tile.first : end].T.astype(np.float64, order="C"),
+        )
+        n_lost, step = 0, max(1, ROWS_BYTES // (8 * columns.shape[1]))
+        for begin in range(0, rows.size, step):
+            some = rows[begin : begin + step]
+            scores = np.empty((some.size, columns.shape[1]))
+            kernels.row_scores(block.user[some].astype(np.float64), columns, scores)
+            scores += bias if bias.size else 0.0
+            positive, start = _of_rows(block.start, some)
+            place, excluded_start = _of_rows(block.excluded_start, some)
+            excluded = block.excluded[place] - tile.first
+            here = (excluded >= 0) & (excluded < columns.shape[1])
+            hidden = np.append(0, np.cumsum(here))[excluded_start], excluded[here]
+            above, reach = np.zeros((2, positive.size), dtype=np.int64)
+            kernels.count_stored(scores, start, block.exact[positive], *hidden, above, reach)
+            item = block.item[positive] - tile.first
+            tied = reach - above - ((item >= 0) & (item < columns.shape[1]))
+            block.n_above[positive] += above
+            block.n_tied[positive] += tied
+            n_lost += int((tied < 0).sum())
+        return n_lost
+
+    def fast_users(self, users: IntArray) -> AnyArray:
+        """Return the factors of users that the product reads, (b, d) or (b, d + 1)."""
+        user = self.user[users].astype(self.fast_item.dtype, copy=False)
+        if self.fast_item.shape[1] > self.item.shape[1]:  # the bias, of no items perhaps
+            user = np.column_stack([user, np.ones(user.shape[0], user.dtype)])
+        return user
 
     def exact(self, batch: Batch, kernels: ModuleType) -> FloatArray:
         """Return the score of each positive of the batch, (n_pos,)."""
@@ -173,18 +209,14 @@ class Factors:
         """Return the batch with its exact scores, the bounds around them, and counts of 0."""
         user, size = frozen(self.user[batch.users]), batch.item.size
         lo, hi = self._window(exact, self.error_bound(batch.users)[batch.row])
-        fast_user = user.astype(self.fast_item.dtype, copy=False)
-        if self.fast_item.shape[1] > self.item.shape[1]:  # the bias, of no items perhaps
-            fast_user = np.column_stack([fast_user, np.ones(user.shape[0], fast_user.dtype)])
         return Block(
             user=user,
-            fast_user=fast_user,
+            fast_user=self.fast_users(batch.users),
             start=batch.start,
             item=batch.item,
             exact=exact,
             lo=lo,
             hi=hi,
-            fine=self.error_bound(batch.users, np.dtype(np.float64)),
             excluded_start=batch.excluded_start,
             excluded=batch.excluded,
             pointer=batch.excluded_start[:-1].copy(),
@@ -201,6 +233,13 @@ class Factors:
         np.nextafter(lo, fast.type(-np.inf), out=lo, where=loose)
         np.nextafter(hi, fast.type(np.inf), out=hi, where=loose)
         return lo, hi
+
+
+def _of_rows(start: IntArray, rows: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the places from `start[r]` to `start[r + 1]` of some rows r, and where each row's begin."""
+    size = start[rows + 1] - start[rows]
+    begins = np.append(0, np.cumsum(size))
+    return np.arange(begins[-1]) + np.repeat(start[rows] - begins[:-1], size), begins
 
 
 def _floating(factors: AnyArray) -> AnyArray:
@@ -245,24 +284,3 @@ def common_step(values: AnyArray) -> float:
         if part.max() >= 2**24 * step:
             return 0.0
     return step
-
-
-def twins(item: AnyArray, bias: FloatArray) -> IntArray:
-    """Return a number for each item that is shared exactly by the items of equal factors and bias."""
-    odd = np.random.default_rng(0).integers(1, 2**63, size=item.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    word = np.uint32 if item.dtype == np.float32 else np.uint64
-    key = np.zeros(item.shape[0], dtype=np.uint64)
-    for k in range(item.shape[1]):
-        key += (item[:, k] + item.dtype.type(0)).view(word) * odd[k]  # + 0: -0.0 equals 0.0
-        key ^= key >> np.uint64(29)
-    if bias.size:
-        key += (bias + 0.0).view(np.uint64) * odd[-1]
-    _, first, twin = np.unique(key, return_index=True, return_inverse=True)
-    twin = twin.ravel().astype(np.int64)
-    other = np.flatnonzero(first[twin] != np.arange(item.shape[0]))
-    same = (item[other] == item[first[twin[other]]]).all(axis=1)
-    if bias.size:
-        same &= bias[other] == bias[first[twin[other]]]
-    strangers = other[~same]  # a collision of keys
-    twin[strangers] = first.size + np.arange(strangers.size)
-    return twin

@@ -73,14 +73,12 @@ def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
                     + ("" if what == "users" else ", {unknown=candidate} to let them compete"),
                 )
             )
-        elif what == "users" or lists.unknown == "drop":
-            counted += some(
-                Count(f"entries with {what} unknown to the split, left out", int(strange.sum()), user.size)
-            )
-            keep &= ~strange
-        else:
-            words = "entries with items unknown to the split, added as candidates"
-            counted += some(Count(words, int(strange.sum()), user.size))
+            continue
+        leave = what == "users" or lists.unknown == "drop"
+        fate = "left out" if leave else "added as candidates"
+        words = f"entries with {what} unknown to the split, {fate}"
+        counted.append(Count(words, int(strange.sum()), user.size))
+        keep &= ~(strange & leave)
     seen = _seen(user, item, split)
     if seen.any() and lists.seen == "raise":
         pair = (split.user_ids[user[seen][0]], split.item_ids[item[seen][0]])
@@ -91,17 +89,11 @@ def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
                 "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
             )
         )
-    elif seen.any() and lists.seen == "drop":
-        counted.append(
-            Count(
-                "entries that are training items of their user, left out", int((seen & keep).sum()), user.size
-            )
-        )
-        keep &= ~seen
     elif seen.any():
-        counted.append(
-            Count("entries that are training items of their user, kept", int(seen.sum()), user.size)
-        )
+        leave = lists.seen == "drop"
+        words = f"entries that are training items of their user, {'left out' if leave else 'kept'}"
+        counted += some(Count(words, int((seen & (keep | (not leave))).sum()), user.size))
+        keep &= ~(seen & leave)
     resolved = ListEntries(user, item, entries.order, seen, lists.unknown, tuple(counted))
     return resolved.select(keep & (user >= 0)), problems
 

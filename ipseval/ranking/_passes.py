@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import ModuleType
 
 import numpy as np
@@ -13,17 +12,15 @@ from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking._candidates import CandidateLists, Targets
-from ipseval.ranking._exact_topk import DuplicateItems, ExactTopK
+from ipseval.ranking._exact_topk import DuplicateItems, hand_on_best
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import FactorScorer, Scorer
-from ipseval.ranking._threads import Resources, run_blocks, run_workers
+from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
 from ipseval.ranking._top_lists import TopK
 from ipseval.ranking.kernels.blocks import Batch, frozen
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
-SLACK = 2.25  # two products are each off by at most the bound, which is five units or more of their rounding
-CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
 
 Counts = tuple[IntArray, IntArray]
 
@@ -76,17 +73,16 @@ def _rank_products(
 ) -> Counts:
     """Return (n_above, n_tied) of all positives from products, and from one score of duplicate items."""
     duplicates = DuplicateItems.of(factors)
-    rest, chosen, kept = factors, batch, None
+    rest, chosen = factors, batch
     if duplicates is not None:
         kept = np.flatnonzero(duplicates.number < 0)
         place = np.full(factors.n_items, -1)
         place[kept] = np.arange(kept.size)
         rest, chosen = factors.subset(kept), batch.among(place)
-    exact_topk = None if top is None else ExactTopK(factors, rest, kept, duplicates, kernels, top)
     n_users, n_workers = batch.users.size, resources.compute.threads
     one = rest.shape(1, max(rest.n_items, 1))
     width = kernels.tile_width(one)
-    tile = one._replace(n_items=width, top_k=0 if exact_topk is None else exact_topk.top_k)
+    tile = one._replace(n_items=width)
     fixed, per_user = kernels.block_bytes(tile)
     size = resources.users_per_block(
         per_user,
@@ -103,25 +99,25 @@ def _rank_products(
         def handle(number: int) -> Iterator[int]:
             rows = number * size, min((number + 1) * size, n_users)
             part = batch.part(*rows)
-            exact = factors.exact(part, kernels)
-            among = chosen.part(*rows)
-            block, slack = rest.block(among, exact), SLACK * factors.error_bound(part.users)
-            worker.begin(block, slack)
-            for _ in rest.count(worker, width):
-                yield 0
-            n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
-            if duplicates is not None:
-                more = duplicates.counts(factors, part, exact, kernels)
-                n_above[part.positives] += more[0]
-                n_tied[part.positives] += more[1]
-            if exact_topk is not None:
-                exact_topk.finish(part, among, block, worker.gathered(), slack)
+            if part.item.size:
+                exact = factors.exact(part, kernels)
+                block = rest.block(chosen.part(*rows), exact)
+                worker.begin(block)
+                for _ in rest.count(worker, block, width, kernels):
+                    yield 0
+                n_above[part.positives], n_tied[part.positives] = block.n_above, block.n_tied
+                if duplicates is not None:
+                    more = duplicates.counts(factors, part, exact, kernels)
+                    n_above[part.positives] += more[0]
+                    n_tied[part.positives] += more[1]
+            if top is not None:
+                hand_on_best(factors, part, kernels, top)
             yield part.users.size
 
         return handle
 
     with one_blas_thread():
-        run_workers(-(-n_users // size), make_worker, resources, n_users)
+        run_workers(-(-n_users // size), make_worker, resources, n_users, n_workers)
     return n_above, n_tied
 
 
@@ -156,33 +152,26 @@ def rank_stored(
             mine = top.of_users(part.users)
             mine.put_stored(comparable(chosen), row, part.excluded)
 
-    parallel = getattr(scorer, "parallel", False)
+    parallel = getattr(scorer, "parallel", False)  # else it is called in this thread, block after block
+    n_workers = resources.compute.threads if parallel else 1
     per_user = 8 * n_items * (2 if columns is None else 3)
     size = resources.users_per_block(
         per_user,
         wanted=PART if parallel else 2 * CALL_TARGET // per_user,
-        n_workers=resources.compute.threads if parallel else 1,
+        n_workers=n_workers,
         what="the scores of one user",
     )
     n_users = batch.users.size
-    n_blocks = -(-n_users // size)
 
-    def handle(block: int) -> Iterator[int]:
-        first, last = block * size, min((block + 1) * size, n_users)
-        count(first, scores_of(first, last))
-        yield last - first
+    def handle(number: int) -> Iterator[int]:
+        start = number * size
+        scores = scores_of(start, min(start + size, n_users))
+        for row in range(0, scores.shape[0], PART):
+            some = scores[row : row + PART]
+            count(start + row, some)
+            yield some.shape[0]
 
-    def produce(block: int) -> AnyArray:
-        return scores_of(block * size, min((block + 1) * size, n_users))
-
-    def handlers(block: int, scores: AnyArray) -> list[Callable[[], None]]:
-        rows = range(0, scores.shape[0], PART)
-        return [partial(count, block * size + row, scores[row : row + PART]) for row in rows]
-
-    if parallel:
-        run_workers(n_blocks, lambda: handle, resources, n_users)
-    else:
-        run_blocks(n_blocks, produce, handlers, resources, n_users)
+    run_workers(-(-n_users // size), lambda: handle, resources, n_users, n_workers)
     check_nan(int(n_nan.sum()), n_users * n_items, resources.name)
     return n_above, n_tied
 
@@ -202,8 +191,7 @@ def rank_in_lists(
     if isinstance(scorer, FactorScorer):
         factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
     n_items = targets.item_ids.size
-    per_user = 8 * n_items * 2
-    size = resources.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
+    size = resources.users_per_call(n_items)
     n_above, n_tied = np.empty(targets.item.size, np.int64), np.empty(targets.item.size, np.int64)
     n_nan, n_scores = 0, 0
     for a in range(0, users.size, size):

@@ -178,11 +178,6 @@ class RankedPositives:
         """Return the codes of the independent units to which users, or queries, belong."""
         return user if self.cluster is None else self.cluster[user]
 
-    @property
-    def n_users_missing(self) -> int:
-        """Number of users with positives that have no list; 0 where there are no lists."""
-        return int(self.list_counts(1)[0])
-
     def list_counts(self, depth: int) -> IntArray:
         """Return how many users with positives have a list of 0, 1, … `depth` items, (depth + 1,).
 

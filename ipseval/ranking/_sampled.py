@@ -22,7 +22,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.ranking._candidates import Targets
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._passes import CALL_TARGET, check_nan, comparable
+from ipseval.ranking._passes import check_nan, comparable
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Pool, Sampling
 from ipseval.ranking._scorers import FactorScorer, Scorer
@@ -309,8 +309,7 @@ def _score_rows(
 
             yield scores
         return
-    per_user = 8 * n_items * 2
-    size = resources.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
+    size = resources.users_per_call(n_items)
     for first in range(0, users.size, size):
         for row in comparable(scorer.block(users[first : first + size])):
             yield row.__getitem__

@@ -19,6 +19,7 @@ from ipseval.errors import InputError
 
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
+CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 
 
@@ -47,6 +48,11 @@ class Resources:
             )
         return int(min(block_size or max(1, wanted), most))
 
+    def users_per_call(self, n_items: int) -> int:
+        """Return for how many users the caller's code is asked at a time, with a copy of their scores."""
+        per_user = 8 * n_items * 2
+        return self.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
+
 
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
     """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading."""
@@ -62,8 +68,9 @@ def run_workers(
     make_worker: Callable[[], Callable[[int], Iterator[int]]],
     resources: Resources,
     n_users: int,
+    n_workers: int,
 ) -> None:
-    """Let each of `n_threads` workers take the next block until none is left."""
+    """Let each of `n_workers` threads take the next block until none is left; one is this thread."""
     # `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block
     # in steps, each of which gives the number of users that it has completed. The first exception stops all
     # workers and is raised, and so does an interrupt: workers look for it after each step.
@@ -83,7 +90,7 @@ def run_workers(
                 if stop.is_set():
                     return
 
-    n_workers = min(resources.compute.threads, n_blocks)
+    n_workers = min(n_workers, n_blocks)
     with progress_bar(n_users, resources) as bar:
         if n_workers == 1:
             work(bar.update)
@@ -102,23 +109,6 @@ def finish(futures: list[Future[None]]) -> None:
         done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
         for future in done:
             future.result()
-
-
-def run_blocks(
-    n_blocks: int,
-    produce: Callable[[int], Any],
-    handlers: Callable[[int, Any], list[Callable[[], None]]],
-    resources: Resources,
-    n_users: int,
-) -> None:
-    """Produce block after block in this thread, and let the pool handle the parts of each."""
-    # For scores that come from the caller's code, which may neither be called from several threads nor expect
-    # that its output array is still read when it is called again.
-    with progress_bar(n_users, resources) as bar, ThreadPoolExecutor(resources.compute.threads, NAME) as pool:
-        for block in range(n_blocks):
-            parts = handlers(block, produce(block))
-            finish([pool.submit(part) for part in parts])
-            bar.update(n_users // n_blocks if block < n_blocks - 1 else n_users - bar.n)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from ipseval._base.types import AnyArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 
 ENTRIES = 2**18  # candidates that are held at once
+SHARED = 256  # users for whom the same first items are looked at
 GROUPS = 64  # of items at least, whose maxima tell a score that k items reach
 
 
@@ -48,7 +49,6 @@ class TopLists:
 Handler = Callable[
     [IntArray, IntArray, IntArray, IntArray], None
 ]  # user, item, n_above, n_tied of some users
-Ranks = Callable[[IntArray, AnyArray], tuple[IntArray, IntArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +117,6 @@ class TopK:
         """How many candidates there must be above an item that is not kept."""
         return self._best.k
 
-    @property
-    def all_ties(self) -> bool:
-        """Whether all that tie with the k-th are wanted."""
-        return self._best.all_ties
-
     def of_users(self, users: IntArray) -> TopK:
         """Return the same for a part of the work whose users are these."""
         return TopK(self._best, users, self._items)
@@ -130,10 +125,10 @@ class TopK:
         """Return the same for work in which item j is `items[j]`, ascending."""
         return self if items is None else TopK(self._best, self._users, items)
 
-    def put(self, row: IntArray, item: IntArray, score: AnyArray, ranks: Ranks = ranks_within_group) -> None:
+    def put(self, row: IntArray, item: IntArray, score: AnyArray) -> None:
         """Hand on the k best of these candidates: all that may count of each of their users."""
         # `row`: the user's place in this part of the work. Sorted by row and item; no pair occurs twice.
-        n_above, n_tied = ranks(row, score)
+        n_above, n_tied = ranks_in_rows(row, score)
         kept = np.flatnonzero(n_above < self.k)
         row, item = row[kept], item[kept]
         if self._items is not None:
@@ -158,38 +153,17 @@ class TopK:
         """Hand on the k best of scores (n_items,) that all share, without each user's excluded items."""
         # `excluded[start[u]:start[u + 1]]` are those of user u.
         order = np.lexsort((-np.arange(score.size), score))[::-1]
-        position = np.empty(score.size, dtype=np.int64)
-        position[order] = np.arange(score.size)
-        new_level = np.append(score[order][1:] != score[order][:-1], True)
-        level_end = np.flatnonzero(new_level)[np.cumsum(new_level) - new_level] + 1
-        step = max(1, ENTRIES // max(min(self.k + int(np.diff(start).max(initial=0)), score.size), 1))
-        for first in range(0, start.size - 1, step):
-            part = start[first : first + step + 1]
-            where, n_users = position[excluded[part[0] : part[-1]]], part.size - 1
-            owner = np.repeat(np.arange(n_users), np.diff(part))
-            depth = self._depth(owner, where, n_users, score.size)
-            if self.all_ties and score.size:
-                depth = level_end[depth - 1]
-            row = np.repeat(np.arange(n_users), depth)
-            begins = np.cumsum(depth) - depth
-            place = np.arange(row.size) - begins[row]
-            left = np.ones(row.size, dtype=bool)
-            inside = where < depth[owner]
-            left[begins[owner[inside]] + where[inside]] = False
-            row, item = row[left], order[place[left]]
-            by_item = np.lexsort((item, row))
-            row, item = row[by_item], item[by_item]
-            self.of_users(self._users[first : first + step]).put(row, item, score[item])
-
-    def _depth(self, owner: IntArray, where: IntArray, n_users: int, n_items: int) -> IntArray:
-        """Return how many of the first items hold k that are left for each user, all but those at `where`."""
-        depth = np.full(n_users, min(self.k, n_items))
-        while True:
-            inside = where < depth[owner]
-            wanted = np.minimum(self.k + np.bincount(owner[inside], minlength=n_users), n_items)
-            if (wanted == depth).all():
-                return depth
-            depth = wanted
+        for first in range(0, start.size - 1, SHARED):
+            part = start[first : first + SHARED + 1]
+            depth = min(self.k + int(np.diff(part).max()), score.size)
+            if self._best.all_ties and depth:
+                depth = int(np.searchsorted(-score[order], -score[order[depth - 1]], side="right"))
+            items, gone = np.sort(order[:depth]), excluded[part[0] : part[-1]]
+            row, place = np.repeat(np.arange(part.size - 1), np.diff(part)), np.searchsorted(items, gone)
+            inside = np.append(items, -1)[place] == gone
+            some = self.of_users(self._users[first : first + SHARED])
+            some = some.of_items(items if self._items is None else self._items[items])
+            some.put_stored(np.tile(score[items], (part.size - 1, 1)), row[inside], place[inside])
 
 
 def reached_by(scores: AnyArray, k: int) -> FloatArray:
@@ -212,3 +186,29 @@ def reaching(scores: AnyArray, low: AnyArray) -> tuple[IntArray, IntArray, AnyAr
         found = np.flatnonzero(scores >= low[:, None])
     row, column = np.divmod(found, max(scores.shape[1], 1))
     return row, column, scores[row, column]
+
+
+def ranks_in_rows(row: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
+    size = np.bincount(row)
+    place = np.arange(row.size) - (np.cumsum(size) - size)[row]
+    width = int(size.max(initial=0))
+    if size.size * width > ENTRIES + 8 * row.size:  # a few rows are many times longer than the others
+        return ranks_within_group(row, score)
+    if score.dtype.kind != "f":
+        score = np.unique(score, return_inverse=True)[1].astype(np.float64)
+    table = np.full((size.size, width), np.nan, dtype=score.dtype)
+    table[row, place] = -score
+    order = np.argsort(table, axis=1)
+    ordered = np.take_along_axis(table, order, axis=1)
+    column = np.arange(table.shape[1])
+    new = np.ones(table.shape, dtype=bool)
+    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    first = np.maximum.accumulate(np.where(new, column, 0), axis=1)
+    ends = np.ones_like(new)
+    ends[:, :-1] = new[:, 1:]
+    last = np.minimum.accumulate(np.where(ends, column, table.shape[1])[:, ::-1], axis=1)[:, ::-1]
+    n_above, n_tied = np.empty_like(order), np.empty_like(order)
+    np.put_along_axis(n_above, order, first, axis=1)
+    np.put_along_axis(n_tied, order, last - first, axis=1)
+    return n_above[row, place], n_tied[row, place]

@@ -172,10 +172,9 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "masked factors with ids": (
         lambda: ipseval.adapters.adapt(
-            ipseval.adapters.with_ids(
-                (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))), users=[0, 1, 2]
-            ),
+            (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))),
             SPLIT,
+            users=[0, 1, 2],
         ),
         r"is a masked array",
     ),
@@ -213,14 +212,6 @@ CASES: dict[str, tuple[Callable[[], object], str]] = {
         r"smoothing must be a finite number > 0; got 'a'",
     ),
     "bounds by a word": (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
-    "cutoff that is text": (
-        lambda: ipseval.metrics.sampled.equivalent_cutoff("a", 100, 10),
-        r"k must be a number or an array of numbers, all finite; got 'a'",
-    ),
-    "candidates that are text": (
-        lambda: ipseval.metrics.sampled.equivalent_cutoff(1, "a", 10),
-        r"n_candidates must be a number or an array of numbers, all finite; got 'a'",
-    ),
     "positions for a mask": (
         lambda: ipseval.rank_positives(SCORES, SPLIT).select(np.arange(2)),
         r"keep must hold True or False for each of 2 rows; got int64 of shape \(2,\)",

@@ -17,7 +17,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import ESTIMATORS, Estimator, UserSums
 from ipseval.metrics import METRICS, Definition, Metric
 from ipseval.propensity import PROPENSITIES
-from ipseval.ranking.adapters import ADAPTERS
+from tests.inside.ranking import ADAPTERS
 
 F1 = """
 from ipseval.metrics import Definition, Metric, metric

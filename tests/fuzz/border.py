@@ -35,7 +35,7 @@ RESULTS = {
     "Calibration", "Validation", "OrderAgreement", "ModelScores",
     "DataCard", "Definition", "Parameter", "RatingMetric", "AdditiveMetric",
     "SlidingSplits", "Leakage",
-    "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs", "CorrectionTable",
+    "Blocks", "ExaminationCurve", "MomentsEvaluation", "RatedPairs",
     "Rewarded", "RewardedMetric", "FittedRewards", "ShownData",
     "Segments", "SegmentCell", "Decomposition", "Groups", "Grouping", "Parts", "TrainingCounts", "ExposureCurve",
     *("OnlineAgreement", "WindowEvaluation"),

@@ -42,6 +42,8 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
     largest = sorted(weights.values(), reverse=True)
     if name == "recall":
         return sum(weights[i] for i in top) / total
+    if name == "cg":
+        return m * sum(weights[i] for i in top) / total
     if name == "mean_dcg":
         return sum(weights[i] * discount(rank[i]) for i in top) / total
     if name == "dcg":
@@ -86,7 +88,7 @@ def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, floa
         for i, c in zip(items, chosen, strict=True):
             weight *= inverse[i] if c else 1 - inverse[i]
         top = [i for i in subset if rank[i] <= cut]
-        if name in ("recall", "precision", "hits"):
+        if name in ("recall", "precision", "hits", "cg"):
             f = float(len(top))
         elif name in ("dcg", "mean_dcg", "ndcg"):
             f = sum(discount(rank[i]) for i in top)

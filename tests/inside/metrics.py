@@ -18,4 +18,4 @@ from ipseval.metrics._ties import (
     order_statistic,
 )
 from ipseval.metrics.sampled import _expected as _laws
-from ipseval.metrics.sampled._tables import _sums, refitted
+from ipseval.metrics.sampled._tables import _sums, correction_table, mean_over_ties, refitted

@@ -46,6 +46,8 @@ LOG3 = math.log2(3)
         ("ndcg@3", [1, 3, 8, 9, 10], 20, 1.5 / (1 + 1 / LOG3 + 0.5)),
         # Relevance [0, 1, 1] with s = 3: (1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2) = .5307
         ("ndcg@3", [2, 3, 4], 10, (1 / LOG3 + 0.5) / (1 + 1 / LOG3 + 0.5)),
+        ("cg@2", [1, 3], 5, 1.0),
+        ("cg@3", [1, 3], 5, 2.0),
         ("dcg", [1, 3], 5, 1.5),
         ("dcg@2", [1, 3], 5, 1.0),
         ("mean_dcg", [1, 3], 5, 0.75),
@@ -87,6 +89,8 @@ def test_hits_of_two_queries_ranked_second_and_first_among_five():
 
 def test_graded_gains_are_linear_or_exponential_and_the_ideal_sorts_them():
     ranked = one_user([1, 2], 4, gain=[1, 3])
+    assert value("cg(gain=linear)@2", ranked) == 4.0
+    assert value("cg(gain=exponential)@1", ranked) == 1.0
     assert value("dcg(gain=linear)", ranked) == pytest.approx(1 + 3 / LOG3)
     assert value("dcg(gain=exponential)", ranked) == pytest.approx(1 + 7 / LOG3)
     assert value("ndcg(gain=linear)", ranked) == pytest.approx((1 + 3 / LOG3) / (3 + 1 / LOG3))

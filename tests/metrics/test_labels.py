@@ -16,6 +16,8 @@ LABELS = [
     "recall@10",
     "precision@5",
     "precision(denominator=min)@5",
+    "cg@10",
+    "cg(gain=linear)@5",
     "dcg",
     "dcg(gain=exponential)@10",
     "mean_dcg@3",

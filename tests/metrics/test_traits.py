@@ -15,6 +15,7 @@ from tests.inside.metrics import buckets, simple_rank
 TRAITS = {
     "recall": "s....",
     "precision": "s....",
+    "cg": ".....",
     "dcg": ".....",
     "mean_dcg": "s....",
     "atop": "s...l",
@@ -40,11 +41,11 @@ def test_a_metric_says_what_it_needs_and_what_it_is(name):
     of = METRICS[name]
     assert [bool(getattr(of, flag)) for flag in FLAGS.values()] == [one != "." for one in TRAITS[name]]
     assert not any((of.corrects_sampling, of.root, of.approximate))
-    assert of.value_range == (0.0, math.inf if name == "dcg" else 1.0)
+    assert of.value_range == (0.0, math.inf if name in ("cg", "dcg") else 1.0)
     assert of.default_ties == ("mean" if name in ("atop", "auc") else "expected")
-    cutoff = {"recall": "required", "precision": "required", "hit": "required", "hits": "required"}
+    cutoff = dict.fromkeys(("recall", "precision", "cg", "hit", "hits"), "required")
     assert of.takes_cutoff == (cutoff | {"atop": "none", "auc": "none"}).get(name, "optional")
-    kind = {"dcg": "sum", "auc": "pairwise", "ap": "pairwise"}
+    kind = {"cg": "sum", "dcg": "sum", "auc": "pairwise", "ap": "pairwise"}
     kind |= dict.fromkeys(("precision", "ndcg", "rr", "hit", "rbp"), "list")
     assert of.kind == kind.get(name, "mean")
 

@@ -53,7 +53,7 @@ def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positi
     n_users, n_items = 200, 4000
     rng = np.random.default_rng(0)
     factors = Factors.of(rng.normal(size=(n_users, 4)), rng.normal(size=(n_items, 4)), None, "m")
-    shape = Shape(n_users, n_items, 4, SINGLE, 10)
+    shape = Shape(n_users, n_items, 4, SINGLE)
     pairs = pd.DataFrame(
         {"user": np.repeat(np.arange(n_users), n_positives), "item": np.tile(np.arange(n_positives), n_users)}
     )
@@ -63,10 +63,9 @@ def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positi
     block = factors.block(batch, factors.exact(batch, _kernels))
     tracemalloc.start()
     worker = _kernels.Worker(shape)
-    worker.begin(block, _passes.SLACK * factors.error_bound(batch.users))
-    for _ in factors.count(worker, n_items):
+    worker.begin(block)
+    for _ in factors.count(worker, block, n_items, _kernels):
         pass
-    worker.gathered()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     fixed, per_user = _kernels.block_bytes(shape)
@@ -76,7 +75,7 @@ def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positi
 
 
 def test_a_block_of_factors_is_as_large_as_memory_allows(monkeypatch):
-    calls = noted(monkeypatch, _kernels.Worker, "begin", lambda _, block, slack: block.user.shape[0])
+    calls = noted(monkeypatch, _kernels.Worker, "begin", lambda _, block: block.user.shape[0])
     rng = np.random.default_rng(0)
     model = rng.normal(size=(100, 3)), rng.normal(size=(50, 3))
     # 3 × 50 single products are 600 bytes for each user: 6,000 bytes for each of two threads hold ten.

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from ipseval.ranking.kernels.blocks import Batch
-from tests.inside.ranking import DuplicateItems, Factors, Targets, _exact_topk
+from tests.inside.ranking import DuplicateItems, Factors, _exact_topk
 from tests.ranking.test_exact import exact_scores, expected
 from tests.ranking.worlds import ENGINES, random_world, rows, world_of
 
@@ -137,22 +136,6 @@ def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
     assert sorted(alike.first.tolist()) == [2, 7]
     assert alike.size.tolist() == [4, 4]
     assert classes(monkeypatch, 5, 9, bias) is None
-
-
-def test_of_a_class_the_first_items_that_a_user_may_be_recommended_are_among_the_best(monkeypatch):
-    alike = classes(monkeypatch, 3, 2)  # 3, 7, 9, 12, 15 are one class, 2, 8, 10, 14 the other
-    split = world_of(3, 16, {(0, 3), (0, 9), (0, 8), (1, 15), (2, 1)}, {(0, 0), (1, 0), (2, 0)}).split
-    batch = Batch.of(Targets.from_split(split))
-    row, item = np.array([0, 0, 2]), np.array([1, 5, 0])
-    reaches = np.array([[True, False], [True, True], [False, False]])
-    for most, first, second, third in (
-        (1, [1, 5, 7], [2, 3], [0]),
-        (2, [1, 5, 7, 12], [2, 3, 7, 8], [0]),
-        (9, [1, 5, 7, 12, 15], [2, 3, 7, 8, 9, 10, 12, 14], [0]),
-    ):
-        found = alike.with_members(batch, row, item, reaches, most)
-        expected = [(r, i) for r, items in enumerate((first, second, third)) for i in items]
-        assert list(zip(*(one.tolist() for one in found), strict=True)) == expected
 
 
 def test_items_that_are_alike_and_tie_with_the_best_of_the_others_are_among_the_best():

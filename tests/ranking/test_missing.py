@@ -110,7 +110,6 @@ def test_padded_ranks_are_misses_at_every_rank_up_to_the_depth():
     assert deep.list_counts(0).tolist() == [8]
     with pytest.raises(InputError, match="depth must be an integer >= 0"):
         deep.list_counts(-1)
-    assert deep.n_users_missing == 0
 
 
 def test_lists_of_all_candidates_give_the_whole_ranking():

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval import ComputeOptions, rank_positives
 from ipseval.errors import InputError
 from ipseval.ranking.kernels.blocks import Shape
 from tests.inside.ranking import Factors, twins
-from tests.ranking.worlds import INSTALLED
-from tests.worlds import random_world
 
 RNG = np.random.default_rng(0)
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
@@ -136,15 +133,6 @@ def test_twins_are_the_items_of_equal_factors_and_bias():
                 assert (found[one] == found[two]) == (rows[one] == rows[two]).all()
 
 
-def test_twins_have_the_number_of_their_class_and_others_none():
-    item = np.array([[1.0], [2.0], [3.0], [2.0], [1.0], [4.0], [2.0]])
-    twin = made(np.ones((1, 1)), item).twin
-    assert (twin[[2, 5]] == -1).all()
-    assert twin[0] == twin[4]
-    assert twin[1] == twin[3] == twin[6]
-    assert sorted({int(twin[0]), int(twin[1])}) == [0, 1]
-
-
 def test_factors_that_leave_scores_undefined_are_counted():
     with pytest.raises(InputError, match=r"als: user factors: 2 of 4 are NaN or infinite"):
         made([[1.0, np.nan], [np.inf, 1.0]], np.ones((1, 2)))
@@ -156,28 +144,3 @@ def test_factors_that_leave_scores_undefined_are_counted():
         made([[1e150]], [[1e151]])
     assert made([[1e148]], [[1e151]]).infinite.size == 0
     assert made([[1.0]], [[1.0], [2.0]], [0.0, -np.inf]).infinite.tolist() == [1]
-
-
-@pytest.mark.parametrize("compute", [ComputeOptions(engine=one, n_threads=1) for one in INSTALLED])
-@pytest.mark.parametrize("kind", ["zeros", "copies", "copies and near copies", "all alike"])
-def test_ties_are_exact_where_products_cannot_tell(compute, kind, monkeypatch):
-    # Copies are told once many scores were close, from the second tile on.
-    monkeypatch.setattr("ipseval.ranking.kernels.numpy_kernels.TILE", 17)
-    split = random_world(3, n_users=20, n_items=60, density=0.2).split
-    rng = np.random.default_rng(1)
-    user, item = np.ones((split.n_users, 2)), rng.normal(size=(split.n_items, 2))
-    if kind == "zeros":
-        user[::2] = 0.0
-    elif kind == "all alike":
-        item[:] = item[0]
-    else:
-        item = 1 + 1e-10 * item[rng.integers(0, 9, split.n_items)]
-        if kind != "copies":
-            item[::3] = 1 + 1e-10 * rng.normal(size=item[::3].shape)
-    ranked = rank_positives((user, item), split, compute=compute)
-    score = user[:, :1] * item[:, 0] + user[:, 1:] * item[:, 1]
-    seen = np.zeros(score.shape, dtype=bool)
-    seen[split.train.user, split.train.item] = True
-    for u, i, above, tied in zip(ranked.user, ranked.item, ranked.n_above, ranked.n_tied, strict=True):
-        others = score[u][~seen[u]]
-        assert (above, tied) == ((others > score[u, i]).sum(), (others == score[u, i]).sum() - 1)

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from ipseval import ComputeOptions, rank_positives
 from ipseval.ranking.kernels import numpy_count
 from tests.golden.ranking_oracle import inner_product, rank_all
-from tests.inside.ranking import kernels_for
+from tests.inside.ranking import _factors, kernels_for
 from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
 
-KERNELS: dict[str, tuple[ModuleType, ...]] = {engine: (kernels_for(engine, 0),) for engine in INSTALLED}
+KERNELS: dict[str, tuple[ModuleType, ...]] = {
+    engine: (kernels_for(engine, 0), _factors) for engine in INSTALLED
+}
 KERNELS["numpy"] += (numpy_count,)
 
-COMPILED = ("ROWS", "WAIT", "FEW")  # what Numba takes as it is when it compiles
+COMPILED = ("ROWS", "FEW")  # what Numba takes as it is when it compiles
 
 engines = pytest.mark.parametrize("engine", ENGINES)
 sizes = st.fixed_dictionaries(
@@ -29,12 +31,9 @@ sizes = st.fixed_dictionaries(
         "COPIED": st.integers(1, 3),
         "LANES": st.sampled_from((8, 16, 2040)),
         "SORT_ROWS": st.integers(1, 4),
-        "DECIDED": st.integers(1, 3),
         "PAIRS": st.integers(1, 9),
-        "FEW": st.tuples(st.integers(1, 99), st.integers(1, 99)),
-        "WAIT": st.integers(0, 3),
-        "COLUMNS": st.integers(1, 30),
-        "ROWS": st.integers(1, 3),
+        "FEW": st.integers(1, 99),
+        "ROWS_BYTES": st.sampled_from((1, 500, 2**19)),
         "TRANSPOSED": st.integers(1, 9),
         "COLUMNS_BYTES": st.sampled_from((1, 100, 2**19)),
     }

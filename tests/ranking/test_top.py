@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, Split, rank_positives
 from ipseval.ranking import top_items
-from ipseval.ranking.kernels import blocks
 from tests.inside.ranking import Best, _exact_topk, _top_lists, rank_with_best
 from tests.ranking.test_duplicate_items import tied_factors
 from tests.ranking.test_exact import exact_scores
@@ -110,8 +109,6 @@ def test_a_long_catalogue_and_any_number_of_threads(single):
     with_bias=st.booleans(),
     sizes=st.fixed_dictionaries(
         {
-            "blocks.SPARE": st.sampled_from((0, 2, 192)),
-            "_exact_topk.WORTH": st.sampled_from((0, 1, 8)),
             "_exact_topk.ENTRIES": st.sampled_from((1, 100, 2**18)),
             "_top_lists.ENTRIES": st.sampled_from((1, 100, 2**18)),
             "_exact_topk.FEWEST": st.integers(2, 5),
@@ -128,7 +125,7 @@ def test_copies_and_near_copies_of_items_are_among_the_best_as_defined(
         rng.choice([0.0, 0.5, -np.inf, np.inf], p=[0.5, 0.3, 0.1, 0.1], size=n_items) if with_bias else None
     )
     compute = ComputeOptions(engine=engine, block_size=5)
-    modules = {one.__name__.rpartition(".")[2]: one for one in (blocks, _exact_topk, _top_lists)}
+    modules = {one.__name__.rpartition(".")[2]: one for one in (_exact_topk, _top_lists)}
     with pytest.MonkeyPatch.context() as patch:
         for name, value in sizes.items():
             module, constant = name.split(".")

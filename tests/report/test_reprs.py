@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.ranking.adapters import ModelScores, with_ids
+from ipseval.ranking.adapters import ModelScores
 from tests.inference.worlds import random_ranks
 from tests.inside.inference import bootstrap
 from tests.inside.studies import RowOrders
@@ -45,10 +45,6 @@ CASES = {
     "scores of a model": (
         lambda: ModelScores("implicit.als", factors=(np.ones((5, 2)), np.ones((1500, 2)), None)),
         "ModelScores(implicit.als: factors of 5 users and 1,500 items)",
-    ),
-    "a model with ids": (
-        lambda: with_ids(np.ones((500, 500)), users=np.arange(500)),
-        "WithIds(ndarray; ids of users)",
     ),
     "orders": (lambda: RowOrders.of(np.ones((100, 3))), "RowOrders(100 rows of 3 recommenders)"),
     "sampling": (

@@ -26,7 +26,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 N_TYPES, N_ITEMS = 10, 30
 LABELS = [
-    *("recall@5", "precision@5", "precision(denominator=min)@5", "dcg", "dcg@5", "mean_dcg", "mean_dcg@5"),
+    *("recall@5", "precision@5", "precision(denominator=min)@5", "cg@5", "dcg", "dcg@5"),
+    *("mean_dcg", "mean_dcg@5"),
     *("atop", "auc", "ap", "ap@5", "ndcg", "ndcg@5", "rr", "rr@5", "hit@5", "rbp(0.8)", "hits@5"),
 ]
 SIGMAS = 4

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.metrics.sampled._correct import SampledEstimate, correct_sampled
-from ipseval.metrics.sampled._expected import equivalent_cutoff, expected_sampled, rank_curves, std_sampled
-from ipseval.metrics.sampled._metric import SampledMetric, metric
-from ipseval.metrics.sampled._tables import CorrectionTable
+from ipseval.metrics.sampled._expected import expected_sampled, rank_curves, std_sampled
+from ipseval.metrics.sampled._metric import SampledMetric
 
 __all__ = [
-    "CorrectionTable",
     "SampledEstimate",
     "SampledMetric",
     "correct_sampled",
-    "equivalent_cutoff",
     "expected_sampled",
-    "metric",
     "rank_curves",
     "std_sampled",
 ]

@@ -110,7 +110,7 @@ class _Request:
     @property
     def is_fitted(self) -> bool:
         """Whether the correction rests on a rank distribution that is fitted to the ranks."""
-        return _prior_kind(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
+        return prior_kind(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
 
     def table(self) -> tuple[FloatArray | None, FloatArray, float]:
         """Return M̂ by sampled rank, M̂(r̃) of each positive and the condition number, without a fit."""
@@ -121,7 +121,7 @@ class _Request:
         if method == "importance":
             assert data.estimated_rank is not None
             return None, target.at_rank(data.estimated_rank, data.n_candidates), 1.0
-        if method == "rank" or _prior_kind(self.prior, method) == "uniform":
+        if method == "rank" or prior_kind(self.prior, method) == "uniform":
             return _by_size(data, target, method, self.variance_weight)
         low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
         if high > low:
@@ -131,8 +131,8 @@ class _Request:
             )
         options: dict[str, Any] = {"variance_weight": self.variance_weight, "prior": self.prior}
         sizes = (int(low), data.n_sampled)
-        made = correction_table(*sizes, target, method, replacement=data.replacement, **options)
-        return made.values, made.at(data.n_above, data.n_tied), made.condition_number
+        made, condition = correction_table(*sizes, target, method, replacement=data.replacement, **options)
+        return made, mean_over_ties(made, data.n_above, data.n_tied), condition
 
     def resample(self, n_resamples: int, generator: np.random.Generator) -> FloatArray:
         """Return estimates from as many users drawn from ours and two extreme ones, (n_resamples,)."""
@@ -265,11 +265,11 @@ def _by_size(
     sizes, back = np.unique(data.n_candidates, return_inverse=True)
     tables, knots, condition = [], _knots(sizes), 1.0
     for n in knots:
-        table = correction_table(
+        table, own = correction_table(
             int(n), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g
         )
-        tables.append(table.values)
-        condition = max(condition, table.condition_number)
+        tables.append(table)
+        condition = max(condition, own)
     stack = np.array(tables)
     at_median = _between(stack, knots, np.median(data.n_candidates, keepdims=True))[0]
     contributions = np.empty(back.size)
@@ -297,7 +297,7 @@ def _between(stack: FloatArray, knots: FloatArray, n: FloatArray) -> FloatArray:
     return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
 
 
-def _prior_kind(prior: Any, method: str) -> str:
+def prior_kind(prior: Any, method: str) -> str:
     """Return "uniform", "estimated" or "given"."""
     if prior is None or method == "mle":
         return "estimated" if method in ("bv", "mle") else "uniform"

@@ -144,7 +144,7 @@ def expected_sampled(
         m, the number of sampled competitors.
     metric : str, Metric, or (m + 1,) array
         Any label such as "ndcg@10"; or the values of a metric for the sampled ranks 1 … m + 1, such as those
-        of a correction, `ipseval.metric("ap", sampled="cls").table(n, m).values`.
+        of a correction, `ipseval.metric("ap", sampled="cls").table(n, m)`.
     replacement : bool
         Whether candidates are drawn with replacement.
 
@@ -186,47 +186,6 @@ def std_sampled(
     array([0.4330127])
     """
     return _moments(ranks, n_candidates, n_sampled, metric, replacement)[1]
-
-
-def equivalent_cutoff(k: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int) -> FloatArray:
-    """Return the rank among all n candidates that a rank k among m sampled ones stands for.
-
-    1 + (k − 1)(n − 1)/m, by E[r̃] = 1 + m(r − 1)/(n − 1): recall@k on a sampled list says roughly what
-    recall at this much larger cutoff says on the full one.
-
-    Raises
-    ------
-    InputError
-        For k outside 1 … m + 1, n < 2 or m < 1.
-
-    References
-    ----------
-    Li, Jin, Gao & Liu (2020), doi:10.1145/3394486.3403262
-
-    Examples
-    --------
-    >>> float(equivalent_cutoff(10, 10_000, 99))
-    910.0
-    """
-    m = check_positive_int("n_sampled", n_sampled)
-    cutoff, n = _numbers("k", k), _numbers("n_candidates", n_candidates)
-    if not (n >= 2).all():
-        raise InputError(f"n_candidates must be >= 2; the smallest is {n.min()}.")
-    if not ((cutoff >= 1) & (cutoff <= m + 1)).all():
-        raise InputError(f"k must be in 1 … n_sampled + 1 = {m + 1}; got {k!r}.")
-    return 1 + (cutoff - 1) * (n - 1) / m
-
-
-def _numbers(name: str, values: npt.ArrayLike) -> FloatArray:
-    refuse_masked(values, name)
-    given = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
-    try:
-        number = given.astype(np.float64) if given.dtype.kind in "iufO" else np.array(np.nan)
-    except (TypeError, ValueError):
-        number = np.array(np.nan)
-    if not np.isfinite(number).all():
-        raise InputError(f"{name} must be a number or an array of numbers, all finite; got {values!r:.80}.")
-    return number
 
 
 def _moments(

@@ -14,9 +14,9 @@ from ipseval._base.types import FloatArray, TieChoice, TieRule
 from ipseval.errors import InputError
 from ipseval.metrics._base import Definition, Metric
 from ipseval.metrics._labels import metric as find_metric
-from ipseval.metrics.sampled._correct import METHODS, Method, correct_sampled
+from ipseval.metrics.sampled._correct import METHODS, Method, correct_sampled, prior_kind
 from ipseval.metrics.sampled._expected import sampled_values
-from ipseval.metrics.sampled._tables import TABLE_METHODS, CorrectionTable, correction_table
+from ipseval.metrics.sampled._tables import TABLE_METHODS, correction_table
 from ipseval.ranking import RankedPositives
 
 Prior = Literal["uniform", "estimated"]
@@ -58,8 +58,8 @@ class SampledMetric(Metric):
             denominator="s, the number of relevant items",
         )
 
-    def table(self, n_candidates: int, n_sampled: int, *, replacement: bool = True) -> CorrectionTable:
-        """Return M̂(r̃) for every sampled rank r̃ = 1 … m + 1, computed from the sampling law alone.
+    def table(self, n_candidates: int, n_sampled: int, *, replacement: bool = True) -> FloatArray:
+        """Return M̂(r̃) for every sampled rank, (n_sampled + 1,), computed from the sampling law alone.
 
         With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
 
@@ -71,7 +71,8 @@ class SampledMetric(Metric):
         "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
         ========  ============================================================================================
 
-        None is unbiased for recall@k, AP or NDCG when m < n − 1: E[M̂ | r] is a polynomial of degree <= m.
+        NaN where a prior says that the sampled rank cannot occur. None is unbiased for recall@k, AP or NDCG
+        when m < n − 1: E[M̂ | r] is a polynomial of degree <= m.
 
         Parameters
         ----------
@@ -94,19 +95,17 @@ class SampledMetric(Metric):
         --------
         One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
 
-        >>> metric("auc", sampled="ls").table(3, 1).values.round(12) + 0.0
+        >>> metric("auc", sampled="ls").table(3, 1).round(12) + 0.0
         array([1., 0.])
         """
         if self.method == "none":
-            values = sampled_values(self.base, n_sampled)
-            return CorrectionTable(values, self.base.label, "none", n_candidates, n_sampled, replacement)
+            return sampled_values(self.base, n_sampled)
         if self.method not in TABLE_METHODS:
             raise InputError(
                 f"{self.label} is fitted to sampled ranks, and a table has none; use correct_sampled, or "
                 f"sampled={', '.join(map(repr, TABLE_METHODS))}."
             )
-        fits = self.prior is None and self.method == "bv"
-        if fits or (isinstance(self.prior, str) and self.prior == "estimated"):
+        if prior_kind(self.prior, self.method) == "estimated":
             raise InputError(
                 f"{self.label} estimates its prior from sampled ranks, and a table has none; pass "
                 "prior='uniform' or p(r) of every rank."
@@ -119,7 +118,7 @@ class SampledMetric(Metric):
             replacement=replacement,
             variance_weight=self.variance_weight,
             prior=self.prior,
-        )
+        )[0]
 
     def contributions(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"

@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 
 from ipseval._base.checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.types import FloatArray, IntArray, freeze
+from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.metrics._base import Metric
 from ipseval.metrics.sampled._data import SampledData
@@ -24,54 +24,6 @@ MAX_CONDITION = 1e7
 MIN_VARIANCE_WEIGHT = 1e-10
 MAX_SAMPLED = 5_000
 SMALL = 500  # candidates below which more threads of BLAS only wait for each other
-
-
-@dataclass(frozen=True, eq=False)
-class CorrectionTable:
-    """M̂(r̃), an estimate of a metric's full-ranking value from a sampled rank.
-
-    Attributes
-    ----------
-    values : (m + 1,) array
-        M̂ for the sampled ranks 1 … m + 1, in the unit of the metric; may leave [0, 1].
-    label, method : str
-        The metric that is estimated, and how.
-    n_candidates, n_sampled : int
-        n and m.
-    replacement : bool
-        The law of the sampled rank that was corrected.
-    variance_weight : float or None
-        g of the bias–variance correction.
-    condition_number : float
-        Of the system that was solved; 1 where none was.
-    """
-
-    values: FloatArray
-    label: str
-    method: str
-    n_candidates: int
-    n_sampled: int
-    replacement: bool
-    variance_weight: float | None = None
-    condition_number: float = 1.0
-
-    def __post_init__(self) -> None:
-        freeze(self, "values")
-
-    def __repr__(self) -> str:
-        g = "" if self.variance_weight is None else f" g={self.variance_weight:g}"
-        drawn = "with" if self.replacement else "without"
-        return (
-            f"CorrectionTable({self.label}, {self.method}{g}; {self.n_sampled} of {self.n_candidates:,} "
-            f"candidates, {drawn} replacement)"
-        )
-
-    def at(self, n_above: IntArray, n_tied: IntArray | int = 0) -> FloatArray:
-        """Return M̂ for positives with so many sampled competitors above and tied, expected over ties.
-
-        The mean of M̂ over the sampled ranks above + 1 … above + tied + 1.
-        """
-        return mean_over_ties(self.values, n_above, n_tied)
 
 
 def mean_over_ties(values: FloatArray, n_above: IntArray, n_tied: IntArray | int) -> FloatArray:
@@ -91,8 +43,8 @@ def correction_table(
     replacement: bool = True,
     variance_weight: float = 0.01,
     prior: npt.ArrayLike | str | None = None,
-) -> CorrectionTable:
-    """Return M̂(r̃) for r̃ = 1 … m + 1, as `SampledMetric.table` says; without a prior: the uniform one."""
+) -> tuple[FloatArray, float]:
+    """Return M̂(r̃), (m + 1,), as `SampledMetric.table` says, and the condition number of its system."""
     check_choice("method", method, TABLE_METHODS)
     n = check_positive_int("n_candidates", n_candidates, minimum=2)
     m = check_positive_int("n_sampled", n_sampled)
@@ -100,7 +52,7 @@ def correction_table(
         raise InputError(f"cannot draw {m} of {n - 1} other candidates without replacement.")
     if method == "rank":
         rank = 1 + (n - 1) * np.arange(m + 1.0) / m
-        return CorrectionTable(target.at_rank(rank, float(n)), target.label, method, n, m, replacement)
+        return target.at_rank(rank, float(n)), 1.0
     if m > MAX_SAMPLED:
         raise InputError(
             f"method {method!r} solves a system of size n_sampled + 1 = {m + 1:,}, more than "
@@ -114,16 +66,14 @@ def correction_table(
     return solve_on_grid(grid, target, method, variance_weight)
 
 
-def solve_on_grid(grid: RankGrid, target: Metric, method: str, variance_weight: float) -> CorrectionTable:
+def solve_on_grid(
+    grid: RankGrid, target: Metric, method: str, variance_weight: float
+) -> tuple[FloatArray, float]:
     """Return the "bv", "cls" or "ls" correction for the prior that the grid's weights stand for."""
     with one_blas_thread() if grid.n_sampled < SMALL else nullcontext():
         if method == "bv":
-            values, condition = _bias_variance(grid, target, variance_weight)
-        else:
-            values, condition = _least_squares(grid, target, constrained=method == "cls")
-    g = variance_weight if method == "bv" else None
-    drawn = (grid.n_candidates, grid.n_sampled, grid.replacement)
-    return CorrectionTable(values, target.label, method, *drawn, g, condition)
+            return _bias_variance(grid, target, variance_weight)
+        return _least_squares(grid, target, constrained=method == "cls")
 
 
 def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
@@ -310,8 +260,8 @@ def _fitted_bias_variance(
     for group in fitted.groups:
         grid, law, value = group.grid, group.law, _values(group, target)
         own = RankGrid(grid.rank, weights, grid.n_candidates, grid.n_sampled, grid.replacement)
-        corrected = solve_on_grid(own, target, "bv", g)
-        table = np.nan_to_num(corrected.values)
+        values, own_condition = solve_on_grid(own, target, "bv", g)
+        table = np.nan_to_num(values)
         system = (1 - g) * (law.T @ (law * weights[:, None])) + g * np.diag(law.T @ weights)
         scale = 1 / np.sqrt(np.maximum(np.diag(system), np.finfo(float).tiny))
         try:
@@ -320,7 +270,7 @@ def _fitted_bias_variance(
             raise InputError("n_candidates candidates cannot give all of these sampled ranks.") from None
         by_weight += (law @ y) * (value - (1 - g) * (law @ table)) - g * (law @ (y * table))
         tables.append(table)
-        condition = max(condition, corrected.condition_number)
+        condition = max(condition, own_condition)
     return tables, fitted.weight * by_weight, condition
 
 

@@ -7,9 +7,9 @@ its name, and only when one of its models is given.
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.ranking.adapters._adapt import ADAPTERS, adapt, with_ids
+from ipseval.ranking.adapters._adapt import adapt
 from ipseval.ranking.adapters._base import ModelScores
 
-__all__ = ["ADAPTERS", "ModelScores", "adapt", "with_ids"]
+__all__ = ["ModelScores", "adapt"]
 
 guard(__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import narwhals as nw
@@ -50,33 +49,15 @@ ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN
 NESTED = "recommendations"
 
 
-@dataclass(frozen=True, eq=False)
-class WithIds:
-    """A model together with the ids of its rows; made by `with_ids`."""
-
-    model: Any
-    users: Any | None
-    items: Any | None
-
-    def __repr__(self) -> str:
-        named = [name for name in ("users", "items") if getattr(self, name) is not None]
-        return f"WithIds({type(self.model).__name__}; ids of {' and '.join(named) or 'nothing'})"
-
-
-def with_ids(model: Any, *, users: Any | None = None, items: Any | None = None) -> WithIds:
-    """Return `model` with the ids of its rows, for models that carry none (implicit, LightFM, torch, arrays).
-
-    Parameters
-    ----------
-    model : any scorer
-        A library's model, an (n, m) array, a pair of factors or a function of row numbers.
-    users, items : arrays of ids, optional
-        Id of each user row and item row of the model. None: in the order of the split.
-    """
-    return WithIds(model, users, items)
-
-
-def adapt(model: Any, split: Split, *, name: str = "the model", unknown: Unknown = "raise") -> Any:
+def adapt(
+    model: Any,
+    split: Split,
+    *,
+    name: str = "the model",
+    unknown: Unknown = "raise",
+    users: Any | None = None,
+    items: Any | None = None,
+) -> Any:
     """Return a trained model of a known library as a scorer for `split`; anything else as it is.
 
     Ids are matched where the library keeps them. An item or user without training interactions that the model
@@ -91,6 +72,9 @@ def adapt(model: Any, split: Split, *, name: str = "the model", unknown: Unknown
     unknown : {"raise", "last"}
         What to do when the model knows ids that the split does not have, or does not know ids of
         `split.train`: an error, or go on as for ids without training interactions.
+    users, items : arrays of ids, optional
+        Id of each user row and item row, for models that carry none (implicit, LightFM, torch, an (n, m)
+        array, a tuple of factors, a function of row numbers). None: in the order of the split.
 
     Raises
     ------
@@ -102,14 +86,13 @@ def adapt(model: Any, split: Split, *, name: str = "the model", unknown: Unknown
     if frame is not None:
         return frame
     scores = describe(model, split)
+    if users is not None or items is not None:
+        scores = (scores or _plain(model)).with_ids(users, items)
     return model if scores is None else align(scores, split, name=name, unknown=unknown)
 
 
 def describe(model: Any, split: Split) -> ModelScores | None:
     """Return the scores of a model in its own id space; None for what is not a library's model."""
-    if isinstance(model, WithIds):
-        inner = describe(model.model, split) or _plain(model.model)
-        return inner.with_ids(model.users, model.items)
     leader = model[0] if isinstance(model, tuple) and model else model
     for root in root_modules(leader):
         if ADAPTERS.offers(root):
@@ -131,7 +114,7 @@ def _plain(model: Any) -> ModelScores:
     if callable(model):
         return ModelScores("function", rows=model)
     raise InputError(
-        f"with_ids takes a library's model, an array, factors or a function; got {type(model).__name__}."
+        f"ids of rows go with a library's model, an array, factors or a function; got {type(model).__name__}."
     )
 
 

@@ -62,7 +62,7 @@ class ModelScores:
         if self.reads_training:
             raise InputError(
                 f"{self.source} scores from the items in split.train, so its rows must be in the order of "
-                "the split; train it on split.train.to_csr() and pass it without with_ids."
+                "the split; train it on split.train.to_csr() and pass it without ids."
             )
         return replace(
             self,
@@ -113,7 +113,7 @@ def _of_checked_shape(scores: ModelScores, split: Split, label: str) -> Callable
         raise InputError(
             f"{text}a column for each item of the split ({examples(split.item_ids)}). Where the model's rows "
             "are not in the order of the split, name them with "
-            "ipseval.ranking.adapters.with_ids(model, users=…, items=…)."
+            "ipseval.adapters.adapt(model, split, users=…, items=…)."
         )
 
     return checked
@@ -132,7 +132,7 @@ def _places(
                 f"{label} has {size} {kind}s and the split {ids.size} ({examples(ids)}). The model carries "
                 f"no ids, so its rows must be in the order of split.{kind}_ids: train it on "
                 "split.train.to_csr(), or name its rows with "
-                "ipseval.ranking.adapters.with_ids(model, users=…, items=…)."
+                "ipseval.adapters.adapt(model, split, users=…, items=…)."
             )
         return None
     place: IntArray = pd.Index(own).get_indexer(pd.Index(ids)).astype(np.int64)

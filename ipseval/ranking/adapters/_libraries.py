@@ -240,7 +240,7 @@ def describe_torch(model: Any, split: Split) -> ModelScores:
                 raise InputError(
                     f"{source_of(model)} failed for users {users[0]} to {users[-1]} ({error}); the split has "
                     f"{split.n_users} users and {split.n_items} items. Where the module knows others, name "
-                    "its rows with ipseval.adapters.with_ids(model, users=…, items=…)."
+                    "its rows with ipseval.adapters.adapt(model, split, users=…, items=…)."
                 ) from error
 
     return ModelScores(source_of(model), rows=rows)
@@ -306,7 +306,7 @@ def describe_recbole(model: Any, split: Split) -> ModelScores:
             except KeyError as error:
                 raise InputError(
                     f"{source_of(recommender)} scores from more than the user: it asks for {error}. Pass its "
-                    "scores as an array (recbole.utils.case_study.full_sort_scores) with with_ids."
+                    "scores as an array (recbole.utils.case_study.full_sort_scores) to adapt, with ids."
                 ) from error
         return to_numpy(scores).reshape(codes.size, -1)[:, 1:]
 

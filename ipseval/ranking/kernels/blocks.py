@@ -11,8 +11,6 @@ from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.ranking._candidates import Targets
 
-SPARE = 192  # items beyond k that may be kept for a user before those that cannot count are left out
-
 
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -105,20 +103,11 @@ class Block(NamedTuple):
     exact: FloatArray  # (n_pos,) exact score of each positive
     lo: AnyArray  # (n_pos,) products outside lo … hi are on the same side of the positive as the score itself
     hi: AnyArray  # (n_pos,)
-    fine: FloatArray  # (b,) how far a product in double precision can be from the score
     excluded_start: IntArray  # (b + 1,)
     excluded: IntArray
     pointer: IntArray  # (b,) place in `excluded` that the pass over the items has reached
     n_above: IntArray  # (n_pos,) counts so far
     n_tied: IntArray  # (n_pos,)
-
-
-class Catalogue(NamedTuple):
-    """The item side of the exact scores."""
-
-    item: AnyArray  # (n_items, d) factors
-    bias: FloatArray  # (n_items,) or empty
-    twin: IntArray  # (n_items,) number of the class of items with equal factors and bias, -1: alone; or empty
 
 
 class Tile(NamedTuple):
@@ -128,37 +117,24 @@ class Tile(NamedTuple):
     fast_item: AnyArray  # (width, d) or (width, d + 1)
     infinite: IntArray  # (m,) places in the tile of the items with an infinite bias
     bias: FloatArray  # (m,) and that bias
-    n_twins: IntArray  # (n_classes,) how many items of the tile are in each class of `twin`, or empty
 
 
-class Gathered(NamedTuple):
-    """The items of some users that may be among their k best, by products that are off by at most a bound."""
+class Counted(NamedTuple):
+    """What the products of a block with a tile leave open."""
 
-    row: IntArray  # (n,) ascending
-    item: IntArray  # (n,) ascending for each row
-    product: AnyArray  # (n,)
-    low: AnyArray  # (b,) products below cannot count
-    crowded: IntArray  # rows of which nothing was kept, as too many items were too close to call
+    n_lost: int  # positives that fell out of their own bounds: none, or the bounds are wrong
+    positive: IntArray  # (n,) places in the block, and beside each
+    item: IntArray  # (n,) an item whose product is too close to call
+    rows: IntArray  # users of whom nothing is counted, as too many products are too close
 
 
 class Shape(NamedTuple):
-    """How large the blocks and tiles of a pass are, at most, and how many best items it keeps."""
+    """How large the blocks and tiles of a pass are, at most."""
 
     n_users: int
     n_items: int
     depth: int  # numbers per row of the fast factors
     dtype: np.dtype
-    top_k: int = 0
-
-    @property
-    def room(self) -> int:
-        """How many items may be kept for a user before those that cannot count are left out."""
-        return max(self.top_k + SPARE, 4 * self.top_k) if self.top_k else 0
-
-    @property
-    def room_bytes(self) -> int:
-        """Bytes of what is kept for a user."""
-        return self.room * (4 + self.dtype.itemsize) + self.top_k * self.dtype.itemsize
 
     @property
     def row_bytes(self) -> int:

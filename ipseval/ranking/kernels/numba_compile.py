@@ -1,4 +1,4 @@
-"""Compiling with Numba: the exact sum of a pair, and what every kernel is compiled with."""
+"""Compiling with Numba: what every kernel is compiled with."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
-import numpy as np
-
-from ipseval._base.types import AnyArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,12 +48,3 @@ def _forgive_damage(cache: Any) -> None:
             save(*arguments)
 
     cache.load_overload, cache.save_overload = load_or_empty, save_if_possible
-
-
-@compiled
-def dot(u: AnyArray, v: AnyArray) -> float:
-    """Return Σ_k u_k v_k, added in order in double precision."""
-    total = 0.0
-    for k in range(u.size):
-        total += np.float64(u[k]) * np.float64(v[k])
-    return total

@@ -157,28 +157,12 @@ _n_above, _n_reach = _counting(">"), _counting(">=")
 
 
 @borrowing
-def count_two(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any, Any, Any]:
-    """Count for thresholds j and j + 1 at once: every score that is loaded serves four comparisons."""
-    above_0, reach_0, above_1, reach_1 = _i32(0), _i32(0), _i32(0), _i32(0)
-    lo_0, hi_0, lo_1, hi_1 = lo[j], hi[j], lo[j + 1], hi[j + 1]
-    for i in range(scores.size):
-        x = scores[i]
-        above_0 = _i32(above_0 + _i32(x > hi_0))
-        reach_0 = _i32(reach_0 + _i32(x >= lo_0))
-        above_1 = _i32(above_1 + _i32(x > hi_1))
-        reach_1 = _i32(reach_1 + _i32(x >= lo_1))
-    return above_0, reach_0, above_1, reach_1
-
-
-@borrowing
-def count_one(scores: AnyArray, lo: AnyArray, hi: AnyArray, j: int) -> tuple[Any, Any]:
-    """Count #{x > hi} and #{x >= lo} for threshold j."""
+def count_one(scores: AnyArray, lo: float, hi: float) -> tuple[Any, Any]:
+    """Return #{x > hi} and #{x >= lo}."""
     above, reach = _i32(0), _i32(0)
-    lo_j, hi_j = lo[j], hi[j]
     for i in range(scores.size):
-        x = scores[i]
-        above = _i32(above + _i32(x > hi_j))
-        reach = _i32(reach + _i32(x >= lo_j))
+        above = _i32(above + _i32(scores[i] > hi))
+        reach = _i32(reach + _i32(scores[i] >= lo))
     return above, reach
 
 
@@ -211,11 +195,8 @@ def _compare_all(
     reach: IntArray,
 ) -> None:
     """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to `above` and `reach`."""
-    for j in range(begin, end, 2):
-        if j + 1 < end:
-            above[j], reach[j], above[j + 1], reach[j + 1] = count_two(scores, lo, hi, j)
-        else:
-            above[j], reach[j] = count_one(scores, lo, hi, j)
+    for j in range(begin, end):
+        above[j], reach[j] = count_one(scores, lo[j], hi[j])
 
 
 @borrowing

@@ -11,21 +11,9 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.types import AnyArray, FloatArray, IntArray
-from ipseval.ranking.kernels.blocks import Block, Catalogue, Gathered, Shape, Tile
-from ipseval.ranking.kernels.numba_compile import Function, borrowing, compiled, dot
-from ipseval.ranking.kernels.numba_count import GROUP, count_all, count_one, count_two
-from ipseval.ranking.kernels.numba_near_ties import (
-    FEW,
-    WAIT,
-    Close,
-    Exact,
-    count_exactly,
-    exact_scores,
-    find_close,
-)
-from ipseval.ranking.kernels.numba_top import Top, keep_best
-from ipseval.ranking.kernels.numba_top import close_in_rows as close_in_rows  # two of the kernels
-from ipseval.ranking.kernels.numba_top import ranks_in_rows as ranks_in_rows
+from ipseval.ranking.kernels.blocks import Block, Counted, Shape, Tile
+from ipseval.ranking.kernels.numba_compile import Function, borrowing, compiled
+from ipseval.ranking.kernels.numba_count import GROUP, count_all, count_one
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together
@@ -37,6 +25,7 @@ TRANSPOSED = 128  # items whose factors are transposed at once, in the first-lev
 CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
 BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
+FEW = 16  # products of a user in a tile too close to call: of more, exact scores are made for all items
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 
@@ -56,22 +45,11 @@ def pair_scores(
     out: FloatArray,
 ) -> None:
     """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
-    whole = user.size - user.size % ROWS
-    for j in range(0, whole, ROWS):  # ROWS sums at once: each waits for its own last addition only
-        u0, u1, u2, u3 = user[j], user[j + 1], user[j + 2], user[j + 3]
-        i0, i1, i2, i3 = item[j], item[j + 1], item[j + 2], item[j + 3]
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for k in range(user_factors.shape[1]):
-            s0 += np.float64(user_factors[u0, k]) * np.float64(item_factors[i0, k])
-            s1 += np.float64(user_factors[u1, k]) * np.float64(item_factors[i1, k])
-            s2 += np.float64(user_factors[u2, k]) * np.float64(item_factors[i2, k])
-            s3 += np.float64(user_factors[u3, k]) * np.float64(item_factors[i3, k])
-        out[j], out[j + 1], out[j + 2], out[j + 3] = s0, s1, s2, s3
-    for j in range(whole, user.size):
-        out[j] = dot(user_factors[user[j]], item_factors[item[j]])
-    if bias.size:
-        for j in range(user.size):
-            out[j] += bias[item[j]]
+    for j in range(user.size):
+        total, u, v = 0.0, user_factors[user[j]], item_factors[item[j]]
+        for k in range(u.size):
+            total += np.float64(u[k]) * np.float64(v[k])
+        out[j] = total + bias[item[j]] if bias.size else total
 
 
 @_compile_fused
@@ -108,80 +86,47 @@ def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: An
 
 @borrowing
 def _count_users(
-    block: Block, items: Catalogue, tile: Tile, columns: AnyArray, products: AnyArray, close: Close, top: Top
+    block: Block,
+    tile: Tile,
+    columns: AnyArray,
+    products: AnyArray,
+    now: AnyArray,
+    pairs: IntArray,
+    rows: IntArray,
 ) -> tuple[int, int, int]:
     """Multiply and count for ROWS users at a time, whose products stay in the first-level cache."""
-    # Returns how many positives fell out of their own bounds, how many products were too close to call, and
-    # how many users are left to be counted by exact scores, which are `close.rows`.
+    # Returns how many positives fell out of their own bounds, how many `pairs` (positive, item) are too close
+    # to call, and of how many users, `rows`, there are too many of them, so that nothing is counted.
     first, width = tile.first, tile.fast_item.shape[0]
     start, item, lo, hi, pointer = block.start, block.item, block.lo, block.hi, block.pointer
     excluded_start, excluded = block.excluded_start, block.excluded
-    n_above, n_tied, twin, n_twins = block.n_above, block.n_tied, items.twin, tile.n_twins
-    wait, rows, seen, begins = close.wait, close.rows, close.seen, close.excluded
-    now_above, now_equal, now_near = close.above, close.equal, close.near
-    keeps = top.item.shape[1] > 0
-    n_users, n_lost, n_close, n_left, kept = start.size - 1, 0, 0, 0, products[ROWS]
+    n_above, n_tied, above, near = block.n_above, block.n_tied, now[0], now[1]
+    n_users, n_lost, n_pairs, n_left, kept = start.size - 1, 0, 0, 0, products[ROWS]
     for g in range(0, n_users, ROWS):
-        last, waiting = min(g + ROWS, n_users), True
-        for r in range(g, last):
-            waiting &= wait[r] > 0
-        if not waiting:
-            for k in range(0, columns.shape[0], ROWS):
-                _multiply_four(block.fast_user, g, columns, k, products, width)
-        for r in range(g, last):
-            k = before = pointer[r]
-            if wait[r]:
-                wait[r] -= 1
-                rows[n_left], begins[n_left], seen[n_left] = r, before, False
-                n_left += 1
-                continue
+        for k in range(0, columns.shape[0], ROWS):
+            _multiply_four(block.fast_user, g, columns, k, products, width)
+        for r in range(g, min(g + ROWS, n_users)):
             scores = products[r - g, :width]
             for i in range(tile.infinite.size):
                 scores[tile.infinite[i]] = tile.bias[i]
-            k = _hide(scores, first, excluded, k, excluded_start[r + 1])
-            pointer[r] = k
-            if keeps:  # a call that does nothing takes as long as two comparisons of a row
-                keep_best(scores, first, top, r)
+            pointer[r] = _hide(scores, first, excluded, pointer[r], excluded_start[r + 1])
             found = 0
-            some = (start[r], start[r + 1], kept, n_above, first)
-            count_all(scores, lo, hi, *some, now_above, now_near)
+            count_all(scores, lo, hi, start[r], start[r + 1], kept, n_above, first, above, near)
             for q in range(start[r], start[r + 1]):
-                own = 1 if first <= item[q] < first + width else 0
-                near = now_near[q] - now_above[q] - own
-                now_near[q] = near
-                n_above[q] += now_above[q]
-                n_lost += near < 0
-                if near > 0:
-                    equal = near  # where the products are exact
-                    if lo[q] < hi[q]:
-                        equal = _equal(item[q], own, twin, n_twins, excluded, before, k)
-                    n_tied[q] += equal
-                    now_equal[q] = equal
-                    found += near - equal
-            n_close += found
+                near[q] -= above[q] + (first <= item[q] < first + width)
+                n_lost += near[q] < 0
+                found += near[q] if lo[q] < hi[q] else 0
             if found > FEW:
-                wait[r] = WAIT
-                rows[n_left], begins[n_left], seen[n_left] = r, before, True
+                rows[n_left] = r
                 n_left += 1
-                _take_back(block, r, close)
-            elif found > 0:
-                _decide(scores, first, block, r, items, close)
-    return n_lost, n_close, n_left
-
-
-@borrowing
-def _equal(
-    item: int, own: int, twin: IntArray, n_twins: IntArray, excluded: IntArray, begin: int, end: int
-) -> int:
-    """Return how many other items of a tile have the factors of `item`."""
-    # `excluded[begin:end]` are left out. `own`: whether the item itself is in the tile; `n_twins`: how many
-    # of its items are in each class.
-    if twin.size == 0 or item < 0 or twin[item] < 0:
-        return 0
-    equal: int = n_twins[twin[item]] - own
-    for k in range(begin, end):
-        equal -= twin[excluded[k]] == twin[item]
-    return equal
+                continue
+            for q in range(start[r], start[r + 1]):
+                n_above[q] += above[q]
+                if not lo[q] < hi[q]:  # the products are exact
+                    n_tied[q] += near[q]
+                elif near[q] > 0:
+                    n_pairs = _find_close(scores, first, lo[q], hi[q], item[q], q, pairs, n_pairs)
+    return n_lost, n_pairs, n_left
 
 
 @borrowing
@@ -194,36 +139,36 @@ def _hide(scores: AnyArray, first: int, excluded: IntArray, k: int, end: int) ->
 
 
 @borrowing
-def _take_back(block: Block, row: int, close: Close) -> None:
-    """Take the counts of a user in this tile back: exact scores are counted instead."""
-    for q in range(block.start[row], block.start[row + 1]):
-        block.n_above[q] -= close.above[q]
-        block.n_tied[q] -= close.equal[q] if close.near[q] > 0 else 0
+def _find_close(
+    products: AnyArray, first: int, lo: float, hi: float, own: int, positive: int, pairs: IntArray, n: int
+) -> int:
+    """Write from `pairs[:, n]` on which items but the own have products from lo to hi; return the new n."""
+    for begin in range(0, products.size, GROUP):
+        end, inside = min(begin + GROUP, products.size), _i32(0)
+        group = products[begin:end]
+        for i in range(group.size):
+            inside = _i32(inside + (_i32(group[i] >= lo) & _i32(group[i] <= hi)))
+        if inside:
+            for i in range(begin, end):  # without a branch, which the processor could not foresee
+                pairs[0, n], pairs[1, n] = positive, first + i
+                n += (products[i] >= lo) & (products[i] <= hi) & (first + i != own)
+    return n
 
 
-@borrowing
-def _decide(scores: AnyArray, first: int, block: Block, row: int, items: Catalogue, close: Close) -> None:
-    """Decide by exact scores about the few items whose product is too close to a positive's to call."""
-    start, place, last = block.start, close.place, first + scores.size
-    n = 0
-    for q in range(block.start[row], start[row + 1]):
-        if close.near[q] > 0 and close.near[q] > close.equal[q]:
-            item = block.item[q]
-            end = find_close(scores, block.lo[q], block.hi[q], item - first, place, n)
-            if close.equal[q]:
-                for j in range(n, end):
-                    place[n] = place[j]
-                    n += items.twin[first + place[j]] != items.twin[item]
-            else:
-                n = end
-    exact_scores(block.user[row], items.item[first:last], items.bias[first:last], place[:n], close.score)
-    n = 0
-    for q in range(start[row], start[row + 1]):
-        more = n + (close.near[q] - close.equal[q] if close.near[q] > 0 else 0)
-        for j in range(n, more):
-            block.n_above[q] += close.score[j] > block.exact[q]
-            block.n_tied[q] += close.score[j] == block.exact[q]
-        n = more
+@compiled
+def row_scores(user: FloatArray, columns: FloatArray, scores: FloatArray) -> None:
+    """Write the exact scores of users (b, d) and items (d, width), but for the bias, to `scores`."""
+    for r in range(user.shape[0]):
+        row, u = scores[r], user[r]
+        row[:] = 0.0
+        whole = u.size - u.size % ROWS
+        for k in range(0, whole, ROWS):  # sums of the same order, whose numbers stay in registers for a while
+            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+            for i in range(row.size):
+                row[i] = row[i] + u[k] * a[i] + u[k + 1] * b[i] + u[k + 2] * c[i] + u[k + 3] * d[i]
+        for k in range(whole, u.size):
+            for i in range(row.size):
+                row[i] += u[k] * columns[k, i]
 
 
 class Worker:
@@ -234,44 +179,23 @@ class Worker:
         self._user = np.zeros((_whole(shape.n_users), depth), shape.dtype)
         self._columns = _aligned(depth, shape)
         self._scores = _aligned(ROWS + 1, shape)  # and the few of a user that are counted
-        self._shape, self._exact = shape, Exact.empty(shape, depth)
-        self._wide = np.zeros((0, 0))
-        self._top = Top.empty(shape)
+        self._pairs = np.empty((2, FEW * shape.n_users + GROUP), dtype=np.int64)
+        self._rows = np.empty(shape.n_users, dtype=np.int64)
 
-    def begin(self, block: Block, slack: FloatArray) -> None:
-        """Take up a block of users; `count` adds to its counts. `slack` is as in `numpy_kernels`."""
+    def begin(self, block: Block) -> None:
+        """Take up a block of users; `count` adds to its counts."""
         n_users, depth = block.fast_user.shape
-        self._top.begin(slack)
-        self._n_users = n_users
         self._user[:n_users, :depth] = block.fast_user
         self._block = block._replace(fast_user=self._user)
-        self._close = Close.of(n_users, block.item.size, self._shape.n_items)
+        self._now = np.empty((2, block.item.size), dtype=np.int64)
 
-    def count(self, catalogue: Catalogue, tile: Tile) -> tuple[int, int]:
-        """Add the counts of the tile's items; what is returned is as in `numpy_kernels`."""
-        width = tile.fast_item.shape[0]
+    def count(self, tile: Tile) -> Counted:
+        """Add the counts of the tile's items, where their products tell them."""
         _transpose(tile.fast_item, self._columns)
-        memory = (self._columns, self._scores, self._close, self._top)
-        lost, close, left = _count_users(self._block, catalogue, tile, *memory)
-        if left:
-            columns = self._exact_columns(catalogue.item, tile)
-            rows = self._close.rows[:left]
-            rest = (rows, self._close, self._exact, self._top)
-            lost += count_exactly(self._block, catalogue, tile.first, columns, width, *rest)
-        return int(lost), int(close)
-
-    def _exact_columns(self, item: AnyArray, tile: Tile) -> AnyArray:
-        """Return the factors of a tile that the exact scores are made of, transposed."""
-        if item.dtype.itemsize <= self._columns.dtype.itemsize:
-            return self._columns
-        if not self._wide.size:
-            self._wide = np.zeros((self._columns.shape[0], self._shape.n_items))
-        _transpose(item[tile.first : tile.first + tile.fast_item.shape[0]], self._wide)
-        return self._wide
-
-    def gathered(self) -> Gathered:
-        """Return all items that may be among the k best of a user."""
-        return self._top.gathered(self._n_users)
+        memory = (self._columns, self._scores, self._now, self._pairs, self._rows)
+        lost, close, left = _count_users(self._block, tile, *memory)
+        positive, item = self._pairs[:, :close].copy()
+        return Counted(lost, positive, item, self._rows[:left].copy())
 
 
 def _transpose(item: AnyArray, columns: AnyArray) -> None:
@@ -298,8 +222,7 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
     """Return the memory of a worker in bytes: what it needs at all, and for each user of a block."""
     row = _whole(shape.depth) * shape.dtype.itemsize
     fixed = row * (shape.n_items + ROWS) + (ROWS + 2) * shape.row_bytes
-    fixed += 8 * shape.n_items * (ROWS + _whole(shape.depth))  # exact scores
-    return fixed, 2 * row + PER_USER + shape.room_bytes
+    return fixed, 2 * row + PER_USER + 16 * FEW
 
 
 def _aligned(n_rows: int, shape: Shape) -> AnyArray:
@@ -336,15 +259,10 @@ def count_stored(
             for i in range(scores.size):
                 nan = _i32(nan + _i32(scores[i] != scores[i]))
             n_nan += nan
-            for j in range(start[r], start[r + 1], 2):
-                if j + 1 < start[r + 1]:
-                    above_0, reach_0, above_1, reach_1 = count_two(scores, score, score, j)
-                    n_above[j + 1] += above_1
-                    n_reach[j + 1] += reach_1
-                else:
-                    above_0, reach_0 = count_one(scores, score, score, j)
-                n_above[j] += above_0
-                n_reach[j] += reach_0
+            for j in range(start[r], start[r + 1]):
+                above, reach = count_one(scores, score[j], score[j])
+                n_above[j] += above
+                n_reach[j] += reach
         for k in range(excluded_start[r], excluded_start[r + 1]):
             x = block[r, excluded[k]]
             for j in range(start[r], start[r + 1]):

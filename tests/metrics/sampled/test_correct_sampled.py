@@ -34,7 +34,7 @@ def in_python(sampled, values):
 def test_the_estimate_is_the_mean_of_the_table_at_the_sampled_ranks(method):
     _, sampled = drawn()
     result = correct_sampled(sampled, N, M, "ap", method, prior="uniform")
-    table = corrected_metric(N, M, "ap", method).values
+    table = corrected_metric(N, M, "ap", method)
     assert result.estimate == pytest.approx(in_python(sampled, table), rel=1e-12)
     assert result.uncorrected == pytest.approx(in_python(sampled, 1 / np.arange(1.0, M + 2)), rel=1e-12)
     np.testing.assert_allclose(result.values, table, rtol=1e-12)
@@ -71,7 +71,7 @@ def test_maximum_likelihood_equals_em_over_single_positives():
 def test_the_estimated_prior_is_the_maximum_likelihood_distribution():
     _, sampled = drawn(size=25, n=60, m=6)
     pi = em_in_loops(sampled, 60, 6, 40)
-    expected = corrected_metric(60, 6, "ap", "bv", prior=pi, variance_weight=0.1).values
+    expected = corrected_metric(60, 6, "ap", "bv", prior=pi, variance_weight=0.1)
     result = correct_sampled(sampled, 60, 6, "ap", "bv", variance_weight=0.1, n_iterations=40)
     np.testing.assert_allclose(result.values, expected, rtol=1e-8)
 
@@ -140,7 +140,7 @@ def test_tables_between_the_knots_are_those_of_the_exact_size():
     for metric in ("recall@10", "ndcg"):
         result = correct_sampled(sampled, sizes, m, metric, "bv", prior="uniform", variance_weight=0.1)
         exact = [
-            corrected_metric(int(n), m, metric, "bv", variance_weight=0.1).values[r - 1]
+            corrected_metric(int(n), m, metric, "bv", variance_weight=0.1)[r - 1]
             for n, r in zip(sizes, sampled, strict=True)
         ]
         np.testing.assert_allclose(result.contributions, exact, atol=2e-5 * np.abs(exact).max())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.metrics.sampled import equivalent_cutoff, expected_sampled, std_sampled
+from ipseval.metrics.sampled import expected_sampled, std_sampled
 
 N = 10_000
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
@@ -137,10 +137,6 @@ def test_any_values_by_sampled_rank_can_be_averaged():
     assert expected_sampled([1, 2], 2, 1, [7.0, 5.0]).tolist() == [7.0, 5.0]
 
 
-def test_the_equivalent_cutoff_scales_by_the_share_that_is_sampled():
-    assert equivalent_cutoff([1, 10, 100], N, 99).tolist() == [1.0, 910.0, 10_000.0]
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -158,8 +154,6 @@ def test_the_equivalent_cutoff_scales_by_the_share_that_is_sampled():
         (lambda: expected_sampled([1], 10, 2, 3), "a metric is a label"),
         (lambda: expected_sampled([1], 10, 2, [1.0, 2.0]), "must have 3 entries"),
         (lambda: expected_sampled([1], 10, 2, [1.0, 2.0, np.inf]), "must be finite"),
-        (lambda: equivalent_cutoff(0, 10, 2), "k must be in 1 … n_sampled . 1 = 3"),
-        (lambda: equivalent_cutoff(1, 1, 2), "n_candidates must be >= 2"),
     ],
 )
 def test_bad_input_is_named(call, message):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import ipseval
+from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import correct_sampled
-from ipseval.metrics.sampled import metric as find_metric
 from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.validation.simulation import World
 

@@ -160,9 +160,9 @@ OTHER_IDS = {
 }
 # For models without ids there is no more to see than their size.
 OTHER_SIZES = {
-    "one-item-less": (_without("item", 3), r"has 300 items and the split 299 \(1, 2, 4, …\).*with_ids"),
-    "one-user-less": (_without("user", 2), r"has 290 users and the split 289 \(1, 3, 4, …\).*with_ids"),
-    "one-item-more": (_with_item_999, r"has 300 items and the split 301 \(1, 2, 3, …\).*with_ids"),
+    "one-item-less": (_without("item", 3), r"has 300 items and the split 299 \(1, 2, 4, …\).*users=…"),
+    "one-user-less": (_without("user", 2), r"has 290 users and the split 289 \(1, 3, 4, …\).*users=…"),
+    "one-item-more": (_with_item_999, r"has 300 items and the split 301 \(1, 2, 3, …\).*users=…"),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import ModelScores, adapt, with_ids
+from ipseval.ranking.adapters import ModelScores, adapt
 from tests.inside.ranking import align
 
 # Users a, b, c and items 1, 2, 3, 4; item 4 is in no training pair.
@@ -40,13 +40,13 @@ def factors_of(scores: np.ndarray):
 
 @pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
 def test_a_model_with_ids_in_another_order_gets_the_scores_of_the_split(form):
-    scorer = adapt(with_ids(form(OWN), users=USERS, items=ITEMS), SPLIT)
+    scorer = adapt(form(OWN), SPLIT, users=USERS, items=ITEMS)
     np.testing.assert_array_equal(dense(scorer), SCORES)
 
 
 def test_factors_in_the_order_of_the_split_are_passed_on_without_a_copy():
     user, item, bias = np.ones((3, 2)), np.ones((4, 2)), np.ones(4)
-    scorer = adapt(with_ids((user, item, bias), users=["a", "b", "c"], items=[1, 2, 3, 4]), SPLIT)
+    scorer = adapt((user, item, bias), SPLIT, users=["a", "b", "c"], items=[1, 2, 3, 4])
     assert scorer[0] is user
     assert scorer[1] is item
     assert scorer[2] is bias
@@ -54,11 +54,10 @@ def test_factors_in_the_order_of_the_split_are_passed_on_without_a_copy():
 
 @pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
 def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(form):
-    model = with_ids(form(SCORES[:, [2, 0, 1]]), items=[3, 1, 2])
     with pytest.warns(
         DataWarning, match=r"does not know 1 of 4 items of the split \(4\): they come last, tied"
     ):
-        scorer = adapt(model, SPLIT)
+        scorer = adapt(form(SCORES[:, [2, 0, 1]]), SPLIT, items=[3, 1, 2])
     np.testing.assert_array_equal(dense(scorer)[:, :3], SCORES[:, :3])
     assert (dense(scorer)[:, 3] == -np.inf).all()
     # User b's candidates are 1, 3 and 4 (2 is training): its positive 4 is behind both others.
@@ -68,7 +67,7 @@ def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(
 def test_a_bias_of_the_model_is_kept_beside_the_items_it_does_not_know():
     factors = (np.zeros((3, 1)), np.zeros((3, 1)), np.array([30.0, 10.0, 20.0]))
     with pytest.warns(DataWarning):
-        scorer = adapt(with_ids(factors, items=[3, 1, 2]), SPLIT)
+        scorer = adapt(factors, SPLIT, items=[3, 1, 2])
     np.testing.assert_array_equal(dense(scorer), [[10, 20, 30, -np.inf]] * 3)
 
 
@@ -79,15 +78,15 @@ def test_a_user_that_the_model_does_not_know_has_all_items_tied(form):
         pd.DataFrame({"user": ["c"], "item": [2]}),
     )
     with pytest.warns(DataWarning, match=r"does not know 1 of 3 users .*all items are tied"):
-        scorer = adapt(with_ids(form(np.array([[1.0, 2.0], [3.0, 4.0]])), users=["a", "b"]), split)
+        scorer = adapt(form(np.array([[1.0, 2.0], [3.0, 4.0]])), split, users=["a", "b"])
     ranked = rank_positives(scorer, split)
     assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([0], [1])
 
 
 def test_unknown_last_lets_a_model_of_other_users_and_items_pass():
-    model = with_ids(np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]]), users=["b", "z"], items=[2, 1, 77])
+    scores = np.array([[1.0, 2.0, 9.0], [3.0, 4.0, 9.0]])
     with pytest.warns(DataWarning):
-        scores = dense(adapt(model, SPLIT, unknown="last"))
+        scores = dense(adapt(scores, SPLIT, unknown="last", users=["b", "z"], items=[2, 1, 77]))
     np.testing.assert_array_equal(scores[1], [2, 1, -np.inf, -np.inf])
     np.testing.assert_array_equal(scores[0], [0, 0, -np.inf, -np.inf])
 
@@ -105,57 +104,64 @@ def test_to_csr_is_the_matrix_of_the_log_and_takes_values_when_told():
 
 
 @pytest.mark.parametrize(
-    ("model", "text"),
+    ("model", "ids", "text"),
     [
         (
-            with_ids(SCORES, items=["1", "2", "3", "4"]),
+            SCORES,
+            {"items": ["1", "2", "3", "4"]},
             r"4 of its 4 item ids are not in the split \(the model has '1', '2', '3', …; "
             r"the split has 1, 2, 3, …\)",
         ),
         (
-            with_ids(SCORES, users=["a", "b", "x"]),
+            SCORES,
+            {"users": ["a", "b", "x"]},
             r"1 of its 3 user ids .* \(the model has 'x'; the split has 'a'",
         ),
         (
-            with_ids(SCORES[:, :3], items=[1, 2, 4]),
+            SCORES[:, :3],
+            {"items": [1, 2, 4]},
             r"does not know 1 of the 3 item ids of split.train \(the split has 3; the model has 1, 2, 4\)",
         ),
         (
-            with_ids(SCORES, items=[1, 2, 3]),
+            SCORES,
+            {"items": [1, 2, 3]},
             r"items must hold one id for each of the model's 4 rows; got \(3,\)",
         ),
-        (with_ids(SCORES, items=[1, 2, 3, 3]), "items repeats 1 ids"),
-        (with_ids(SCORES[:2]), r"has 2 users and the split 3 \('a', 'b', 'c'\).*with_ids"),
-        (with_ids("scores"), "with_ids takes a library's model, an array, factors or a function; got str"),
+        (SCORES, {"items": [1, 2, 3, 3]}, "items repeats 1 ids"),
+        (SCORES[:2], {"items": ITEMS}, r"has 2 users and the split 3 \('a', 'b', 'c'\).*users=…"),
+        ("scores", {"items": ITEMS}, "ids of rows go with a library's model, an array, .* got str"),
     ],
 )
-def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, text):
+def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, ids, text):
     with pytest.raises(InputError, match=text):
-        adapt(model, SPLIT)
+        adapt(model, SPLIT, **ids)
 
 
 @pytest.mark.parametrize(
-    ("model", "text"),
+    ("model", "ids", "text"),
     [
         (
-            with_ids(function_of(SCORES[:, :3]), items=ITEMS),
+            function_of(SCORES[:, :3]),
+            {"items": ITEMS},
             r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each of its item "
             r"ids \(3, 1, 4, …\)",
         ),
         (
-            with_ids(function_of(np.tile(SCORES, 2)), items=ITEMS),
+            function_of(np.tile(SCORES, 2)),
+            {"items": ITEMS},
             r"gave scores of shape \(3, 8\) for 3 users; expected \(3, 4\)",
         ),
         (
-            with_ids(function_of(SCORES[:, :3]), users=USERS),
+            function_of(SCORES[:, :3]),
+            {"users": USERS},
             r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each item of the "
-            r"split \(1, 2, 3, …\).*with_ids\(model, users=…, items=…\)",
+            r"split \(1, 2, 3, …\).*adapt\(model, split, users=…, items=…\)",
         ),
     ],
 )
-def test_a_function_of_another_number_of_items_gets_an_error_that_shows_both_shapes(model, text):
+def test_a_function_of_another_number_of_items_gets_an_error_that_shows_both_shapes(model, ids, text):
     with pytest.raises(InputError, match=text):
-        adapt(model, SPLIT)(np.arange(3))
+        adapt(model, SPLIT, **ids)(np.arange(3))
 
 
 def test_an_unknown_value_of_unknown_is_an_error():

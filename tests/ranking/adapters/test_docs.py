@@ -13,7 +13,8 @@ import pandas as pd
 import pytest
 
 from ipseval.evaluation import evaluate
-from ipseval.ranking.adapters import ADAPTERS, adapt
+from ipseval.ranking.adapters import adapt
+from tests.inside.ranking import ADAPTERS
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
 NAMES = {"scikit-surprise": "surprise", "lightfm-next": "lightfm", "spark": "pyspark"}

@@ -10,14 +10,14 @@ import ipseval
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import with_ids
+from ipseval.ranking.adapters import adapt
 from ipseval.ranking.baselines import pure_svd
 from tests.inside.validation import truth
 
 
 def test_evaluate_takes_a_model_with_ids(small):
     user, item = pure_svd(small.train, n_factors=5)
-    turned = with_ids((user[::-1], item), users=small.user_ids[::-1])
+    turned = adapt((user[::-1], item), small, users=small.user_ids[::-1])
     values = evaluate({"svd": (user, item), "turned": turned}, small, metrics=["recall@10"]).frame["estimate"]
     assert values[0] == values[1]
 
@@ -25,7 +25,7 @@ def test_evaluate_takes_a_model_with_ids(small):
 def test_an_error_of_an_adapter_names_the_model_of_the_caller(small):
     user, item = pure_svd(small.train, n_factors=5)
     with pytest.raises(InputError, match=r"mine \(factors\): 40 of its 40 user ids are not in the split"):
-        evaluate({"mine": with_ids((user, item), users=range(40))}, small)
+        adapt((user, item), small, name="mine", users=range(40))
 
 
 class Trained:
@@ -98,7 +98,7 @@ def test_there_is_one_rank_positives_and_it_takes_library_models(small):
     for found in (
         rank_positives(model, small, name="als"),
         evaluate({"als": model}, small, metrics=["auc"]).samples["als"].ranked,
-        rank_positives(with_ids(model), small),
+        rank_positives(adapt(model, small, users=small.user_ids), small),
     ):
         assert found.n_above.tolist() == expected.n_above.tolist()
 

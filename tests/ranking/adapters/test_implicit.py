@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from ipseval.ranking.adapters import adapt, with_ids
+from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,
@@ -105,7 +105,7 @@ def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ra
     model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
     model.fit(matrix.tocsr(), show_progress=False)
     dense = exact_scores(model.user_factors, model.item_factors)[:, ::-1]
-    same_ranks(adapt(with_ids(model, items=small.item_ids[::-1]), small), dense, small)
+    same_ranks(adapt(model, small, items=small.item_ids[::-1]), dense, small)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
-from ipseval.ranking.adapters import adapt, with_ids
+from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
     OPTIONS,
     OTHER_SIZES,
@@ -111,8 +111,8 @@ def test_a_module_is_called_without_dropout_and_left_in_its_mode(coat, same_rank
 
 def test_a_module_with_named_rows_is_put_in_the_order_of_the_split(coat, same_ranks):
     net = trained_net(coat)
-    named = with_ids(net, users=coat.user_ids[::-1], items=coat.item_ids[::-1])
-    same_ranks(adapt(named, coat), predicted(net, coat.n_users)[::-1, ::-1], coat)
+    named = adapt(net, coat, users=coat.user_ids[::-1], items=coat.item_ids[::-1])
+    same_ranks(named, predicted(net, coat.n_users)[::-1, ::-1], coat)
 
 
 def test_half_precision_weights_are_widened(small):
@@ -131,14 +131,14 @@ def test_a_module_of_other_items_gets_an_error_that_shows_both_shapes(case, coat
     with pytest.raises(
         InputError,
         match=rf"mine \(.*Net\) gave scores of shape \((\d+), 300\) for \1 users; expected "
-        rf"\(\1, {other.n_items}\).*with_ids",
+        rf"\(\1, {other.n_items}\).*users=…",
     ):
         evaluate({"mine": trained_net(coat)}, other, **OPTIONS)
 
 
 def test_a_module_with_fewer_users_gets_an_error_that_shows_the_size_of_the_split(coat):
     net = Net(200, coat.n_items)
-    with pytest.raises(InputError, match=r"Net failed for users .* the split has 290 users .*with_ids"):
+    with pytest.raises(InputError, match=r"Net failed for users .* the split has 290 users .*users=…"):
         evaluate({"mine": net}, coat, **OPTIONS)
 
 

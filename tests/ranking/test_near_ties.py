@@ -1,0 +1,143 @@
+"""Products too close to call are settled by exact scores, pair by pair or for all items of a tile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval import Split
+from ipseval.ranking.kernels.blocks import Batch, Counted, Tile
+from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
+from tests.inside.ranking import Factors, Targets, kernels_for, ranks_in_rows
+from tests.ranking.worlds import ENGINES
+
+WIDTH, N_TILES = 400, 18
+CLEAR, NEAR, EQUAL = range(3)  # the factor that a user reads
+NONE = np.zeros(0, dtype=np.int64)
+
+engines = pytest.mark.parametrize("engine", ENGINES)
+
+
+def made(reads, scale: float = 1.0, n_items: int = WIDTH * N_TILES):
+    """Return factors of users who read one factor each, and their work: one positive each, item 5.
+
+    The first factor tells all items apart, the second in the tenth digit, the third not at all.
+    """
+    rng = np.random.default_rng(0)
+    n_users = len(reads)
+    columns = [rng.normal(size=n_items), 1 + 1e-10 * rng.normal(size=n_items), np.ones(n_items)]
+    item, user = scale * np.column_stack(columns), scale * np.eye(3)[list(reads)]
+    pairs = pd.DataFrame({"user": np.arange(n_users), "item": 5})
+    train = pd.DataFrame({"user": [0], "item": [7]})
+    split = Split.from_frames(train, pairs, items=range(n_items))
+    return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
+
+
+@engines
+@pytest.mark.parametrize("scale", [1.0, 1e20])
+@pytest.mark.parametrize("reads", [[CLEAR, NEAR, EQUAL], [NEAR, CLEAR, NEAR, NEAR], [EQUAL], [NEAR] * 9])
+def test_users_whom_products_tell_apart_and_users_whom_they_do_not_are_counted(engine, reads, scale):
+    kernels = kernels_for(engine, 0)
+    factors, batch, scores = made(reads, scale)
+    worker = kernels.Worker(factors.shape(len(reads), WIDTH))
+    scores[0, 7] = np.nan
+    for _ in range(2):  # one worker, for one block after the other
+        block = factors.block(batch, factors.exact(batch, kernels))
+        worker.begin(block)
+        assert len(list(factors.count(worker, block, WIDTH, kernels))) == N_TILES  # a step for each tile
+        assert block.n_above.tolist() == (scores > scores[:, 5:6]).sum(axis=1).tolist()
+        assert block.n_tied.tolist() == ((scores == scores[:, 5:6]).sum(axis=1) - 1).tolist()
+
+
+@engines
+def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(engine):
+    kernels = kernels_for(engine, 0)
+    few = WIDTH // FEW if engine == "numpy" else kernels.FEW
+    for n_near, rows in ((few, []), (few + 1, [0])):
+        item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
+        item[10 : 10 + n_near] = item[5] * (1 + 1e-10 * np.arange(1, n_near + 1)[:, None])
+        pairs = pd.DataFrame({"user": [0], "item": [5]})
+        split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
+        factors, batch = (
+            Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m"),
+            Batch.of(Targets.from_split(split)),
+        )
+        block = factors.block(batch, factors.exact(batch, kernels))
+        worker = kernels.Worker(factors.shape(1, WIDTH))
+        worker.begin(block)
+        found = worker.count(Tile(0, factors.fast_item, NONE, np.zeros(0)))
+        assert (found.n_lost, found.rows.tolist()) == (0, rows)
+        assert found.item.tolist() == ([] if rows else list(range(10, 10 + n_near)))
+        assert (found.positive == 0).all()
+        clear = int((np.delete(item[:, 0], [5, 7, *range(10, 10 + n_near)]) > item[5, 0]).sum())
+        assert (block.n_above.tolist(), block.n_tied.tolist()) == ([0 if rows else clear], [0])
+
+
+@engines
+def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(engine):
+    kernels = kernels_for(engine, 0)
+    factors, batch, _ = made([CLEAR, CLEAR, CLEAR])
+    block = factors.block(batch, factors.exact(batch, kernels))
+    far = np.array([0, 100, 100], dtype=block.lo.dtype)
+    block = block._replace(lo=block.lo + far, hi=block.hi + far)
+    worker = kernels.Worker(factors.shape(3, WIDTH))
+    worker.begin(block)
+    tiles = [Tile(first, factors.fast_item[first : first + WIDTH], NONE, np.zeros(0)) for first in (0, WIDTH)]
+    assert [worker.count(one).n_lost for one in tiles] == [2, 0]  # the positives are in the first tile
+    with pytest.raises(AssertionError, match=r"^2 products are farther from the exact score"):
+        list(factors.count(worker, block, WIDTH, kernels))
+
+
+@engines
+@pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
+def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(engine, n_pairs):
+    rng = np.random.default_rng(n_pairs)
+    kernels = kernels_for(engine, 0)
+    factors, _, scores = made([CLEAR, NEAR, CLEAR, EQUAL])
+    row, item = rng.integers(0, 4, size=n_pairs), rng.integers(800, 900, size=n_pairs)
+    assert factors.scores(row, item, kernels).tolist() == scores[row, item].tolist()
+    for d in (1, 4, 7):  # sums in order, which differ from those in another order
+        user, columns = rng.normal(size=(5, d)), rng.normal(size=(d, 13))
+        out = np.full((5, 13), np.nan)
+        kernels.row_scores(user, columns, out)
+        assert out.tolist() == [
+            [sum((user[r] * columns[:, i]).tolist()) for i in range(13)] for r in range(5)
+        ]
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 10, 35])
+def test_every_tile_knows_its_items_of_infinite_bias(width):
+    n_items = 35
+    bias = np.where(np.arange(n_items) % 3 == 0, -np.inf, 0.5)
+    bias[34] = np.inf
+    factors = Factors.of(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
+    seen: dict[int, float] = {}
+
+    class Noting:
+        def count(self, tile):
+            places = tile.infinite.tolist()
+            assert all(0 <= place < tile.fast_item.shape[0] for place in places)
+            seen.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
+            return Counted(0, NONE, NONE, NONE)
+
+    assert len(list(factors.count(Noting(), None, width, None))) == -(-n_items // width)
+    assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
+
+
+@pytest.mark.parametrize("entries", [1, 2**20])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
+def test_entries_of_a_row_are_ranked_among_themselves(dtype, entries, monkeypatch):
+    monkeypatch.setattr("ipseval.ranking._top_lists.ENTRIES", entries)  # as a table, or one after the other
+    rng = np.random.default_rng(3)
+    row = np.repeat(np.arange(7), [3, 60, 1, 512, 513, 0, 40])
+    value = (1000 * rng.normal(size=row.size)).round().astype(dtype)
+    if dtype != "int64":
+        value[rng.random(row.size) < 0.05] = -np.inf
+        value[rng.random(row.size) < 0.05] = np.inf
+    n_above, n_tied = ranks_in_rows(row, value)
+    for r in range(7):
+        own, mine = value[row == r], row == r
+        assert n_above[mine].tolist() == (own > own[:, None]).sum(axis=1).tolist()
+        assert n_tied[mine].tolist() == ((own == own[:, None]).sum(axis=1) - 1).tolist()
+    assert [one.size for one in ranks_in_rows(row[:0], value[:0])] == [0, 0]
