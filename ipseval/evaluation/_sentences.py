@@ -8,7 +8,7 @@ from ipseval.evaluation._verdict import Verdict, first_claimed
 from ipseval.report._words import bare, decimals, listed, shown_p
 
 NOBODY = "Nobody measured exposure"
-SETTLE = "Random items for some users would settle it: ipseval plan."
+SETTLE = "Random items would settle it: ipseval plan."
 
 
 def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:

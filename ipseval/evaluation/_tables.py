@@ -64,7 +64,7 @@ def evaluation_tables(
     remarks = [Remark("Verdict", verdict_lines(verdicts))]
     notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(data)
     later = re.search(r"\((.* %)\)", leakage)
-    notes += [f"Training has rows later than {later[1]} of the test."] if later else []
+    notes += [f"{later[1]} of test rows have later training rows."] if later else []
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
         shown = [*left_out[: max(0, MOST_NOTES - len(notes))], *notes[:MOST_NOTES]]

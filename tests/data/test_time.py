@@ -52,7 +52,7 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
     assert evaluation.provenance["leakage"] == split.leakage.text
     assert split.leakage.text in " ".join(repr(evaluation.explain()).split())
-    assert "Training has rows later than 50.0 % of the test." in repr(evaluation)
+    assert "50.0 % of test rows have later training rows." in repr(evaluation)
     with pytest.warns(DataWarning, match="later training rows"):
         split_temporal(log, test_fraction=0.4)
 

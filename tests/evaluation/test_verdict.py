@@ -225,7 +225,7 @@ def test_the_plain_order_stands_with_its_probability_and_what_the_choice_loses()
     assert verdict_lines([found]) == (
         "By the plain average a is ahead of b (probability .4, by simulated worlds). "
         "Nobody measured exposure, so weights do not decide. "
-        "Choosing a loses .01 of recall@10 on average. Random items for some users "
+        "Choosing a loses .01 of recall@10 on average. Random items "
         "would settle it: ipseval plan.",
     )
 
@@ -235,7 +235,7 @@ def test_no_verdict_names_both_with_their_effective_sample_sizes_and_what_would_
     assert said == (
         "No verdict: the plain average puts a first, weights known per item put b first. Effective sample "
         "sizes are 1,000 (plain) and 250 (weights, thin). By the correction a is ahead of b with probability "
-        ".58. Random items for some users would settle it: ipseval plan."
+        ".58. Random items would settle it: ipseval plan."
     )
 
 
