@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from ipseval._base.checks import check_choice, counted
 from ipseval._base.types import FloatArray
 from ipseval.inference._intervals import normal_interval
-from ipseval.report import Explanation, Tables
+from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Remark, Table
 from ipseval.validation._criteria import CRITERIA
@@ -167,16 +167,8 @@ class Validation(Result):
                 self.confidence_level,
             ),
             hint="More: .explain()",
-            appendix=(*self._whole().parts, *self._frames()) if page else (),
+            appendix=(Heading("How it was made"), Notes(self._headline()), *self._frames()) if page else (),
         )
-
-    def explain(self, *, digits: int = 2) -> Explanation:
-        """Return everything that the validation holds: how it was made, every criterion, every estimate."""
-        del digits
-        return Explanation(self._whole())
-
-    def _whole(self) -> Tables:
-        return Tables((), (Heading("How it was made"), Notes(self._headline())))
 
     def _frames(self) -> list[Table]:
         whole = {

@@ -161,7 +161,7 @@ def right(folder: Path) -> dict[str, Any]:
         "names": None, "test_fraction": 0.2, "load.path": folder, "folder": folder,
         "what": "things", "choices": ["a", "b"], "UnknownNameError.name": "c", "factor": 1.5, "floor": 0.3, "RatingMetric.label": "mae",
         "rating_metric.label": "mae", "rating_claim.metric": "mae", "rating_claim.estimator": "aoa", "level": "exact", "grid": None,
-        "order": "random", "release": "2023", "load_movielens.release": "100k", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
+        "order": "random", "release": "2023", "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "normal_interval.value": 0.5, "study.logs": {"l": log}, "logs": {"l": log}, "protocols": None, "extra": None,
         "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "notes": (),

@@ -109,11 +109,6 @@ class Plan:
         known = self._prints[1][log]
         return sha256(__version__, known, split, pool, str(self.rng), str(repeat), model, print_of_model)
 
-    def about(self, log: str, protocol: Protocol, repeat: int, model: str) -> dict[str, Any]:
-        """Return in words what a stored file holds."""
-        where = {"log": log, "model": model, "protocol": protocol.label, "split": protocol.split_key}
-        return {**where, "repeat": repeat, "rng": self.rng}
-
 
 def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
     """Yield ranks of every protocol and repeat, storing new ones; `advance(n)` counts those there."""
@@ -126,7 +121,7 @@ def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
                 cores = {None: log, first.k_core: k_core(log, first.k_core or 1)}
             for repeat, split in enumerate(first.splits(cores[first.k_core], plan.rng)):
                 for model in plan.models:
-                    _rank_group(plan, log_name, group, repeat, split, model, advance)
+                    Training(plan, log_name, repeat, split, model).rank_group(group, advance)
                 for protocol in group:
                     stored = {
                         model: plan.store.read(plan.key(log_name, protocol, repeat, model), split)
@@ -141,100 +136,105 @@ def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
                     yield Ranked(log_name, protocol, repeat, split, ranks, said, tuning)
 
 
-def _rank_group(
-    plan: Plan, log: str, group: list[Protocol], repeat: int, split: Split, model: str, advance: Advance
-) -> None:
-    """Train one model and store its ranks under every protocol of the group that lacks them."""
-    keys = {plan.key(log, protocol, repeat, model): protocol for protocol in group}
-    missing = {key: protocol for key, protocol in keys.items() if not plan.store.file(key).exists()}
-    advance(len(group) - len(missing))
-    if not missing:
-        return
-    try:
-        for key, protocol, scorer, tuning in _trained(plan, log, missing, repeat, split, model):
-            # Warnings are stored with the ranks, so that a resumed study reports them too.
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                ranked = rank_positives(
-                    scorer, split, name=model, candidates=protocol.candidates, compute=plan.compute
-                )
-            about = plan.about(log, protocol, repeat, model)
-            about["warnings"] = list(dict.fromkeys(str(one.message) for one in caught))
-            about["tuning"] = tuning
-            plan.store.write(key, ranked, about)
-            advance(1)
-    except SystemExit as error:
-        raise InputError(f"model {model!r} ended the program (SystemExit: {error}).") from error
-    except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
-        where = f"{group[0].split_label}, {group[0].core_label}"
-        error.add_note(
-            f"in the study: model {model!r}, log {log!r}, {where}, repeat {repeat}. What was "
-            "ranked before is stored; run the study again to go on."
-        )
-        raise
+@dataclass(frozen=True, eq=False)
+class Training:
+    """One model on one split: what is trained, tried and ranked there."""
 
+    plan: Plan
+    log: str
+    repeat: int
+    split: Split
+    model: str
 
-def _trained(
-    plan: Plan, log: str, missing: Mapping[str, Protocol], repeat: int, split: Split, model: str
-) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
-    """Yield key, protocol, trained scorer, and what was chosen on the validation part, if anything."""
-    fit = plan.models[model]
-    if isinstance(fit, Tuned) and fit.settings:
-        yield from _searched(plan, log, missing, repeat, split, model, fit)
-        return
-    scorer = fit.fit(split.train, split.validation) if isinstance(fit, Tuned) else fit(split.train)
-    for key, protocol in missing.items():
-        yield key, protocol, scorer, None
-
-
-def _searched(
-    plan: Plan, log: str, missing: Mapping[str, Protocol], repeat: int, split: Split, model: str, fit: Tuned
-) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
-    """Try settings on the validation part, each trained once, and yield the best one of each protocol."""
-    numbers = fit.draw(plan.rng, log, model, repeat).tolist()
-    found: dict[str, list[FloatArray]] = {key: [] for key in missing}
-    kept: dict[int, Any] = {}
-    for number in numbers:
-        for key, protocol in missing.items():
-            found[key].append(_validated(plan, log, protocol, repeat, split, model, number, kept))
-        best = {numbers[int(np.argmax([np.nanmean(one) for one in values]))] for values in found.values()}
-        kept = {place: scorer for place, scorer in kept.items() if place in best}
-    for key, protocol in missing.items():
-        choice = Choice.among(numbers, found[key], zlib.crc32(f"{plan.rng} {log}".encode()))
-        if choice.setting not in kept:
-            kept[choice.setting] = fit.with_setting(choice.setting)(split.train)
-        about = asdict(choice) | {"setting": described(fit.settings[choice.setting])}
-        about |= {"metric": fit.metric, "n_settings": len(fit.settings)}
-        yield key, protocol, kept[choice.setting], about
-
-
-def _validated(
-    plan: Plan,
-    log: str,
-    protocol: Protocol,
-    repeat: int,
-    split: Split,
-    model: str,
-    number: int,
-    kept: dict[int, Any],
-) -> FloatArray:
-    """Return the validation metric of each user under a setting, stored or computed and stored."""
-    key, fit = plan.validation_key(log, protocol, repeat, model, number), plan.models[model]
-    assert isinstance(fit, Tuned)
-    if not plan.store.file(key).exists():
-        if split.validation is None:
-            raise InputError("a tuned recommender needs a validation part, and this split has none.")
-        if number not in kept:
-            kept[number] = fit.with_setting(number)(split.train)
-        inner = Split(split.train, split.validation, description="validation", seen=split.seen)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the test part says the same, and is reported
-            ranked = rank_positives(
-                kept[number], inner, name=model, candidates=protocol.candidates, compute=plan.compute
+    def rank_group(self, group: list[Protocol], advance: Advance) -> None:
+        """Store the ranks of the model under every protocol of the group that lacks them."""
+        plan = self.plan
+        keys = {plan.key(self.log, protocol, self.repeat, self.model): protocol for protocol in group}
+        missing = {key: protocol for key, protocol in keys.items() if not plan.store.file(key).exists()}
+        advance(len(group) - len(missing))
+        if not missing:
+            return
+        try:
+            for key, protocol, scorer, tuning in self._trained(missing):
+                # Warnings are stored with the ranks, so that a resumed study reports them too.
+                with warnings.catch_warnings(record=True) as caught:
+                    warnings.simplefilter("always")
+                    ranked = self._ranked(scorer, self.split, protocol)
+                said = list(dict.fromkeys(str(one.message) for one in caught))
+                plan.store.write(key, ranked, self._about(protocol) | {"warnings": said, "tuning": tuning})
+                advance(1)
+        except SystemExit as error:
+            raise InputError(f"model {self.model!r} ended the program (SystemExit: {error}).") from error
+        except Exception as error:  # a user's fit function may raise anything; it is passed on with its place
+            where = f"{group[0].split_label}, {group[0].core_label}"
+            error.add_note(
+                f"in the study: model {self.model!r}, log {self.log!r}, {where}, repeat {self.repeat}. What "
+                "was ranked before is stored; run the study again to go on."
             )
-        about = plan.about(log, protocol, repeat, model) | {"setting": described(fit.settings[number])}
-        plan.store.write_values(key, fit.judge.user_values(ranked), about)
-    return plan.store.read_values(key)
+            raise
+
+    def _about(self, protocol: Protocol) -> dict[str, Any]:
+        """Return in words what a stored file holds."""
+        where = {
+            "log": self.log,
+            "model": self.model,
+            "protocol": protocol.label,
+            "split": protocol.split_key,
+        }
+        return {**where, "repeat": self.repeat, "rng": self.plan.rng}
+
+    def _ranked(self, scorer: Any, split: Split, protocol: Protocol) -> RankedPositives:
+        pool, compute = protocol.candidates, self.plan.compute
+        return rank_positives(scorer, split, name=self.model, candidates=pool, compute=compute)
+
+    def _trained(
+        self, missing: Mapping[str, Protocol]
+    ) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
+        """Yield key, protocol, trained scorer, and what was chosen on the validation part, if anything."""
+        fit, train = self.plan.models[self.model], self.split.train
+        if isinstance(fit, Tuned) and fit.settings:
+            yield from self._searched(missing, fit)
+            return
+        scorer = fit.fit(train, self.split.validation) if isinstance(fit, Tuned) else fit(train)
+        for key, protocol in missing.items():
+            yield key, protocol, scorer, None
+
+    def _searched(
+        self, missing: Mapping[str, Protocol], fit: Tuned
+    ) -> Iterator[tuple[str, Protocol, Any, dict[str, Any] | None]]:
+        """Try settings on the validation part, each trained once, and yield the best one of each protocol."""
+        numbers = fit.draw(self.plan.rng, self.log, self.model, self.repeat).tolist()
+        found: dict[str, list[FloatArray]] = {key: [] for key in missing}
+        kept: dict[int, Any] = {}
+        for number in numbers:
+            for key, protocol in missing.items():
+                found[key].append(self._validated(protocol, fit, number, kept))
+            best = {numbers[int(np.argmax([np.nanmean(one) for one in values]))] for values in found.values()}
+            kept = {place: scorer for place, scorer in kept.items() if place in best}
+        for key, protocol in missing.items():
+            choice = Choice.among(numbers, found[key], zlib.crc32(f"{self.plan.rng} {self.log}".encode()))
+            if choice.setting not in kept:
+                kept[choice.setting] = fit.with_setting(choice.setting)(self.split.train)
+            about = asdict(choice) | {"setting": described(fit.settings[choice.setting])}
+            about |= {"metric": fit.metric, "n_settings": len(fit.settings)}
+            yield key, protocol, kept[choice.setting], about
+
+    def _validated(self, protocol: Protocol, fit: Tuned, number: int, kept: dict[int, Any]) -> FloatArray:
+        """Return the validation metric of each user under a setting, stored or computed and stored."""
+        store, split = self.plan.store, self.split
+        key = self.plan.validation_key(self.log, protocol, self.repeat, self.model, number)
+        if not store.file(key).exists():
+            if split.validation is None:
+                raise InputError("a tuned recommender needs a validation part, and this split has none.")
+            if number not in kept:
+                kept[number] = fit.with_setting(number)(split.train)
+            inner = Split(split.train, split.validation, description="validation", seen=split.seen)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the test part says the same, and is reported
+                ranked = self._ranked(kept[number], inner, protocol)
+            about = self._about(protocol) | {"setting": described(fit.settings[number])}
+            store.write(key, fit.judge.user_values(ranked), about)
+        return store.read_values(key)
 
 
 def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:

@@ -181,9 +181,9 @@ class Store:
         """Return where the ranks of `key` are, or would be."""
         return self.folder / f"{key}.npz"
 
-    def write(self, key: str, ranked: RankedPositives, about: dict[str, Any]) -> None:
-        """Store ranks, whole or not at all; `about` says in words what they are."""
-        save(self.file(key), ranked, **about)
+    def write(self, key: str, found: RankedPositives | FloatArray, about: dict[str, Any]) -> None:
+        """Store ranks or values of users, whole or not at all; `about` says in words what they are."""
+        save(self.file(key), found, **about)
 
     def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
         """Return stored ranks of a split and what was said of them; an error when they are of others."""
@@ -201,10 +201,6 @@ class Store:
                 "version. Delete it, or give the study another folder."
             )
         return ranked, about
-
-    def write_values(self, key: str, values: FloatArray, about: dict[str, Any]) -> None:
-        """Store the validation metric of each user."""
-        save(self.file(key), values, **about)
 
     def read_values(self, key: str) -> FloatArray:
         """Return the stored validation metric of each user."""

@@ -17,14 +17,6 @@ from ipseval.errors import InputError
 from ipseval.validation.datasets._base import DataCard
 from ipseval.validation.datasets._files import has_file, open_file, read_columns
 
-N_RATINGS = {
-    "100k": 100_000,
-    "1m": 1_000_209,
-    "10m": 10_000_054,
-    "20m": 20_000_263,
-    "25m": 25_000_095,
-    "32m": 32_000_204,
-}
 MOVIELENS = DataCard(
     name="movielens",
     title="MovieLens",
@@ -35,14 +27,21 @@ MOVIELENS = DataCard(
         "Harper, Konstan: The MovieLens Datasets: History and Context, ACM TiiS 5(4), 2015, "
         "doi 10.1145/2827872"
     ),
-    sizes={f"ratings ({release})": count for release, count in N_RATINGS.items()},
+    sizes={
+        "ratings (100k)": 100_000,
+        "ratings (1m)": 1_000_209,
+        "ratings (10m)": 10_000_054,
+        "ratings (20m)": 20_000_263,
+        "ratings (25m)": 25_000_095,
+        "ratings (32m)": 32_000_204,
+    },
 )
 COLUMNS = {"user": "int64", "item": "int64", "rating": "float64", "timestamp": "int64"}
 PARTS = ("train", "validation", "test")
 MOST_DIGITS = 18  # of a 64-bit integer
 
 
-def load_movielens(path: str | Path, *, release: str | None = None) -> Interactions:
+def load_movielens(path: str | Path) -> Interactions:
     """Return MovieLens ratings: value = rating (0.5–5), timestamp in seconds since 1970.
 
     Parameters
@@ -50,28 +49,18 @@ def load_movielens(path: str | Path, *, release: str | None = None) -> Interacti
     path : folder or archive
         Holds `u.data` (100K: tabs; a line of names may come first), `ratings.dat` (1M, 10M: "::") or
         `ratings.csv` (20M and later).
-    release : {"100k", "1m", "10m", "20m", "25m", "32m"}, optional
-        Check the number of ratings of this release. Default: no check of the size, as for the `latest`
-        releases, which change.
 
     Raises
     ------
     InputError
-        When no rating file is there, a row does not have the four fields, a rating is outside 0.5–5, a pair
-        repeats, or the number of ratings is not that of `release`.
+        When no rating file is there, a row does not have the four fields, a rating is outside 0.5–5, or a
+        pair repeats.
 
     References
     ----------
     Harper & Konstan, The MovieLens Datasets, ACM TiiS 2015, doi 10.1145/2827872.
     """
-    if release is not None:
-        check_choice("release", release, N_RATINGS)
     frame = _read_ratings(path)
-    if release is not None and len(frame) != N_RATINGS[release]:
-        raise InputError(
-            f"movielens: release {release} has {N_RATINGS[release]:,} ratings; the file has {len(frame):,}. "
-            "It is truncated or another release."
-        )
     bad = ~frame["rating"].between(0.5, 5)
     if bad.any():
         raise InputError(
