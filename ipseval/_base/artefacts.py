@@ -274,15 +274,13 @@ ARRAYS = (".npy", ".npz")
 
 def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd.DataFrame:
     """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them."""
-    path = _existing(path)
-    if path.suffix not in TABLES:
+    suffix = Path(path).suffix
+    if suffix not in TABLES:
         raise InputError(f"{path}: expected a table ending in {', '.join(TABLES)}.")
     with reading(path):
         try:
-            if path.suffix == ".parquet":
-                frame = pd.read_parquet(path)
-            else:
-                frame = pd.read_csv(path, sep="\t" if path.suffix == ".tsv" else ",")
+            sep = {".csv": ",", ".tsv": "\t"}.get(suffix)
+            frame = pd.read_parquet(path) if sep is None else pd.read_csv(path, sep=sep)
         except ImportError:
             raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
     wanted = {old: new for old, new in (columns or {}).items() if old in frame.columns and old != new}
@@ -296,8 +294,7 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
 
 def read_array(path: str | Path) -> AnyArray:
     """Return the array in a .npy file (memory-mapped, read-only) or the only one in a .npz file."""
-    path = _existing(path)
-    if path.suffix == ".npz":
+    if Path(path).suffix == ".npz":
         arrays = read_arrays(path)
         if len(arrays) != 1:
             raise InputError(f"{path} holds {len(arrays)} arrays; expected one.")
@@ -305,10 +302,3 @@ def read_array(path: str | Path) -> AnyArray:
     with reading(path):
         array: AnyArray = np.lib.format.open_memmap(path, mode="r")
         return array
-
-
-def _existing(path: str | Path) -> Path:
-    path = Path(path)
-    if not path.is_file():
-        raise InputError(f"{path} does not exist or is no file.")
-    return path

@@ -18,10 +18,7 @@ from ipseval.data._impressions import (
     COLUMNS,
     Treatment,
     as_truths,
-    check_gaps,
     check_options,
-    keep_shown,
-    merge_repeated,
     read_columns,
 )
 from ipseval.data._interactions import Interactions, Log, chosen_rows, one_dimensional
@@ -135,10 +132,8 @@ class ExposureLog(Log):
         names = dict(zip(COLUMNS, (user, item, clicked, timestamp, position, propensity, query), strict=True))
         data = read_columns(frame, {**names, "shown": shown}, users, items)
         treatment = Treatment(counted=(Count("rows read", data["user"].size),))
-        data = keep_shown(data, unshown_clicks, treatment)
-        data = merge_repeated(data, duplicates, treatment)
-        check_gaps(data, gaps, treatment)
-        treatment.raise_all(data)
+        data = treatment.settle(data, duplicates, gaps, unshown_clicks)
+        treatment.raise_all()
         return cls(**data, counted=treatment.counted)
 
     def __post_init__(self) -> None:
@@ -157,7 +152,8 @@ class ExposureLog(Log):
             raise InputError(f"the arrays of an exposure log must have one length; got {sizes}.")
         columns = {name: getattr(self, name) for name in COLUMNS}
         checked = {name: one for name, one in columns.items() if one is not None}
-        treatment.raise_all(checked)
+        treatment.find(checked)
+        treatment.raise_all()
         assign(self, position=checked.get("position"))
         check_type("counted", self.counted, tuple)
         freeze(self, *(one.name for one in fields(self) if one.name != "counted"))

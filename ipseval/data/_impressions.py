@@ -11,7 +11,7 @@ import pandas as pd
 from ipseval._base.checks import check_choice, examples
 from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, some
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data._interactions import encode
 from ipseval.errors import InputError, Problem, PropensityError
 
@@ -37,13 +37,36 @@ class Treatment:
         """Add what was treated; 0 is no line."""
         self.counted += some(Count(what, number, of))
 
-    def raise_all(self, data: Columns) -> None:
-        """Raise one error for all faults, those of the positions and propensities of `data` included."""
+    def settle(self, data: Columns, duplicates: str, gaps: str, unshown_clicks: str) -> Columns:
+        """Return the impressions after all treatments; what was done is counted, what is wrong a fault."""
+        data = merge_repeated(keep_shown(data, unshown_clicks, self), duplicates, self)
+        check_gaps(data, gaps, self)
+        self.find(data)
+        return data
+
+    def find(self, data: Columns) -> None:
+        """Add the faults of positions, which become whole numbers, and of propensities."""
         if "position" in data:
             data["position"] = as_positions(data["position"], self)
-            find_repeated_positions(data.get("query"), data["position"], self)
-        if "propensity" in data:
-            find_bad_propensities(data["propensity"], self)
+        if {"position", "query"} <= set(data):
+            again = pd.DataFrame({name: data[name] for name in ("query", "position")}).duplicated()
+            if again.any():
+                what = (
+                    f"{int(again.sum())} of {again.size} rows have the position of another row of their slate"
+                )
+                self.fault(what, "Each position of a slate must hold one item")
+        values = data.get("propensity", np.ones(1))
+        n_low, n_high = int((~(values > 0)).sum()), int((values > 1).sum())
+        if n_low:
+            what = f"{n_low} of {values.size} propensities are 0, negative or missing, though these rows were shown"
+            self.fault(what, "Leave out the rows of policies whose chances are not known")
+        if n_high:
+            what = f"{n_high} of {values.size} propensities are above 1 (largest: {values.max():.4g})"
+            advice = "A propensity is a chance, not an expected number of showings"
+            self.fault(what, f"{advice}. Correct or leave out these rows")
+
+    def raise_all(self) -> None:
+        """Raise one error for all faults."""
         if self.faults:
             kind = PropensityError if all("propensit" in one.what for one in self.faults) else InputError
             start = f"the log has {len(self.faults)} faults. " if len(self.faults) > 1 else ""
@@ -182,31 +205,3 @@ def as_positions(values: AnyArray, treatment: Treatment) -> IntArray:
             "Add 1 where the first place is 0" if numeric and values.min() == 0 else "Correct them",
         )
     return values.astype(np.int64) if good.all() else np.arange(1, values.size + 1)
-
-
-def find_repeated_positions(query: IntArray | None, position: IntArray, treatment: Treatment) -> None:
-    """Find slates that have two rows at one position."""
-    if query is None:
-        return
-    again = pd.DataFrame({"query": query, "position": position}).duplicated()
-    if again.any():
-        treatment.fault(
-            f"{int(again.sum())} of {again.size} rows have the position of another row of their slate",
-            "Each position of a slate must hold one item",
-        )
-
-
-def find_bad_propensities(values: FloatArray, treatment: Treatment) -> None:
-    """Find propensities outside (0, 1]."""
-    low, high = ~(values > 0), values > 1
-    if low.any():
-        treatment.fault(
-            f"{int(low.sum())} of {values.size} propensities are 0, negative or missing, though these rows "
-            "were shown",
-            "Leave out the rows of policies whose chances are not known",
-        )
-    if high.any():
-        treatment.fault(
-            f"{int(high.sum())} of {values.size} propensities are above 1 (largest: {values.max():.4g})",
-            "A propensity is a chance, not an expected number of showings. Correct or leave out these rows",
-        )

@@ -14,7 +14,7 @@ from ipseval._base.counts import Count, some
 from ipseval._base.ids import Ids, distinct, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
-from ipseval.data._impressions import Treatment, check_gaps, keep_shown, merge_repeated, rows_of
+from ipseval.data._impressions import Treatment, rows_of
 from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
@@ -216,10 +216,7 @@ class Draft:
         if self.problems:
             data = self._sound(data)
         if all(role in data for role in ("user", "item", "clicked")) and data["user"].size:
-            data = keep_shown(data, unshown_clicks, treatment)
-            data = merge_repeated(data, duplicates, treatment)
-            check_gaps(data, gaps, treatment)
-            tried([], treatment.raise_all, data)
+            data = treatment.settle(data, duplicates, gaps, unshown_clicks)
         self.problems += [_with_ignore(one, self.names) for one in treatment.faults]
         self.raise_problems()
         return ExposureLog(**data, counted=(*self.counted, *treatment.counted))

@@ -149,14 +149,9 @@ class Lists:
             n_again = int(again.sum())
             counted.append(Count("entries that repeat an item of their list, left out", n_again, key.size))
             return entries.select(~again)
-        row = int(np.flatnonzero(again)[0])
-        problems.append(
-            Problem(
-                f"{int(again.sum()):,} of {key.size:,} entries repeat an item of their list (first: "
-                f"{examples(entries.pair(row))})",
-                "Pass {duplicates=drop} to keep the best place of each",
-            )
-        )
+        first = examples(entries.pair(int(np.flatnonzero(again)[0])))
+        what = f"{int(again.sum()):,} of {key.size:,} entries repeat an item of their list (first: {first})"
+        problems.append(Problem(what, "Pass {duplicates=drop} to keep the best place of each"))
         return entries
 
     def _check_ranks(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> None:
@@ -165,20 +160,13 @@ class Lists:
         place = frame.sort_values("rank", kind="stable").groupby("user").cumcount() + 1
         wrong = np.unique(frame["user"][frame["rank"] != place.reindex(frame.index)])
         if wrong.size and self.gaps == "renumber":
-            counted.append(
-                Count(
-                    "lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, frame["user"].nunique()
-                )
-            )
+            what, n_lists = "lists whose ranks were not 1, 2, 3, …, renumbered", frame["user"].nunique()
+            counted.append(Count(what, wrong.size, n_lists))
         elif wrong.size:
             ids = wrong if entries.user_ids is None else entries.user_ids[wrong]
-            problems.append(
-                Problem(
-                    f"the ranks of {counts(wrong.size, 'user')} are not 1, 2, 3, … without gap or "
-                    f"repetition (e.g. user {examples(ids)})",
-                    "Pass {gaps=renumber} to take them as an order",
-                )
-            )
+            what = f"the ranks of {counts(wrong.size, 'user')} are not 1, 2, 3, … without gap or repetition"
+            way_out = "Pass {gaps=renumber} to take them as an order"
+            problems.append(Problem(f"{what} (e.g. user {examples(ids)})", way_out))
 
     def _columns(self, source: Source) -> dict[str, str]:
         """Return the columns of user, item and rank or score, whichever is there."""
@@ -190,18 +178,12 @@ class Lists:
         chosen = choose(source.columns, given, ("user", "item", *by), lists=source.lists)
         problems = list(chosen.problems)
         if not {RANK, SCORE} & set(chosen.columns) and (len(by) == 2 or not problems):
-            problems.append(
-                Problem(
-                    "no column has a usual name of ranks or scores; the columns are "
-                    f"{examples(source.columns, 12)}",
-                    "Name it by {rank} or {score}",
-                )
-            )
+            what = "no column has a usual name of ranks or scores; the columns are "
+            problems.append(Problem(what + examples(source.columns, 12), "Name it by {rank} or {score}"))
         if problems:
             raise ProblemsError(source.name, problems)
-        return {
-            name: one for name, one in chosen.columns.items() if name != SCORE or RANK not in chosen.columns
-        }
+        unread = SCORE if RANK in chosen.columns else ""
+        return {role: name for role, name in chosen.columns.items() if role != unread}
 
 
 def read_lists(
