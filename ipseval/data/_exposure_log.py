@@ -14,13 +14,7 @@ from ipseval._base.checks import as_float_vector, check_type, counted
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
-from ipseval.data._impressions import (
-    COLUMNS,
-    Treatment,
-    as_truths,
-    check_options,
-    read_columns,
-)
+from ipseval.data._impressions import COLUMNS, Treatment, as_truths, check_options, read_columns
 from ipseval.data._interactions import Interactions, Log, chosen_rows, one_dimensional
 from ipseval.errors import InputError
 

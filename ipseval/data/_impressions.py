@@ -58,8 +58,11 @@ class Treatment:
         values = data.get("propensity", np.ones(1))
         n_low, n_high = int((~(values > 0)).sum()), int((values > 1).sum())
         if n_low:
-            what = f"{n_low} of {values.size} propensities are 0, negative or missing, though these rows were shown"
-            self.fault(what, "Leave out the rows of policies whose chances are not known")
+            what = f"{n_low} of {values.size} propensities are 0, negative or missing"
+            self.fault(
+                f"{what}, though these rows were shown",
+                "Leave out the rows of policies whose chances are not known",
+            )
         if n_high:
             what = f"{n_high} of {values.size} propensities are above 1 (largest: {values.max():.4g})"
             advice = "A propensity is a chance, not an expected number of showings"

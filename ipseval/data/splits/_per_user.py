@@ -8,13 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._base.checks import (
-    as_generator,
-    check_callable,
-    check_choice,
-    check_positive_int,
-    counted,
-)
+from ipseval._base.checks import as_generator, check_callable, check_choice, check_positive_int, counted
 from ipseval._base.types import IntArray, RngLike
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits._base import Seen, Split, warn_about_leakage
