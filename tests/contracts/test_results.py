@@ -128,9 +128,14 @@ RESULTS = {
 }
 
 
+@cache
+def result_of(name: str) -> Any:
+    return RESULTS[name]()
+
+
 @pytest.mark.parametrize("name", RESULTS)
 def test_every_result_has_the_same_verbs(name, tmp_path):
-    result = RESULTS[name]()
+    result = result_of(name)
     assert isinstance(result.frame, pd.DataFrame)
     assert len(result.frame)
     assert isinstance(result.verdict, str)
@@ -147,7 +152,7 @@ def test_every_result_has_the_same_verbs(name, tmp_path):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(name, tmp_path):
-    result = RESULTS[name]()
+    result = result_of(name)
     result.save(tmp_path / "a.npz")
     again = load(tmp_path / "a.npz")
     assert type(again) is type(result)
@@ -160,7 +165,7 @@ def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(nam
     assert len({len(one.axes[0].get_children()) for one in drawn}) == 1
     again.save(tmp_path / "b.npz")
     assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
-    other = type(evaluation()) if name != "evaluation" else type(RESULTS["segments"]())
+    other = type(evaluation()) if name != "evaluation" else type(result_of("segments"))
     with pytest.raises(ipseval.InputError, match=f"a.npz holds .*, not '{other.__name__.lower()}'"):
         other.load(tmp_path / "a.npz")
 
