@@ -34,14 +34,14 @@ def damaged(content: bytes, chooser: random.Random) -> bytes:
     return content[:place] + chooser.choice([new, span + span, b"", new + span]) + content[place + length :]
 
 
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_damaged_file_is_read_or_refused(name, packed, tmp_path):
+def test_a_damaged_file_is_read_or_refused(name, tmp_path):
     FORMATS[name](tmp_path / name)
     whole = (tmp_path / name).read_bytes()
-    path = tmp_path / (f"{name}.gz" if packed else name)
     chooser, n_read = random.Random(name), 0
-    for _ in range(60):
+    for number in range(60):
+        packed = number % 4 == 0
+        path = tmp_path / (f"{name}.gz" if packed else name)
         content = damaged(whole, chooser)
         path.write_bytes(gzip.compress(content) if packed else content)
         for reader in (ipseval.read, ipseval.read_lists):
