@@ -100,7 +100,7 @@ def compare(
         rows.append(names | tested | {"note": note})
     frame = pd.DataFrame(rows)
     adjusted = adjust(frame, correction, FAMILIES[family])
-    frame.insert(int(frame.columns.get_loc("effect_size")), "p_adjusted", adjusted)
+    frame.insert(list(frame).index("effect_size"), "p_adjusted", adjusted)
     return frame
 
 
