@@ -82,13 +82,13 @@ class EvaluationDiff(Result):
         for key in new.estimates:
             was = (pairs.get(key[0], ""), *key[1:])
             if key[0] in pairs and was in old.estimates:
-                tested = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
+                found = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
                 if other_weights and not is_plain(key[2]):  # another quantity: there is nothing to test
-                    tested = (*tested[:6], float("nan"), *tested[7:])
-                rows.append((*key, *tested))
+                    found["p_value"] = np.nan
+                rows.append(dict(zip(COLUMNS, key, strict=False)) | found)
         if not rows:
             raise InputError("the two evaluations have no metric and estimator in common.")
-        frame = pd.DataFrame(rows, columns=[name for name in COLUMNS if name != "p_adjusted"])
+        frame = pd.DataFrame(rows)
         frame.insert(COLUMNS.index("p_adjusted"), "p_adjusted", adjust(frame, "holm", []))
         return cls(
             frame,
@@ -163,20 +163,19 @@ class EvaluationDiff(Result):
         return lines
 
 
-def _tested(
-    new: Estimate, old: Estimate, key: Key, paired: bool, level: float
-) -> tuple[float, float, float, float, float, float, float, bool, str]:
-    note = "; ".join(dict.fromkeys(filter(None, (new.trust, old.trust))))
+def _tested(new: Estimate, old: Estimate, key: Key, paired: bool, level: float) -> dict[str, Any]:
+    """Return old, new and their difference, with its error, interval, p-value and note."""
     if paired:
         two = {("new", *key[1:]): new, ("old", *key[1:]): old}
         (row,) = compare(two, reference="old", correction=None, confidence_level=level).to_dict("records")
-        found = (row["difference"], row["std_error"], row["ci_low"], row["ci_high"], row["p_value"])
+        found = {name: row[name] for name in COLUMNS[5:10]}
     else:
         gap, error = new.value - old.value, float(np.hypot(new.standard_error, old.standard_error))
         low, high = normal_interval(gap, error, confidence_level=level)
-        p_value = math.erfc(abs(gap) / error / math.sqrt(2)) if error > 0 else float("nan")
-        found = (gap, error, float(low), float(high), p_value)
-    return (old.value, new.value, *found, paired, note)
+        p_value = math.erfc(abs(gap) / error / math.sqrt(2)) if error > 0 else np.nan
+        found = dict(zip(COLUMNS[5:10], (gap, error, float(low), float(high), p_value), strict=True))
+    note = "; ".join(dict.fromkeys(filter(None, (new.trust, old.trust))))
+    return {"old": old.value, "new": new.value, **found, "paired": paired, "note": note}
 
 
 def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:

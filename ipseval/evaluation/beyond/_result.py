@@ -88,17 +88,16 @@ class BeyondAccuracy(Result):
             cells = [self._cell((model, one.label, LISTS), digits) for one in self.measures]
             lines.append((Cell(model), *cells))
         header = ("recommender", *(one.label for one in self.measures))
-        notes = [f"{one.name}: {one.definition.direction}." for one in _distinct(self.measures)]
+        notes = [
+            f"{one.name}: {one.definition.direction}."
+            for one in {one.name: one for one in self.measures}.values()
+        ]
         said = (f"{key[1]}: {text}." for key, one in self.estimates.items() for text in one.notes)
         notes += list(dict.fromkeys(said))
         return Tables(
             summary=("Beyond accuracy: what the lists show",),
             parts=(Table(header, tuple(lines), "lists"), Notes(tuple(notes))),
         )
-
-    def cards(self) -> str:
-        """Return the definitions of the measures."""
-        return "\n\n".join(one.card() for one in self.measures)
 
     def _cell(self, key: Key, digits: int) -> Cell:
         value, error = self.estimates[key].value, self.intervals[key].std_error
@@ -226,7 +225,3 @@ def _estimate(one: Measure, data: Recommended) -> Estimate:
         notes.append(f"{counted(n_short, 'list')} shorter than {one.cutoff}")
     claim = Claim("no claim", "it describes the lists")
     return Estimate(one.label, LISTS, sums, int(data.length.sum()), claim, tuple(notes))
-
-
-def _distinct(measures: Sequence[Measure]) -> list[Measure]:
-    return list({one.name: one for one in measures}.values())

@@ -150,16 +150,11 @@ class Arrays:
 class Rows:
     """The rows of a partition: interactions (user, item), or lists (user, item, rank or score)."""
 
-    given: pd.DataFrame | Arrays
+    frame: pd.DataFrame
     catalogue: Catalogue
 
     def __len__(self) -> int:
-        return len(self.given)
-
-    @cached_property
-    def frame(self) -> pd.DataFrame:
-        """The rows as a frame."""
-        return self.given.frame if isinstance(self.given, Arrays) else self.given
+        return len(self.frame)
 
     @cached_property
     def pairs(self) -> Pairs | None:
@@ -183,11 +178,11 @@ class Rows:
         return Interactions(user, self.pairs.item, universe, self.catalogue.ids)
 
 
-def as_rows(frame: pd.DataFrame | Arrays, catalogue: Catalogue) -> Rows:
+def as_rows(given: pd.DataFrame | Arrays, catalogue: Catalogue) -> Rows:
     """Return the rows of a frame, or the entries of lists that are arrays of items, best first."""
-    if isinstance(frame, pd.DataFrame) and "items" in frame.columns:
-        return Rows(arrays_of(frame), catalogue)
-    return Rows(frame, catalogue)
+    if isinstance(given, pd.DataFrame) and "items" in given.columns:
+        given = arrays_of(given)
+    return Rows(given.frame if isinstance(given, Arrays) else given, catalogue)
 
 
 def arrays_of(frame: pd.DataFrame) -> Arrays:
