@@ -9,7 +9,6 @@ from scipy.special import logit
 
 import ipseval
 from ipseval.estimators import ESTIMATORS, Parts
-from ipseval.evaluation.segments import Segments
 from ipseval.report import Report
 from tests.conftest import examples
 from tests.inside.evaluation import resolve
@@ -215,7 +214,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     assert hidden.frame["estimate"].isna().all()  # each group of about 10
 
 
-def test_a_report_holds_an_evaluation_with_its_segments_and_both_are_saved(tmp_path):
+def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     found = evaluation.by("popularity:3")
     report = Report([evaluation, found, evaluation.by("activity:2")])
@@ -224,15 +223,6 @@ def test_a_report_holds_an_evaluation_with_its_segments_and_both_are_saved(tmp_p
     assert "By popularity: 3 groups of items" in text
     assert max(map(len, text.splitlines())) <= 100
     assert "hit@3 by aoa" in report.to_html()
-    evaluation.save(tmp_path / "e.npz")
-    loaded = ipseval.Evaluation.load(tmp_path / "e.npz")
-    assert repr(loaded) == repr(evaluation)
-    one = evaluation.by("activity:2")
-    one.save(tmp_path / "s.npz")
-    assert repr(Segments.load(tmp_path / "s.npz")) == repr(one)
-    pd.testing.assert_frame_equal(loaded.by("popularity:3").frame, found.frame)
-    with pytest.raises(ipseval.InputError, match="holds 'evaluation', not 'segments'"):
-        Segments.load(tmp_path / "e.npz")
 
 
 def test_intervals_are_wider_for_all_groups_at_once_and_the_same_in_every_run():
