@@ -94,7 +94,9 @@ def test_a_file_written_before_private_files_are_renamed_is_read_after_it(evalua
     for path in package.rglob("*.py*"):
         text = path.read_text("utf-8")
         for old, new in renamed.items():
-            text = text.replace(f"{old} ", f"{new} ").replace(f'"{old}"', f'"{new}"')
+            text = text.replace(f"{old} ", f"{new} ")
+            places = (one.removeprefix("ipseval.") for one in (old, new))  # as PLACES has them
+            text = text.replace(*(f"\n{one}: " for one in places))
         path.write_text(text, "utf-8")
     for old, new in renamed.items():
         first, second = (package.parent / f"{one.replace('.', '/')}.py" for one in (old, new))
