@@ -8,6 +8,8 @@ at 0, 25, 100 and 400 exposed users of 20 items. Its logs are worlds of both sim
 each of the three with the same weight; the path of all interactions counts as another log. One constant is
 changed at a time, by given steps.
 `--table` leaves the search out, and shows the α of the worlds under the constants of `CorrectionPrior`.
+`--features` asks whether seven numbers of the path foretell α: a line fitted on one simulator gives the prior
+of α in the other.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from scipy.special import logsumexp
 
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._prior import ALPHAS, REFERENCE
 from ipseval.validation.datasets import load_coat
 from reproductions import correction_family, correction_truth, feedback_worlds
 from reproductions.correction_family import METRICS
@@ -161,6 +164,47 @@ def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:
     return markdown(("exposure", "worlds", "mean α", "smallest … largest"), rows)
 
 
+def features(path: CorrectionPath) -> np.ndarray:
+    """Return what a path knows before any exposure: sizes of weights and steps, and the height of AOA."""
+    first, items = REFERENCE, REFERENCE + ALPHAS.size
+    height, step = np.abs(path.above_chance).mean(), np.abs(path.value[0] - path.value[first]).mean()
+    ess = path.ess[[first, items]] / path.ess[0]
+    apart = (path.value[first] - path.value[items]).mean() / height
+    top = path.value[0][path.whole].max()
+    return np.array(
+        [1, *np.log(ess), step / height, apart, top, np.log(path.n_positives / path.n_users), height]
+    )
+
+
+def foretold(cases: Sequence[Case], prior: CorrectionPrior) -> str:
+    """Return how α of one simulator is foretold by the other, and what that does to the log density."""
+    own = [one for one in cases if "interactions" not in one.kind and one.size in (0, 25)]
+    rows = []
+    for fitted, judged in (("first", "second"), ("second", "first"), ("first", "coat"), ("second", "coat")):
+        part = [[one for one in own if one.source == name] for name in (fitted, judged)]
+        logs = [[one for one in side if not one.size] for side in part]
+        x = [np.array([features(one.path) for one in side]) for side in logs]
+        y = [
+            np.array([strength_likelihood(one, prior) @ one.path.alpha[:25] for one in side]) for side in logs
+        ]
+        centre, spread = x[0].mean(axis=0), x[0].std(axis=0)
+        spread[spread == 0], centre[0] = 1, 0
+        design = [(one - centre) / spread for one in x]
+        slope = np.linalg.solve(design[0].T @ design[0] + np.diag([0, *[1.0] * 7]), design[0].T @ y[0])
+        left = float(np.std(y[0] - design[0] @ slope, ddof=8))
+        change = []
+        for one in part[1]:
+            row = (features(one.path) - centre) / spread
+            mean = float(np.clip(row @ slope, 0, 1.8))
+            made = fit_of([one], replace(prior, mean=mean, sd=max(left, 0.1)))
+            change.append((one.size, made - fit_of([one], prior)))
+        by_size = (np.mean([value for size, value in change if size == at]) for at in (0, 25))
+        r = np.corrcoef(design[1] @ slope, y[1])[0, 1]
+        rows.append((fitted, judged, f"{r:.2f}", *(f"{one:+.3f}" for one in by_size)))
+    head = ("fitted on", "judged on", "correlation with α", "log density, nobody exposed", "25 users")
+    return markdown(head, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cache", type=Path, required=True, help="folder that keeps the logs")
@@ -168,6 +212,7 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=36, help="of each simulator")
     parser.add_argument("--splits", type=int, default=4, help="of Coat")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--features", action="store_true", help="no search: a prior of α that reads the path")
     parser.add_argument("--table", action="store_true", help="no search: the constants as they are")
     parser.add_argument("--write", action="store_true", help=f"put the table into {PAGE.name}")
     options = parser.parse_args()
@@ -181,6 +226,9 @@ def main() -> None:
         for number in range(n)
         for one in case(source, number, options.cache / "training", options.data)
     ]
+    if options.features:
+        print(foretold(cases, CorrectionPrior()))
+        return
     found = CorrectionPrior() if options.table else best(cases, CorrectionPrior(), options.rounds)
     made = table([one for one in cases if "interactions" not in one.kind and not one.size], found)
     if options.write:

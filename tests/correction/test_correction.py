@@ -168,6 +168,44 @@ def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
     assert not path.whole.any()
 
 
+def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
+    """Nineteen recommenders stand where the path says, two apart from it: these follow the sample."""
+    n = 21
+    spread = 0.02 * np.eye(n) + 0.02 * np.outer(np.arange(n) >= 19, np.arange(n) >= 19)
+    path = replace(
+        tiny_path(),
+        models=tuple(f"m{one}" for one in range(n)),
+        value=np.full((ALPHAS.size, n), 0.5),
+        covariance=np.repeat(1e-6 * np.eye(n)[None], ALPHAS.size, axis=0),
+        spread=np.repeat(spread[None], ALPHAS.size, axis=0),
+        within=np.zeros(n),
+        similarity=np.eye(n),
+        hit=np.full(n, 0.01),
+    )
+    value = np.full(n, 0.5)
+    value[19:] = 0.3
+    sample = RandomSample(value, spread / 2000, 2000, 2000, 1.0)
+    prior = CorrectionPrior(deviation=0.01, flatness=1e-9, shared=1.0)
+    found = posterior(path, prior, sample)
+    np.testing.assert_allclose(found.total_mean, value, atol=0.015)
+    error = np.sqrt(np.diag(found.total_covariance))
+    assert error[:19].max() < 0.7 * error[19:].min()  # the others keep what the path says of them
+    assert found.strained > 0.5
+
+
+def test_the_level_of_a_small_samples_variance_is_its_own():
+    path = replace(tiny_path(), metrics=(ipseval.metric("atop"),), hit=np.zeros(2))
+    lent = path.spread[0] / 40
+    quiet, loud = (
+        RandomSample(np.array([0.5, 0.5]), factor * lent, 40, 40, 1.0).covariance(path, PRIOR.mass)
+        for factor in (0.25, 4.0)
+    )
+    ratio = np.diag(loud) / np.diag(quiet)
+    # By 40 users against LEVEL = 20, as if all else were lent; t distributions are 39/37 as wide.
+    expected = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
+    np.testing.assert_allclose(ratio, expected[0] / expected[1], rtol=0.05)
+
+
 def test_with_much_random_exposure_it_is_the_random_sample():
     sample = tiny_sample(1e6)
     found = posterior(tiny_path(), PRIOR, sample)

@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.validation import ExposureCurve
-from reproductions import correction_coat, correction_prior
+from reproductions import control_variate, correction_coat, correction_prior
 from reproductions.correction_family import METRICS, Setting, world_of
 from tests.inside.estimators import AOA_POOLED
 
@@ -74,6 +74,26 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
     )
     assert near > far
     assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())
+
+
+def test_numbers_of_a_path_foretell_where_they_do(world):
+    path, cases = world.path, []
+    for source in ("first", "second", "coat"):
+        for alpha in (2, 6, 10, 14, 18) * 2:
+            ess = path.ess * np.geomspace(1, np.exp(alpha), path.ess.size)
+            cases.append(replace(case_of(replace(path, ess=ess), path.value[alpha]), source=source, size=0))
+    table = correction_prior.foretold([*cases, *(replace(one, size=25) for one in cases)], CorrectionPrior())
+    rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
+    assert len(rows) == 4
+    for row in rows:
+        assert float(row[2]) > 0.9  # α follows from the first number
+        assert float(row[3]) > 0
+
+
+def test_a_control_variate_is_judged_in_each_cell_of_a_world():
+    ratio, *covered = control_variate.judge(0, 25, "items", 40).T
+    assert 0.5 < np.median(ratio) < 1.3
+    assert all(0.5 < one.mean() <= 1 for one in covered)
 
 
 def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monkeypatch):
