@@ -66,8 +66,8 @@ class RandomSample:
         # The level of variance is the sample's own before its correlations are: by users where all ranks
         # count, by hits where few do.
         metric = path.metric_of
-        size = np.bincount(metric, np.where(path.whole, self.n_users, self.n_positives * self.value))
-        size = size / np.bincount(metric)
+        counted = np.where(path.whole, self.n_users, self.n_positives * self.value)
+        size: FloatArray = np.bincount(metric, counted) / np.bincount(metric)
         mine, given = (np.bincount(metric, np.diag(one)) for one in (own, lent))
         ratio = np.divide(mine, given, out=np.ones(size.size), where=given > 0)
         level = np.sqrt((size * ratio + LEVEL) / (size + LEVEL))[metric]

@@ -159,8 +159,8 @@ class CorrectionPrior:
             toward = np.divide(1, sd, out=np.zeros_like(sd), where=sd > 0)
             along = (found @ toward) * (sd > 0)
             # Contributions that cancel, such as those of two opposite recommenders, share no shift.
-            size = max(float(toward @ along), np.finfo(np.float64).tiny)
-            found = found + (self.shared**2 - 1) * np.outer(along, along) / size
+            length = max(float(toward @ along), float(np.finfo(np.float64).tiny))
+            found = found + (self.shared**2 - 1) * np.outer(along, along) / length
         return np.asarray(found)
 
 
