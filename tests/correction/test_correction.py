@@ -14,7 +14,6 @@ from ipseval.correction import (
     CORRECTED,
     DIFFERENCE,
     RANDOM_SAMPLE,
-    CorrectionPath,
     CorrectionPrior,
     correct,
     correct_path,
@@ -23,7 +22,7 @@ from ipseval.correction import (
 )
 from ipseval.errors import DataWarning, InputError
 from ipseval.validation.simulation import World
-from tests.inside.correction import ALPHAS, SCALES, RandomSample, posterior
+from tests.inside.correction import ALPHAS, RandomSample
 from tests.inside.estimators import AOA_POOLED
 
 METRICS = ["atop", "recall@5"]
@@ -54,165 +53,6 @@ def a_correction(world, exposure):
 def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
     part = frame[frame["estimator"] == estimator]
     return part.set_index(["model", "metric"])[["estimate", "std_error", "ci_low", "ci_high"]].sort_index()
-
-
-def tiny_path() -> CorrectionPath:
-    """Two recommenders, one metric; contributions spread alike at every α, so one pass decides.
-
-    Both vary alike, so that errors and deviations have the same axes: the sum and the difference.
-    """
-    fall = np.exp(-ALPHAS)[:, None]
-    spread = np.array([[0.06, 0.02], [0.02, 0.06]])
-    return CorrectionPath(
-        models=("a", "b"),
-        metrics=(ipseval.metric("recall@5"),),
-        ties="default",
-        bases=("pairs",),
-        alpha=ALPHAS,
-        value=fall * [0.6, 0.5] + [0.0, 0.05],
-        covariance=np.repeat(np.array([[6e-4, 1e-4], [1e-4, 6e-4]])[None], ALPHAS.size, axis=0),
-        spread=np.repeat(spread[None], ALPHAS.size, axis=0),
-        ess=np.full(ALPHAS.size, 200.0),
-        clipped=np.zeros(ALPHAS.size),
-        within=np.zeros(2),
-        similarity=np.eye(2),
-        hit=np.ones(2),
-        n_users=100,
-        n_positives=200,
-        user_ids=np.arange(100),
-    )
-
-
-def tiny_path_of_two() -> CorrectionPath:
-    """The same, with a second basis of the odds, by which values fall faster."""
-    one = tiny_path()
-    twice = {
-        name: np.concatenate([getattr(one, name)] * 2) for name in ("covariance", "spread", "ess", "clipped")
-    }
-    value = np.concatenate([one.value, np.exp(-2 * ALPHAS)[:, None] * [0.6, 0.5] + [0.0, 0.05]])
-    return replace(one, bases=("pairs", "interactions"), alpha=np.tile(ALPHAS, 2), value=value, **twice)
-
-
-def tiny_sample(scale: float = 1.0) -> RandomSample:
-    own = np.array([[1.5e-3, 5e-4], [5e-4, 1.5e-3]])
-    return RandomSample(np.array([0.3, 0.35]), own / scale, int(40 * scale), int(40 * scale), 1.0)
-
-
-def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> np.ndarray:
-    """Return values of both recommenders: basis, strength, scales, deviations and error, one by one."""
-    strength = rng.choice(path.alpha.size, n, p=PRIOR.grid_mass(path.bases))
-    first = 25 * (strength // 25)
-    step = np.abs(path.value[first] - path.value[first + 6])  # size of the correction, α = .45
-    height = path.value[0].mean()  # AOA above chance
-    size = height * (height / (2 * step.mean(axis=1))) ** PRIOR.flatness
-    unit = PRIOR.deviation * size / np.sqrt(np.diag(path.spread[0]).mean())
-    # The shift that both share, and their difference: each has a scale of its own.
-    (variance, shared), _ = path.spread[0]
-    sd = np.sqrt([PRIOR.shared**2 * (variance + shared), variance - shared])
-    moved = rng.choice(SCALES, (n, 2), p=PRIOR.scale_mass) * sd * rng.standard_normal((n, 2))
-    deviation = unit[:, None] * moved @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
-    error = rng.standard_normal((n, 2)) @ np.linalg.cholesky(path.covariance[0]).T
-    return path.value[strength] + deviation + error
-
-
-@pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
-def test_the_posterior_is_that_of_importance_sampling(path):
-    sample, rng = tiny_sample(), np.random.default_rng(0)
-    values = drawn_from_the_prior(path, 400_000, rng)
-    miss = sample.value - values
-    noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
-    weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
-    weight /= weight.sum()
-    found = posterior(path, PRIOR, sample)
-    error = np.sqrt((weight**2) @ (values - weight @ values) ** 2)
-    assert np.all(np.abs(found.total_mean - weight @ values) < 4 * error)
-    centred = values - weight @ values
-    np.testing.assert_allclose(found.total_covariance, (weight[:, None] * centred).T @ centred, rtol=0.03)
-    difference = np.array([[1.0, -1.0]])
-    higher = weight @ (values[:, 0] > values[:, 1])
-    # Of the mixture over scales it keeps mean and variance.
-    assert found.above_zero(difference)[0] == pytest.approx(higher, abs=0.01)
-    below = weight @ (values[:, 0] - values[:, 1] <= found.quantile(difference, 0.025)[0])
-    assert below == pytest.approx(0.025, abs=0.01)
-
-
-def test_without_random_exposure_the_prior_stands_alone():
-    path = tiny_path()
-    found = posterior(path, PRIOR)
-    np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-5)
-    np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
-    values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
-    np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
-
-
-def test_interactions_have_a_strength_and_a_weight_of_their_own():
-    prior = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05, interactions_weight=0.6)
-    mass = prior.grid_mass(("pairs", "items", "interactions")).reshape(3, 25)
-    np.testing.assert_allclose(mass.sum(axis=1), [0.2, 0.2, 0.6])  # the bases of positives share the rest
-    np.testing.assert_allclose(mass[0], 0.2 * prior.mass)
-    assert ALPHAS[mass[2].argmax()] == pytest.approx(0.825)  # the point next to .8
-    assert mass[2, 0] < 1e-30  # no spike at no correction: equal odds correct nothing at any strength
-    np.testing.assert_allclose(prior.grid_mass(("pairs", "items")).reshape(2, 25), [0.5 * prior.mass] * 2)
-
-
-def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
-    path, prior = tiny_path(), CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
-    parts = [
-        prior.deviations(
-            path.value[0] - path.value[6], path.spread[6], path.value[0], path.metric_of, np.full(2, whole)
-        )
-        for whole in (False, True)
-    ]
-    np.testing.assert_allclose(parts[1], 9 * parts[0])
-    assert replace(path, metrics=(ipseval.metric("atop"),)).whole.all()
-    assert not path.whole.any()
-
-
-def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
-    """Nineteen recommenders stand where the path says, two apart from it: these follow the sample."""
-    n = 21
-    spread = 0.02 * np.eye(n) + 0.02 * np.outer(np.arange(n) >= 19, np.arange(n) >= 19)
-    path = replace(
-        tiny_path(),
-        models=tuple(f"m{one}" for one in range(n)),
-        value=np.full((ALPHAS.size, n), 0.5),
-        covariance=np.repeat(1e-6 * np.eye(n)[None], ALPHAS.size, axis=0),
-        spread=np.repeat(spread[None], ALPHAS.size, axis=0),
-        within=np.zeros(n),
-        similarity=np.eye(n),
-        hit=np.full(n, 0.01),
-    )
-    value = np.full(n, 0.5)
-    value[19:] = 0.3
-    sample = RandomSample(value, spread / 2000, 2000, 2000, 1.0)
-    prior = CorrectionPrior(deviation=0.01, flatness=1e-9, shared=1.0)
-    found = posterior(path, prior, sample)
-    np.testing.assert_allclose(found.total_mean, value, atol=0.015)
-    error = np.sqrt(np.diag(found.total_covariance))
-    assert error[:19].max() < 0.7 * error[19:].min()  # the others keep what the path says of them
-    assert found.strained > 0.5
-
-
-def test_the_level_of_a_small_samples_variance_is_its_own():
-    path = replace(tiny_path(), metrics=(ipseval.metric("atop"),), hit=np.zeros(2))
-    lent = path.spread[0] / 40
-    quiet, loud = (
-        RandomSample(np.array([0.5, 0.5]), factor * lent, 40, 40, 1.0).covariance(path, PRIOR.mass)
-        for factor in (0.25, 4.0)
-    )
-    ratio = np.diag(loud) / np.diag(quiet)
-    # By 40 users against LEVEL = 20, as if all else were lent; t distributions are 39/37 as wide.
-    expected = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
-    np.testing.assert_allclose(ratio, expected[0] / expected[1], rtol=0.05)
-
-
-def test_with_much_random_exposure_it_is_the_random_sample():
-    sample = tiny_sample(1e6)
-    found = posterior(tiny_path(), PRIOR, sample)
-    np.testing.assert_allclose(found.total_mean, sample.value, atol=1e-5)
-    np.testing.assert_allclose(found.total_covariance, sample.own, rtol=1e-3)
-    error = np.sqrt(np.diag(sample.own))
-    np.testing.assert_allclose(found.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7)
 
 
 def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, exposure, found):
