@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ipseval.correction import Correction, CorrectionPrior, correct_path
-from tests.correction.test_correction import tiny_path
+from tests.correction.test_posterior import tiny_path
 from tests.inside.correction import UNEXPLAINED, RandomSample, on_line, posterior
 
 METRIC = np.array([0, 0, 0, 1])
