@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy.special import ndtri
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_choice, check_real, warn_user
@@ -19,10 +20,12 @@ from ipseval.errors import InputError, PositivityWarning
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._questions import estimator_label, metric_label
 from ipseval.inference._intervals import Key, normal_interval
+from ipseval.report._words import listed
 
 __all__ = ["BaselineCheck", "assert_metric", "assert_not_worse", "compare_results"]
 
 Rule: TypeAlias = Literal["no-evidence", "non-inferior"]
+POWER = 0.8
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
 
@@ -68,6 +71,12 @@ class BaselineCheck:
             return self.high >= -self.margin
         return self.low >= -self.margin
 
+    @property
+    def detectable(self) -> float:
+        """The smallest loss that "no-evidence" finds with 80 % power, in the unit of the metric."""
+        half_width = (self.high - self.low) / 2  # of a normal interval
+        return self.margin + half_width + float(ndtri(POWER)) * self.std_error
+
     def __str__(self) -> str:
         model, metric, estimator = self.key
         name = model if self.old_key[0] == model else f"{model} (was {self.old_key[0]})"
@@ -78,6 +87,22 @@ class BaselineCheck:
             f"difference {self.difference:+.6g} [{self.low:+.6g}, {self.high:+.6g}], margin {self.margin:g}"
             f"{f'; {self.flag}' if self.flag else ''}"
         )
+
+
+def concluded(found: list[BaselineCheck]) -> str:
+    """Return what comparisons say together; where nothing is found, which loss would have been."""
+    worse = [one for one in found if not one.passed]
+    if worse:
+        named = dict.fromkeys(f"{one.key[0]} by {one.key[1]} ({one.key[2]})" for one in worse)
+        verb = "is worse" if worse[0].rule == "no-evidence" else "is not shown to be non-inferior"
+        return f"Verdict: {listed(list(named))} {verb}."
+    blind = max(found, key=lambda one: one.detectable)
+    if blind.rule == "non-inferior":
+        return "Verdict: no loss beyond the margin."
+    return (
+        "Verdict: not shown to be worse. With 80 % power a loss of "
+        f"{blind.detectable:.2g} of {blind.key[1]} would have been found ({blind.key[0]}, {blind.key[2]})."
+    )
 
 
 def compare_results(

@@ -72,7 +72,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_compare(options: argparse.Namespace) -> int:
-    from ipseval.testing import compare_results
+    from ipseval.testing import compare_results, concluded
 
     check_out(options)
     new, old = load(options.new), load(options.old)
@@ -89,7 +89,7 @@ def _run_compare(options: argparse.Namespace) -> int:
         rule="non-inferior" if options.non_inferior else "no-evidence",
         confidence_level=options.confidence_level,
     )
-    say("\n".join(map(str, found)))
+    say("\n".join([concluded(found), *map(str, found)]))
     return 0 if all(one.passed for one in found) else 1
 
 

@@ -14,7 +14,7 @@ from ipseval.cli import main
 from ipseval.errors import PositivityWarning
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.ranking import RankedPositives
-from ipseval.testing import assert_not_worse
+from ipseval.testing import BaselineCheck, assert_not_worse, concluded
 from tests.testing.test_testing import TRUTH, baseline, evaluated, noisy
 
 __all__ = ["baseline"]  # a fixture
@@ -69,7 +69,7 @@ def test_an_unreliable_estimate_is_called_so_whether_it_passes_or_not(baseline, 
         compare = ["compare", str(tmp_path / "new.npz"), str(baseline), "--metric"]
         assert main([*compare, "recall@5"]) == code
         printed = capsys.readouterr().out
-        assert printed.startswith(verdict)
+        assert printed.splitlines()[1].startswith(verdict)
         assert printed.rstrip().endswith("margin 0; effective sample size 12")
         main([*compare, "ndcg@5"])
         assert "UNRELIABLE" not in capsys.readouterr().out
@@ -85,3 +85,16 @@ def test_a_gate_that_passes_by_an_unreliable_estimate_warns(baseline):
     assert_not_worse(new, baseline, metric="ndcg@5")  # warnings are errors here
     with pytest.raises(AssertionError, match="WORSE, UNRELIABLE"):
         assert_not_worse(evaluated(noisy(TRUTH, 1, 4.0)), baseline, metric="recall@5")
+
+
+def test_a_gate_that_finds_nothing_says_which_loss_it_would_have_found():
+    """With a standard error of .01 the interval reaches .0196, and .8 of samples lie above −.0084."""
+    low, high = 0.001 - 0.0196, 0.001 + 0.0196
+    one = BaselineCheck(*[("als", "recall@10", "aoa")] * 2, 0.2, 0.201, 0.01, low, high, 0.0, "no-evidence")
+    assert one.detectable == pytest.approx(0.0280, abs=1e-4)
+    assert concluded([one]) == (
+        "Verdict: not shown to be worse. With 80 % power a loss of 0.028 of recall@10 would have been found "
+        "(als, aoa)."
+    )
+    worse = replace(one, key=("als", "recall@10", "snips-global"), high=-0.001)
+    assert concluded([one, worse]) == "Verdict: als by recall@10 (snips-global) is worse."
