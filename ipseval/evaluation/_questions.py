@@ -277,11 +277,12 @@ class Questions(Result):
         label = verdict.weighted or verdict.estimator
         label = label if estimator is None else estimator_label(estimator, self.estimates)
         check_choice("estimator", label, list(verdict.standings))
-        if kind == "estimates":
-            return plots.plot_estimates(self.frame, metric=chosen, ax=ax)
-        if kind == "differences":
-            behind = self.compare(verdict.first)
-            return plot_differences(behind[behind["metric"] == chosen], ax=ax)
+        place = {model: row for row, model in enumerate(verdict.order)}  # as text and page list them
+        if kind in ("estimates", "differences"):
+            rows = self.frame if kind == "estimates" else self.compare(verdict.first)
+            rows = rows[rows["metric"] == chosen]
+            rows = rows.sort_values("model", key=lambda names: names.map(place), kind="stable")
+            return (plots.plot_estimates if kind == "estimates" else plot_differences)(rows, ax=ax)
         if kind == "sensitivity":
             return self._swept(chosen, label).plot(ax=ax)
         if kind == "weights":

@@ -1,0 +1,98 @@
+"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.propensity import (
+    DensityRatioPropensity,
+    DirectPropensity,
+    ExaminationCurve,
+    KnownPropensity,
+    LoggedPropensity,
+    StratifiedPropensity,
+)
+from ipseval.validation.simulation import World
+from tests.inside.propensity import weakest
+
+WORLD = World(n_users=300, n_items=40, mean_relevant=12, gamma=0.0, rng=0)
+SPLIT = WORLD.split(rng=1)
+# Ten items a user, the popular ones more often.
+CHANCE = SPLIT.train.popularity / SPLIT.train.popularity.sum()
+LISTS = np.array([np.random.default_rng(user).choice(40, 10, replace=False, p=CHANCE) for user in range(300)])
+
+
+def exposure() -> ipseval.data.Exposure:
+    frame = WORLD.expose(16, rng=2).to_frame()
+    frame["positive"] = frame["value"] >= 4
+    return ipseval.data.Exposure.from_frame(frame, SPLIT)
+
+
+def log() -> ipseval.ExposureLog:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(np.argwhere(rng.random((60, 12)) < 0.5), columns=["user", "item"])
+    frame["place"] = frame.groupby("user").cumcount() + 1
+    frame["clicked"] = rng.random(len(frame)) < 0.5
+    return ipseval.ExposureLog.from_frame(frame.assign(p=0.5), propensity="p", position="place")
+
+
+@pytest.mark.parametrize(
+    ("model", "basis"),
+    [
+        (ipseval.PowerLawPropensity(gamma=0.0), "assumed"),
+        (KnownPropensity(item=np.full(40, 0.5)), "assumed"),
+        (KnownPropensity(item=np.full(40, 0.5), basis="design"), "design"),
+        (KnownPropensity(item=np.full(40, 0.5), user=np.ones(300), basis="fitted"), "fitted"),
+        (ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()), "exposure"),
+        (DirectPropensity(exposure()), "exposure"),
+        (StratifiedPropensity(n_strata=3, exposure=exposure()), "exposure"),
+        (DensityRatioPropensity(exposure(), SPLIT.test, rng=0), "exposure"),
+        (ipseval.PowerLawPropensity(gamma="fit", recommendations=LISTS), "fitted"),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_propensity_says_what_it_rests_on(model, basis):
+    assert model.fit(SPLIT.train).basis == basis
+
+
+def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
+    shown = log()
+    assert ipseval.ImpressionPropensity().fit(shown).basis == "fitted"
+    assert LoggedPropensity().fit(shown).basis == "fitted"
+    assert LoggedPropensity(basis="design").fit(shown).basis == "design"
+    curve = ExaminationCurve.known(np.linspace(1, 0.5, 12))
+    assert LoggedPropensity(examination=curve, basis="design").fit(shown).basis == "fitted"
+
+
+def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
+    fitted = ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()).fit(SPLIT.train)
+    assert fitted.clip(floor=float(np.nanmin(fitted.item)) * 2).basis == "exposure"
+    assert weakest("design", "fitted", "exposure") == "fitted"
+
+
+def test_an_unknown_basis_is_an_error():
+    with pytest.raises(ipseval.InputError, match="design"):
+        KnownPropensity(item=[0.5], basis="sure")
+
+
+def test_pairs_keep_their_impressions_until_their_ids_change():
+    pairs = log().positives
+    split = ipseval.split_random(pairs, rng=0)
+    assert split.train.impressions is split.test.impressions is pairs.impressions is not None
+    assert pairs.select(np.arange(len(pairs)) < 5).impressions is pairs.impressions
+    assert ipseval.data.splits.k_core(pairs, 1).impressions is None
+
+
+def test_a_basis_is_kept_in_a_file(tmp_path):
+    known = KnownPropensity(item=np.full(40, 0.5), basis="design")
+    scores = np.random.default_rng(0).random((2, 300, 40))
+    found = ipseval.evaluate({"a": scores[0], "b": scores[1]}, SPLIT, propensity=known)
+    found.save(tmp_path / "found.npz")
+    again = ipseval.Evaluation.load(tmp_path / "found.npz")
+    assert again.propensity.basis == "design"
+    assert again.verdicts[0].reason == found.verdicts[0].reason in ("measured", "not told apart")
+    pd.testing.assert_frame_equal(again.order, found.order)
