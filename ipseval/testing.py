@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
 
 from ipseval._base.border import guard
 from ipseval._base.checks import check_choice, check_real, warn_user
@@ -75,7 +75,7 @@ class BaselineCheck:
     def detectable(self) -> float:
         """The smallest loss that "no-evidence" finds with 80 % power, in the unit of the metric."""
         half_width = (self.high - self.low) / 2  # of a normal interval
-        return self.margin + half_width + float(ndtri(POWER)) * self.std_error
+        return self.margin + half_width + NormalDist().inv_cdf(POWER) * self.std_error
 
     def __str__(self) -> str:
         model, metric, estimator = self.key
