@@ -97,6 +97,8 @@ def concluded(found: list[BaselineCheck]) -> str:
         verb = "is worse" if worse[0].rule == "no-evidence" else "is not shown to be non-inferior"
         return f"Verdict: {listed(list(named))} {verb}."
     blind = max(found, key=lambda one: one.detectable)
+    if all(one.difference == one.std_error == 0 for one in found):
+        return "Verdict: nothing changed."
     if blind.rule == "non-inferior":
         return "Verdict: no loss beyond the margin."
     return (

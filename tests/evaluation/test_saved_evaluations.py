@@ -144,6 +144,6 @@ def test_saved_evaluations_are_compared_as_they_were(tmp_path: Path, capsys) -> 
     assert found.difference == 0
     compare = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "a.npz"), "--metric", "recall@5"]
     assert main(compare) == 0
-    assert capsys.readouterr().out.startswith("ok: als")
+    assert capsys.readouterr().out.startswith("Verdict: nothing changed.\nok: als")
     (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-9])
     assert main(compare) == 2
