@@ -211,9 +211,13 @@ def posterior_orders(
     `plain` average. The draws are those of one seed, so that an order is the same in every run.
     """
     first = next(iter(ranks.all.values()))
-    metrics = [one for one in metrics if one.kind == "mean" and one.contributions(first) is not None]
-    if not metrics:
+    found = {one: one.contributions(first) for one in metrics if one.kind == "mean"}
+    known = {one: values for one, values in found.items() if values is not None}
+    if not known:
         return "no metric is an average over relevant items"
+    metrics = [one for one, values in known.items() if np.isfinite(values).all()]
+    if not metrics:
+        return "no metric is defined for every user"
     if first.candidates != ALL_ITEMS:
         return "not all items compete"
     if split.seen == "include":
@@ -224,8 +228,7 @@ def posterior_orders(
     if len(metrics) * len(given) > MOST_CELLS:
         highest = sorted(given, key=lambda name: -plain[name])[:MOST_MODELS]
         given, metrics = {name: one for name, one in given.items() if name in highest}, metrics[:1]
-    found = correct_ranks(replace(ranks, all=given), split, metrics=metrics, rng=0, **options)
-    return found.orders()
+    return correct_ranks(replace(ranks, all=given), split, metrics=metrics, rng=0, **options).orders()
 
 
 def correct_path(

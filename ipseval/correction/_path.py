@@ -366,6 +366,8 @@ class _Pairs:
 
 def _fitted(split: Split, wanted: FloatArray, seen: _Pairs, uniform: _Pairs) -> FloatArray:
     """Return the log odds at features `wanted`, by a logistic regression of seen against uniform pairs."""
+    if not uniform.user.size:  # hardly any candidate beside the positives: the odds are equal
+        return np.zeros(len(wanted))
     x = np.concatenate([seen.x, uniform.x])
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)

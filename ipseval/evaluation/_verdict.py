@@ -379,7 +379,7 @@ def order_frame(found: Sequence[Verdict], frame: pd.DataFrame) -> pd.DataFrame:
     for one in found:
         own = frame[frame["metric"] == one.metric].set_index(["estimator", "model"])["estimate"]
         says = one.posterior
-        for model, other in zip(one.order, [*one.order[1:], ""], strict=True):
+        for model, other in zip(one.order, [*one.order[1:], ""], strict=False):
             weighted = own[one.weighted, model] if one.weighted else NAN
             values = (own[one.estimator, model], weighted, NAN, NAN, NAN, NAN, NAN)
             if says is not None and model in says.models:

@@ -344,3 +344,25 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
     assert evaluation.per_user("popular", "NDCG@10", "naive").size == 200
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_smallest_logs_have_a_verdict_or_a_reason(seed):
+    """Of a handful of pairs much is undefined: one candidate, no other item, equal recommenders."""
+    rng = np.random.default_rng(seed)
+    n_users, n_items = rng.integers(1, 6, 2)
+    pairs = rng.permutation(np.argwhere(rng.random((n_users, n_items)) < 0.6))
+    if len(pairs) < 2:
+        pairs = np.array([[0, 0], [n_users - 1, n_items - 1], [0, n_items - 1]])[[0, 2 if n_items > 1 else 1]]
+    if len(np.unique(pairs, axis=0)) < 2:
+        pytest.skip("one user and one item")
+    frame, cut = pd.DataFrame(pairs, columns=["user", "item"]), len(pairs) // 2
+    ids = {"users": range(n_users), "items": range(n_items)}
+    split = ipseval.Split.from_frames(frame[:cut], frame[cut:], **ids)
+    models = {name: rng.integers(0, 3, (n_users, n_items)) for name in "abc"}
+    found = ipseval.evaluate(models, split, metrics=["recall@1", "atop", "mean_dcg@2"])
+    assert found.leader in (None, *models)
+    assert found.verdict
+    assert "Verdict" in found.to_html()
+    assert len(found.order) == sum(len(one.order) for one in found.verdicts)
