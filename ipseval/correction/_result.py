@@ -44,6 +44,11 @@ COMPARED = (
 )
 
 
+def _possible(bound: FloatArray) -> FloatArray:
+    """Return bounds of averages of metrics, which lie between 0 and 1 whatever the noise is."""
+    return np.clip(bound, 0, 1)
+
+
 @dataclass(frozen=True)
 class AlphaPosterior:
     """The correction strength: 0 corrects nothing, 1 takes all concentration of the log for exposure.
@@ -171,7 +176,7 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
-        numbers = zip(value, error, low, high, strict=True)
+        numbers = zip(value, error, _possible(low), _possible(high), strict=True)
         return [
             (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
             for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
@@ -190,8 +195,8 @@ class Correction(Result):
                 path.models,
                 path.value[0, cells],
                 self.posterior.total_mean[cells],
-                low[cells],
-                high[cells],
+                _possible(low)[cells],
+                _possible(high)[cells],
                 self.posterior.expected_loss(cells),
                 self.posterior.ahead(cells),
                 evidence,
