@@ -44,11 +44,6 @@ COMPARED = (
 )
 
 
-def _possible(bound: FloatArray) -> FloatArray:
-    """Return bounds of averages of metrics, which lie between 0 and 1 whatever the noise is."""
-    return np.clip(bound, 0, 1)
-
-
 @dataclass(frozen=True)
 class AlphaPosterior:
     """The correction strength: 0 corrects nothing, 1 takes all concentration of the log for exposure.
@@ -78,7 +73,8 @@ class OrderPosterior:
     ----------
     models : tuple of str
     plain, mean, low, high : (n_models,) arrays
-        The plain average over held-out pairs, and the corrected one with the interval of the correction.
+        The plain average over held-out pairs, and the corrected one with the interval of the correction, from
+        0 to 1 at most: there an average of a metric lies.
     loss : (n_models,) array
         What choosing each loses on average to the best of all: E[max θ] − E[θ].
     ahead : (n_models, n_models) array
@@ -176,7 +172,7 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
-        numbers = zip(value, error, _possible(low), _possible(high), strict=True)
+        numbers = zip(value, error, low, high, strict=True)
         return [
             (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
             for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
@@ -195,8 +191,8 @@ class Correction(Result):
                 path.models,
                 path.value[0, cells],
                 self.posterior.total_mean[cells],
-                _possible(low)[cells],
-                _possible(high)[cells],
+                np.clip(low[cells], 0, 1),
+                np.clip(high[cells], 0, 1),
                 self.posterior.expected_loss(cells),
                 self.posterior.ahead(cells),
                 evidence,
