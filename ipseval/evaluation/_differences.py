@@ -201,7 +201,7 @@ def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
         (Cell(model), *(cell for column in columns for cell in column[place]))
         for place, model in enumerate(models)
     )
-    return Table(tuple(header), body, metric, zero=True, metric=metric)
+    return Table(tuple(header), body, metric, signed=True, metric=metric)
 
 
 def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:

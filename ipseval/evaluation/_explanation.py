@@ -6,6 +6,7 @@ import dataclasses
 import json
 import platform
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from ipseval.propensity import Propensity
 from ipseval.ranking._ranked import ALL_ITEMS
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Code, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals
+from ipseval.report._words import LEVEL, decimals, listed
 
 
 def headline(
@@ -48,11 +49,21 @@ def headline(
     return lines
 
 
+READ = "rows read from "
+
+
+def dated(counts: Iterable[Count], units: str, n_items: int) -> str:
+    """Return the line of a page that names the files that were read, else users and items, and the day."""
+    read = [one.what.removeprefix(READ).partition(": ")[0] for one in counts if one.what.startswith(READ)]
+    files = [one for one in dict.fromkeys(read) if one != "the data frame"]
+    data = listed(files) if files else f"{units} × {n_items:,} items" if n_items else units
+    return f"Data: {data} · page of {date.today().isoformat()}"
+
+
 def rows_read(counts: Iterable[Count]) -> list[str]:
     """Return a line for each source that was read: its rows, and which column was taken for what."""
-    start = "rows read from "
-    found = [one for one in counts if one.what.startswith(start)]
-    return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(start)}" for one in found]
+    found = [one for one in counts if one.what.startswith(READ)]
+    return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(READ)}" for one in found]
 
 
 def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], level: float) -> list[str]:

@@ -21,7 +21,7 @@ from ipseval.propensity import Propensity
 from ipseval.report._drawing import N_STYLES
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals, number, shown_p
+from ipseval.report._words import LEVEL, decimals, number, shown_p, spoken
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
 GAMMAS = np.linspace(-1, 3, 17)
@@ -131,7 +131,7 @@ def page_parts(page: PageData) -> list[Part]:
         *_differences(page),
         *_sensitivity(page),
         *_popularity(page),
-        *_weights(page.diagnostics),
+        *_weights(page.diagnostics, page.data),
         *_data(page.data),
         Heading("Definitions and claims"),
         *(Code(name, text) for name, text in page.cards.items()),
@@ -156,14 +156,14 @@ def _differences(page: PageData) -> list[Part]:
         columns, header = [], ["recommender"]
         for label in estimators:
             flag = page.flags.get((verdict.metric, label), "")
-            header.append(f"{label}, unreliable" if flag else label)
+            header.append(f"{spoken(label)}, unreliable" if flag else spoken(label))
             found = _against(rows[rows["estimator"] == label], verdict.first)
             columns.append({model: _difference(found.get(model), flag) for model in behind})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
         if body:
             title = f"{verdict.metric}, minus {verdict.first}"
             words = frozenset(range(len(header)))
-            parts.append(Table(tuple(header), body, title, words=words, zero=True, metric=verdict.metric))
+            parts.append(Table(tuple(header), body, title, words=words, signed=True, metric=verdict.metric))
     return parts
 
 
@@ -211,12 +211,12 @@ def _sensitivity(page: PageData) -> list[Part]:
             curves(
                 one.gamma.tolist(),
                 {model: values.tolist() for model, values in one.values.items()},
-                alt=f"{one.metric} by {one.estimator} over γ, a line per recommender; the table below says "
-                "where they change places",
+                alt=f"{one.metric}, {spoken(one.estimator)}, over γ, a line per recommender; the table "
+                "below says where they change places",
                 x_name="γ",
                 x_label="γ (−1: equal weights)",
                 marks={one.at: here},
-                caption=f"{one.metric} by {one.estimator}. Dotted: {here}.{others}",
+                caption=f"{one.metric}, {spoken(one.estimator)}. Dotted: {here}.{others}",
                 metric=one.metric,
             )
         )
@@ -263,7 +263,7 @@ def _popularity(page: PageData) -> list[Part]:
         )
         for place, row in enumerate(first.to_dict("records"))
     )
-    header = (words, "items", "positives", "share of positives", *(f"weight, {one}" for one in by_estimator))
+    header = (words, "items", "positives", "share of positives", *map(spoken, by_estimator))
     return [
         Heading("Popularity"),
         "Which items carry the estimates. The plain average counts every positive once. Weighting moves "
@@ -276,18 +276,20 @@ def _share(value: float) -> Cell:
     return Cell(f"{value:.1%}", hint=f"{value:.3%}", at=(value,))
 
 
-def _weights(diagnostics: pd.DataFrame) -> list[Part]:
-    rows = []
+def _weights(diagnostics: pd.DataFrame, data: pd.DataFrame) -> list[Part]:
+    rows, n_positives = [], diagnostics["n_positives"].max()
+    of_rows = "".join(f" of {count:,} test rows" for count in data.loc[data["what"] == "test pairs", "count"])
     for row in diagnostics.to_dict("records"):
         size = Cell(
-            f"{row['ess_own']:,.0f}", f"of {row['n_positives']:,}", flag=row["flag"], at=(row["ess_own"],)
+            f"{row['ess_own']:,.0f}", f"of {row['ess_equal']:,.0f}", flag=row["flag"], at=(row["ess_own"],)
         )
         shares = (Cell(f"{row['share_own']:.2%}"), Cell(_known(row["rare_share"])))
-        rows.append((Cell(row["estimator"]), size, *shares, Cell(row["flag"] or row["cautions"])))
+        rows.append((Cell(spoken(row["estimator"])), size, *shares, Cell(row["flag"] or row["cautions"])))
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),
-        "A weighted estimate is as exact as one from fewer positives: the effective sample size, (Σw)²/Σw². "
+        f"{n_positives:,} held-out positives{of_rows} entered. The effective sample size, (Σw)²/Σw², is how "
+        'many of equal weight are as exact; "of" is its value if all items were equally likely to be seen. '
         "Rare items have at most 2 training interactions.",
         Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
     ]
@@ -304,7 +306,8 @@ def _data(data: pd.DataFrame) -> list[Part]:
         (Cell(str(subject)), Cell(str(what)), Cell(f"{count:,}"), Cell("" if pd.isna(of) else f"{of:,}"))
         for subject, what, count, of in data[["subject", "what", "count", "of"]].itertuples(index=False)
     )
-    table = Table(("subject", "what", "count", "of"), rows, "What was counted", words=frozenset({0, 1}))
+    header, words = ("subject", "what", "count", "of"), frozenset({0, 1})
+    table = Table(header, rows, "What was counted", words=words, folded=True)
     return [Heading("Data"), "What was read, left out and added.", table]
 
 

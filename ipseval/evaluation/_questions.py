@@ -263,7 +263,7 @@ class Questions(Result):
             Where the picture needs what the evaluation does not have.
         """
         from ipseval.report import plots
-        from ipseval.report.plots._estimates import plot_differences, plot_weight_shares
+        from ipseval.report.plots import _estimates as drawn
 
         labels = [one.metric for one in self.verdicts]
         if metric_label(kind, self.estimates) in labels:
@@ -278,22 +278,26 @@ class Questions(Result):
         label = label if estimator is None else estimator_label(estimator, self.estimates)
         check_choice("estimator", label, list(verdict.standings))
         place = {model: row for row, model in enumerate(verdict.order)}  # as text and page list them
-        if kind in ("estimates", "differences"):
-            rows = self.frame if kind == "estimates" else self.compare(verdict.first)
-            rows = rows[rows["metric"] == chosen]
-            rows = rows.sort_values("model", key=lambda names: names.map(place), kind="stable")
-            return (plots.plot_estimates if kind == "estimates" else plot_differences)(rows, ax=ax)
+
+        def ordered(rows: pd.DataFrame) -> pd.DataFrame:
+            own = rows[rows["metric"] == chosen] if "metric" in rows else rows
+            return own.sort_values("model", key=lambda names: names.map(place), kind="stable")
+
+        if kind == "estimates":
+            return plots.plot_estimates(ordered(self.frame), ax=ax)
+        if kind == "differences":
+            return drawn.plot_differences(ordered(self.compare(verdict.first)), ax=ax)
         if kind == "sensitivity":
             return self._swept(chosen, label).plot(ax=ax)
         if kind == "weights":
             return plots.plot_weights(self, ax=ax)
         if kind == "popularity":
-            return plot_weight_shares(self.popularity, ax=ax)
+            return drawn.plot_weight_shares(self.popularity, ax=ax)
         if kind == "decomposition":
-            return self.decomposition(chosen, by="popularity" if by is None else by).plot(ax=ax)
-        if by is None:
-            by = next(iter(self.segments), "popularity")
-        return self.by(by).plot(chosen, label, ax=ax)
+            found = self.decomposition(chosen, by="popularity" if by is None else by)
+            return drawn.plot_decomposition(ordered(found.frame), ax=ax)
+        groups = self.by(next(iter(self.segments), "popularity") if by is None else by)
+        return drawn.plot_segments(ordered(groups.frame), metric=chosen, estimator=label, ax=ax)
 
     def _swept(self, metric: str, estimator: str) -> Sensitivity:
         """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""

@@ -22,6 +22,7 @@ from ipseval.estimators._sample import Extent
 from ipseval.evaluation._explanation import (
     basis,
     data_hash,
+    dated,
     explained_tables,
     headline,
     json_text,
@@ -203,14 +204,20 @@ class Evaluation(Questions):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
-        diagnostics = self.diagnostics
+        diagnostics, said = self.diagnostics, ()
+        if page:
+            n_items = 0 if self.training is None else self.training.popularity.size
+            said = (dated(self.counted, self.extent.units, n_items),)
         made = evaluation_tables(
             self._frame,
             diagnostics,
             self.verdicts,
             estimators=self.definitions[1],
             flags=self._flags,
-            summary=short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
+            summary=(
+                *short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
+                *said,
+            ),
             data=self.data,
             propensity=self.propensity,
             leakage=str(self.provenance.get("leakage", "")),

@@ -67,7 +67,8 @@ def evaluation_tables(
     notes += [f"{later[1]} of test rows have later training rows."] if later else []
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
-        shown = [*left_out[: max(0, MOST_NOTES - len(notes))], *notes[:MOST_NOTES]]
+        most = len(notes) + len(left_out) if title else MOST_NOTES  # a page, which alone has a title
+        shown = [*left_out[: max(0, most - len(notes))], *notes[:most]]
         n_more = len(notes) + len(left_out) - len(shown)
         more = [f"And {n_more} more in .data and .frame."] if n_more else []
         remarks.append(Remark("Data", (" ".join([*shown, *more]),)))

@@ -111,16 +111,14 @@ class Axis:
 
 def shown(tick: float) -> str:
     """Return a tick as text, with a minus sign that is as wide as a plus."""
-    return f"{tick:g}".replace("-", "−")
+    return f"{tick:,g}".replace("-", "−")
 
 
-def column_axis(table: Table, place: int) -> Axis | None:
-    """Return the axis of a column whose cells have something to draw; None where there is nothing."""
-    values = [value for row in table.rows for value in row[place].at]
-    if not any(map(math.isfinite, values)):
-        return None
-    single = any(len(row[place].at) == 1 for row in table.rows)
-    return Axis.over([*values, 0.0] if single or table.zero else values, most=4)
+def table_axis(table: Table) -> Axis:
+    """Return the axis of all columns of a table, with 0 on it; below 0 only where that has a meaning."""
+    drawn = [cell.at for row in table.rows for cell in row if cell.at]
+    signed = table.signed or any(at[len(at) // 2] < 0 for at in drawn)
+    return Axis.over([0.0, *(value if signed else max(value, 0.0) for at in drawn for value in at)], most=4)
 
 
 def ticks(axis: Axis) -> str:
@@ -147,6 +145,7 @@ def bar(cell: Cell, axis: Axis) -> str:
     elif len(cell.at) == 3:
         low, value, high = cell.at
         if math.isfinite(low + high):
+            low = max(low, axis.ticks[0])
             width = axis.share(high) - axis.share(low)
             parts.append(f'<rect x="{axis.place(low)}" width="{width:.1f}%"/>')
         if math.isfinite(value):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ipseval.report._drawing import Axis, bar, column_axis, ticks
+from ipseval.report._drawing import Axis, bar, table_axis, ticks
 from ipseval.report._markup import visible
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
@@ -82,10 +83,11 @@ class _Column:
 
 
 def _table(table: Table, page: bool) -> Raw:
+    axis = table_axis(table) if page else None
     columns = [
         _Column(
             any(row[place].mark for row in table.rows),
-            column_axis(table, place) if page else None,
+            axis if any(map(math.isfinite, (one for row in table.rows for one in row[place].at))) else None,
             "w" if place in table.words and place >= table.n_keys else "",
         )
         for place in range(len(table.header))
@@ -123,7 +125,7 @@ def _row(table: Table, row: tuple[Cell, ...], columns: list[_Column]) -> Raw:
         text = element("b", cell.text) if cell.strong else Raw(escaped(cell.text))
         error = [" ", element("i", cell.error)] if cell.error else []
         sign = [element("s", cell.mark)] if column.marked else []
-        drawn = [Raw(bar(cell, column.axis))] if column.axis else []
+        drawn = [Raw(bar(cell, column.axis))] if column.axis and cell.at else []
         # One element, so that a card of a phone has the words on one side and the numbers on the other.
         whole = element("span", text, *error, *sign) if error or sign or drawn else text
         inside = [whole, *drawn]

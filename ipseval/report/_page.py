@@ -34,13 +34,25 @@ def to_html(tables: Tables) -> str:
         element(
             "main",
             _tools(parts),
-            *(html_part(part, page=True) for part in tables.parts),
+            *_folded(tables.parts),
             html_list(tables.legend),
-            *(html_part(part, page=True) for part in tables.appendix),
+            *_folded(tables.appendix),
         ),
     ]
     head = element("head", *_head(tables.title))
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{"".join(body)}{_script()}</body></html>\n'
+
+
+def _folded(parts: tuple[Part, ...]) -> list[Raw]:
+    """Return the parts; what stands below a heading that is folded, up to the next one, is closed."""
+    made, closing = [], ""
+    for part in parts:
+        drawn = html_part(part, page=True)
+        if isinstance(part, Heading) and part.level == 2:
+            opening = f"<details><summary>{drawn}</summary>" if part.folded else drawn
+            drawn, closing = Raw(closing + opening), "</details>" * part.folded
+        made.append(drawn)
+    return [*made, Raw(closing)]
 
 
 def _head(title: str) -> list[Raw]:

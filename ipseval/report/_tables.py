@@ -28,7 +28,7 @@ class Cell:
     short : str or None
         What stands for the error where lines of text would get too long; None: the error itself.
     at : tuple of float
-        What a page draws below the text, on the common axis of the column: (value,) a bar from 0; (low,
+        What a page draws below the text, on the common axis of the table: (value,) a bar from 0; (low,
         value, high) a mark with its interval; empty: nothing. NaN is not drawn.
     """
 
@@ -70,8 +70,8 @@ class Table:
         How many rows text prints; None: all.
     rest : str
         What stands in text for the other rows.
-    zero : bool
-        Whether what a page draws has 0 on its axis.
+    signed : bool
+        Whether values below 0 have a meaning: else a page draws none of an interval there.
     metric : str
         The metric that it is about, where a reader can choose one; empty: it is always shown.
     """
@@ -83,7 +83,7 @@ class Table:
     words: frozenset[int] = frozenset({0})
     below: tuple[str, ...] = ()
     folded: bool = False
-    zero: bool = False
+    signed: bool = False
     n_rows: int | None = None
     rest: str = ""
     metric: str = ""
@@ -131,10 +131,11 @@ def _shown(value: object, form: str) -> str:
 
 @dataclass(frozen=True)
 class Heading:
-    """The name of what follows; level 2 or 3."""
+    """The name of what follows; level 2 or 3. `folded`: a page shows what is below only on demand."""
 
     text: str
     level: int = 2
+    folded: bool = False
 
     @property
     def anchor(self) -> str:

@@ -52,7 +52,9 @@ def bars() -> Table:
         for name, group, value in (("a", "x", -0.5), ("a", "y", 1.5), ("b", "x", 0.0), ("b", "y", NAN))
     )
     header = ("model", "group", "difference", "factor")
-    return Table(header, rows, "Differences", 2, frozenset({0, 1}), zero=True, n_rows=2, rest="… 2 more rows")
+    return Table(
+        header, rows, "Differences", 2, frozenset({0, 1}), signed=True, n_rows=2, rest="… 2 more rows"
+    )
 
 
 def folded() -> Table:

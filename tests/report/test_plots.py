@@ -39,7 +39,9 @@ def test_estimates_are_drawn_with_their_intervals_one_mark_style_per_estimator()
     assert aoa_bars[1][:, 0] == pytest.approx([0.25, 0.36])
     assert [text.get_text() for text in ax.get_yticklabels()] == ["als", "bpr"]
     assert len({box[0].get_marker() for box in ax.containers}) == 2
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips"]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        *("plain average (aoa)", "weighted (snips)")
+    ]
 
 
 def test_sensitivity_draws_a_line_and_a_band_per_model_and_the_tipping_points():
@@ -97,21 +99,21 @@ def test_bias_draws_estimates_against_the_truth_and_the_diagonal():
     assert diagonal[:, 0].tolist() == diagonal[:, 1].tolist()
 
 
-def test_weights_draw_the_effective_size_inside_the_number_of_positives():
+def test_weights_draw_the_effective_size_inside_that_of_equal_weights():
     frame = pd.DataFrame(
         {
             "estimator": ["aoa", "snips"],
             "ess": [100, 80],
             "max_weight_share": [0.01, 0.02],
             "ess_own": [100, 12.5],
-            "n_positives": 100,
+            "ess_equal": [100, 60],
             "share_own": [0.01, 0.2],
         }
     )
     ax = plots.plot_weights(frame)
     widths = [bar.get_width() for bar in ax.patches]
-    assert widths == [100, 100, 100, 12.5]
-    assert [text.get_text() for text in ax.texts] == ["largest share 1 %", "largest share 20 %"]
+    assert widths == [100, 60, 100, 12.5]
+    assert [text.get_text() for text in ax.texts] == ["largest weight: 1 %", "largest weight: 20 %"]
 
 
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
@@ -204,7 +206,7 @@ def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
         {
             "estimator": ["aoa", "snips-shrunk(0.5)"],
             "ess_own": [1e6, 1e5],
-            "n_positives": 10**6,
+            "ess_equal": 10**6,
             "share_own": [1e-6, 0.1],
         }
     )

@@ -51,8 +51,8 @@ def test_an_interval_in_a_cell_is_drawn_on_the_axis_of_its_column():
     assert '<rect x="16.7%" width="83.3%"/><circle cx="50.0%"/>' in drawn
     assert '<rect x="0.0%" width="0.0%"/><circle cx="0.0%"/>' in drawn
     assert drawn.count("<circle") == 2
-    # The line of zero stands in every row, and its place is named above.
-    assert drawn.count('<rect class="z" x="66.7%"/>') == 3
+    # The line of zero stands in every row that draws something, and its place is named above.
+    assert drawn.count('<rect class="z" x="66.7%"/>') == 2
     assert '<text x="66.7%" y="11" text-anchor="middle">0</text>' in drawn
 
 
@@ -77,12 +77,14 @@ def test_a_bar_begins_at_zero_and_what_is_not_known_is_not_drawn():
     assert (partly.count("<circle"), partly.count("<rect ")) == (2, 1)
 
 
-def test_a_table_of_differences_has_0_on_its_axes():
-    rows = ((Cell("x"), Cell("y", at=(0.22, 0.24, 0.28))),)
-    near = to_html(Tables((), (Table(("name", "value"), rows),), title="Title"))
-    from_zero = to_html(Tables((), (Table(("name", "value"), rows, zero=True),), title="Title"))
-    assert ">0.22</text>" in near
-    assert '<text x="0.0%" y="11" text-anchor="start">0</text>' in from_zero
+def test_columns_share_an_axis_with_0_and_only_signed_values_are_drawn_below_it():
+    rows = ((Cell("x"), Cell("y", at=(-0.1, 0.1, 0.3)), Cell("z", at=(0.3, 0.4, 0.4))),)
+    header, drawn = ("name", "one", "two"), '<text x="0.0%" y="11" text-anchor="start">'
+    plain = to_html(Tables((), (Table(header, rows),), title="Title"))
+    signed = to_html(Tables((), (Table(header, rows, signed=True),), title="Title"))
+    assert plain.count(f"{drawn}0</text>") == plain.count(">0.4</text>") == 2
+    assert '<rect x="0.0%" width="75.0%"/><circle cx="25.0%"/>' in plain
+    assert signed.count(f"{drawn}−0.2</text>") == 2
 
 
 def test_a_column_without_anything_to_draw_has_no_axis_and_text_ignores_what_is_drawn():

@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._base.checks import check_positive_int, counted
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals
+from ipseval.report._words import LEVEL, decimals, spoken
 
 
 def segment_tables(
@@ -40,7 +40,7 @@ def segment_tables(
         if gaps is not None:
             below += _groups_differ(_of(gaps, metric, estimator), models)
         found = {model: values[model] for model in models}
-        table = _table(segments, f"{metric} by {estimator}", rows, found, below, digits)
+        table = _table(segments, f"{metric}, {spoken(str(estimator))}", rows, found, below, digits)
         parts.append(replace(table, metric=str(metric)))
     notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
     notes.append(
@@ -75,7 +75,10 @@ def _table(
         share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
     end = (Cell("100.0%" if lines[0][-2].text else ""), Cell(""))
-    everyone = [Cell(f"{value:.{shown}f}" if value == value else "undefined") for value in whole.values()]
+    everyone = [
+        Cell(f"{value:.{shown}f}" if value == value else "undefined", at=(np.nan, value, np.nan))
+        for value in whole.values()
+    ]
     lines.append((Cell("all"), *everyone, *end))
     header = (segments.name, *whole, "share of weight", "positives")
     return Table(header, tuple(lines), title, below=tuple(below))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval.report._words import spoken
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
@@ -16,7 +18,6 @@ from ipseval.report.plots._base import (
     curves,
     distinct,
     forest,
-    marks,
     only,
     plain,
     table,
@@ -91,40 +92,40 @@ def plot_sensitivity(
         label = "two swap places" if number == 0 else None
         ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
     ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: the plain average)")
-    ax.set_ylabel(f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}", parse_math=False)
+    ax.set_ylabel(f"{part['metric'].iloc[0]}, {spoken(part['estimator'].iloc[0])}", parse_math=False)
     ax.margins(x=0.02)
     add_legend(ax)
     return ax
 
 
 def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the effective sample size of each estimator's weights beside the positives it used.
+    """Return axes with the effective sample size of each estimator, beside that with equal weights.
 
     Parameters
     ----------
     frame : Evaluation or DataFrame
-        An evaluation, or its `diagnostics`: estimator, n_positives, and ess_own and share_own of the weights
+        An evaluation, or its `diagnostics`: estimator, ess_equal, and ess_own and share_own of the weights
         that the estimator itself gives.
     """
-    frame = table(frame, "diagnostics", "estimator", "ess_own", "n_positives", "share_own")
+    frame = table(frame, "diagnostics", "estimator", "ess_own", "ess_equal", "share_own")
     rows = frame.drop_duplicates("estimator")
     place = np.arange(len(rows))
-    ax = axes_or_new(ax, width=6.4, height=1.1 + 0.4 * len(rows))
-    ax.barh(place, rows["n_positives"], color="0.88", label="positives")
-    ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="effective sample size")
+    ax = axes_or_new(ax, width=7.4, height=1.1 + 0.4 * len(rows))
+    ax.barh(place, rows["ess_equal"], color="0.85", label="if all weights were equal")
+    ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
     for y, share in zip(place, rows["share_own"], strict=True):
         ax.annotate(
-            f"largest share {100 * share:.2g} %",
+            f"largest weight: {100 * share:.2g} %",
             (1.01, y),
             xycoords=("axes fraction", "data"),
             va="center",
             fontsize="small",
         )
-    ax.set_yticks(place, [plain(label) for label in rows["estimator"]], parse_math=False)
+    ax.set_yticks(place, [plain(spoken(label)) for label in rows["estimator"]], parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:,.0f}")
-    ax.set_xlabel("number of positives")
+    ax.set_xlabel("effective sample size, in positives")
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax
 
@@ -148,7 +149,7 @@ def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     bars = [("positives", first["share"], "0.75")]
     for number, label in enumerate(labels):
         own = part.loc[part["estimator"] == label, "weight_share"]
-        bars.append((f"weight by {label}", own, COLOURS[number % 8]))
+        bars.append((spoken(label), own, COLOURS[number % 8]))
     for number, (label, share, colour) in enumerate(bars):
         shift = (number - len(labels) / 2) * width
         ax.bar(place + shift, 100 * share, width, color=colour, label=label)
@@ -161,54 +162,65 @@ def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
 
 
 MOST_ROWS = 8  # groups up to which a forest is drawn; more of them are drawn as a curve
+COUNTED = {"n*": "training interactions of the item", "interactions": "training interactions of the user"}
+
+
+def _spans(frame: pd.DataFrame) -> tuple[list[str], str] | None:
+    """Return the spans of groups by count, and what is counted in words; None for other groups."""
+    found = [re.fullmatch(r"\d+ \((\S+) (.+)\)", str(one)) for one in distinct(frame["group"])]
+    counted = {one[1] if one else "" for one in found}
+    return ([one[2] for one in found if one], COUNTED[counted.pop()]) if counted < {*COUNTED} else None
 
 
 def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
-    """Return axes with estimates by group: ordered or more than eight ones as curves, others as a forest."""
+    """Return axes with estimates by group: by count, or more than eight, as curves; others as a forest."""
     part = only(only(frame, "metric", metric), "estimator", estimator)
-    name, what = part["by"].iloc[0], f"{part['metric'].iloc[0]} by {part['estimator'].iloc[0]}"
-    groups = distinct(part["group"])
-    ordered = all(str(one).startswith(f"{place + 1} (") for place, one in enumerate(groups))
-    if not ordered and len(groups) <= MOST_ROWS:
+    what = f"{part['metric'].iloc[0]}, {spoken(part['estimator'].iloc[0])}"
+    groups, spans, models = distinct(part["group"]), _spans(part), distinct(part["model"])
+    if spans is None and len(groups) <= MOST_ROWS:
         return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
-    models = distinct(part["model"])
-    shifts = {name: 0.3 * ((n + 0.5) / len(models) - 0.5) for n, name in enumerate(models)}
-    place = part["group"].map(groups.index) + 1.0 + part["model"].map(shifts)
-    words = f"{name}, from {plain(groups[0])} to {plain(groups[-1])}"
-    ax = curves(part.assign(place=place), "model", "place", ax=ax, xlabel=words, ylabel=what, width=6.4)
-    ax.set_xticks(np.arange(len(groups)) + 1)
-    ax.set_xlim(0.5, len(groups) + 0.5)
+    names = [f"{place + 1}" for place in range(len(groups))]
+    words = f"{part['by'].iloc[0]}, from {plain(groups[0])} to {plain(groups[-1])}"
+    names, words = spans or (names, words)
+    place = part["group"].map(groups.index) + 0.7 * (part["model"].map(models.index) + 0.5) / len(models)
+    shown = part.assign(place=place - 0.35)
+    ax = curves(shown, "model", "place", ax=ax, xlabel=words, ylabel=what, width=1.6 + 0.8 * len(groups))
+    for _, _, bars in ax.containers:
+        bars[0].set(alpha=0.5, linewidth=1)
+    ax.set_xticks(range(len(groups)), names, parse_math=False)
+    ax.set_xticks(np.arange(len(groups) + 1) - 0.5, minor=True)
+    ax.grid(axis="x", which="minor", color="0.9")
+    ax.tick_params(axis="x", which="both", length=0)
+    ax.set_xlim(-0.5, len(groups) - 0.5)
+    if not (part["estimate"] < 0).any():
+        ax.set_ylim(bottom=0)
     return ax
 
 
 def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with each group's shares of positives and weight as bars, and plain values as lines."""
-    groups = distinct(frame["group"])
-    first = frame[frame["model"] == frame["model"].iloc[0]]
-    ax = axes_or_new(ax, width=6.8, height=3.8)
-    place = np.arange(len(groups)) + 1.0
-    ax.bar(place - 0.2, first["share"], width=0.38, color="0.78", label="share of positives")
-    ax.bar(
-        place + 0.2,
-        first["share_weighted"],
-        width=0.38,
-        color="0.45",
-        label="share of weight",
-        hatch="//",
-        edgecolor="white",
-    )
-    ax.set_xticks(place)
-    ax.set_ylabel("share")
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    ax.set_xlabel(f"{frame['by'].iloc[0]}, from {plain(groups[0])} to {plain(groups[-1])}", parse_math=False)
-    right = ax.twinx()
-    for number, model in enumerate(distinct(frame["model"])):
-        values = frame.loc[frame["model"] == model, "value"]
-        marks(right, number, model, place, values, linestyle=LINES[number % 8])
-    right.set_ylabel("value in the group, plain")
-    right.set_ylim(bottom=0)
-    right.spines[["top"]].set_visible(False)
-    both = [one.get_legend_handles_labels() for one in (ax, right)]
-    handles, labels = (left + more for left, more in zip(*both, strict=True))
-    add_legend(ax, handles=handles, labels=labels, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+    """Return axes with each group's shares of positives and weight as bars, and plain values beside them."""
+    groups, models = distinct(frame["group"]), distinct(frame["model"])
+    names, words = _spans(frame) or (list(map(plain, groups)), str(frame["by"].iloc[0]))
+    ax = axes_or_new(ax, width=5.2 + 0.7 * len(models), height=1.6 + 0.36 * len(groups))
+    place = np.arange(len(groups))
+    first = frame[frame["model"] == models[0]]
+    ax.barh(place - 0.2, 100 * first["share"], 0.38, color="0.78", label="share of positives")
+    ax.barh(place + 0.2, 100 * first["share_weighted"], 0.38, color=COLOURS[0], label="share of weight")
+    ax.set_yticks(place, names, parse_math=False)
+    ax.invert_yaxis()
+    ax.set_ylabel(words, parse_math=False)
+    ax.set_xlabel("share, %")
+    given: dict[str, Any] = {"textcoords": "offset points", "parse_math": False, "fontsize": "small"}
+    for number, model in enumerate(models):
+        at = 44 * number + 34
+        ax.annotate(
+            plain(model), (1, 1), (at - 8, 4), xycoords="axes fraction", rotation=40, ha="left", **given
+        )
+        for y, value in zip(place, frame.loc[frame["model"] == model, "value"], strict=True):
+            text = "–" if np.isnan(value) else f"{value:.3f}"
+            ax.annotate(
+                text, (1, y), (at, -3), xycoords=("axes fraction", "data"), ha="center", va="center", **given
+            )
+    ax.annotate("plain value in the group", (1, 0), (14, -30), xycoords="axes fraction", **given)
+    add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax

@@ -222,7 +222,12 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     assert text.index("3 groups of items") < text.index("2 groups of users")
     assert "By popularity: 3 groups of items" in text
     assert max(map(len, text.splitlines())) <= 100
-    assert "hit@3 by aoa" in report.to_html()
+    page = report.to_html()
+    opening = "<details><summary><h2"
+    assert page.count(opening) == 2
+    assert "recall@5, plain average (aoa)" in page[page.index(opening) :]
+    assert "hit@3, plain average (aoa)" in text
+    assert "hit@3, plain average (aoa)" not in page
 
 
 def test_intervals_are_wider_for_all_groups_at_once_and_the_same_in_every_run():
