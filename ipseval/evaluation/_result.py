@@ -204,20 +204,18 @@ class Evaluation(Questions):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
-        diagnostics, said = self.diagnostics, ()
+        diagnostics = self.diagnostics
+        said = short_headline(len(self.models), self.extent, self.provenance, self.confidence_level)
         if page:
             n_items = 0 if self.training is None else self.training.popularity.size
-            said = (dated(self.counted, self.extent.units, n_items),)
+            said.append(dated(self.counted, self.extent.units, n_items))
         made = evaluation_tables(
             self._frame,
             diagnostics,
             self.verdicts,
             estimators=self.definitions[1],
             flags=self._flags,
-            summary=(
-                *short_headline(len(self.models), self.extent, self.provenance, self.confidence_level),
-                *said,
-            ),
+            summary=said,
             data=self.data,
             propensity=self.propensity,
             leakage=str(self.provenance.get("leakage", "")),
