@@ -89,3 +89,15 @@ def may_leave(label: str) -> bool:
 def is_plain(label: str) -> bool:
     """Return whether this is a label of the plain average."""
     return label in (AOA, AOA_POOLED)
+
+
+def spoken(label: str) -> str:
+    """Return what an estimator is in words, with its label behind them.
+
+    Examples
+    --------
+    >>> spoken("aoa"), spoken("snips-global"), spoken("dr")
+    ('plain average (aoa)', 'weighted (snips-global)', 'dr')
+    """
+    kind = "plain average" if is_plain(label) else "weighted" if label.startswith((IPS, SNIPS)) else ""
+    return f"{kind} ({label})" if kind else label

@@ -13,6 +13,7 @@ import pandas as pd
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
+from ipseval.estimators._labels import spoken
 from ipseval.evaluation._verdict import Verdict
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import popularity_weights
@@ -21,7 +22,7 @@ from ipseval.propensity import Propensity
 from ipseval.report._drawing import N_STYLES
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals, number, shown_p, spoken
+from ipseval.report._words import LEVEL, decimals, number, shown_p
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
 GAMMAS = np.linspace(-1, 3, 17)

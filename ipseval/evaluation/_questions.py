@@ -17,7 +17,7 @@ from ipseval._base.registry import matching
 from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators._labels import plain_estimator, resolve_estimator
+from ipseval.estimators._labels import plain_estimator, resolve_estimator, spoken
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation._verdict import Verdict
@@ -88,6 +88,11 @@ def _held(label: str, held: list[str], read: Callable[[str], Metric | Estimator]
         return read(label).label  # another name of it
     except InputError:
         return label
+
+
+def in_words(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame whose estimators are named in words, for those who see a picture."""
+    return frame.assign(estimator=frame["estimator"].map(spoken)) if "estimator" in frame else frame
 
 
 class Questions(Result):
@@ -281,23 +286,25 @@ class Questions(Result):
 
         def ordered(rows: pd.DataFrame) -> pd.DataFrame:
             own = rows[rows["metric"] == chosen] if "metric" in rows else rows
-            return own.sort_values("model", key=lambda names: names.map(place), kind="stable")
+            return in_words(own).sort_values("model", key=lambda names: names.map(place), kind="stable")
 
         if kind == "estimates":
             return plots.plot_estimates(ordered(self.frame), ax=ax)
         if kind == "differences":
             return drawn.plot_differences(ordered(self.compare(verdict.first)), ax=ax)
         if kind == "sensitivity":
-            return self._swept(chosen, label).plot(ax=ax)
+            swept = self._swept(chosen, label)
+            tipping = in_words(swept.tipping_points())
+            return plots.plot_sensitivity(ordered(swept.frame), tipping=tipping, ax=ax)
         if kind == "weights":
-            return plots.plot_weights(self, ax=ax)
+            return plots.plot_weights(in_words(self.diagnostics), ax=ax)
         if kind == "popularity":
-            return drawn.plot_weight_shares(self.popularity, ax=ax)
+            return drawn.plot_weight_shares(in_words(self.popularity), ax=ax)
         if kind == "decomposition":
             found = self.decomposition(chosen, by="popularity" if by is None else by)
             return drawn.plot_decomposition(ordered(found.frame), ax=ax)
         groups = self.by(next(iter(self.segments), "popularity") if by is None else by)
-        return drawn.plot_segments(ordered(groups.frame), metric=chosen, estimator=label, ax=ax)
+        return drawn.plot_segments(ordered(groups.frame), metric=chosen, estimator=spoken(label), ax=ax)
 
     def _swept(self, metric: str, estimator: str) -> Sensitivity:
         """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""

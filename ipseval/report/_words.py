@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from ipseval.report._markup import csv_cell, visible
 
 LEVEL = 0.05  # of tests
 MOST_NAMES, MOST_LETTERS = 4, 80
-KINDS = {"aoa": "plain average", "snips": "weighted", "ips": "weighted"}
 
 
 def decimals(errors: Iterable[float], digits: int = 2, *, default: int = 4) -> int:
@@ -45,18 +43,6 @@ def bare(value: float, places: int) -> str:
     """Return a bound without the zero before its point."""
     text = f"{value:.{places}f}".replace("-", "−")
     return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
-
-
-def spoken(estimator: str) -> str:
-    """Return what an estimator is in words, with its label behind them.
-
-    Examples
-    --------
-    >>> spoken("aoa"), spoken("snips-global"), spoken("dr")
-    ('plain average (aoa)', 'weighted (snips-global)', 'dr')
-    """
-    kind = KINDS.get(re.split(r"\W", estimator)[0])
-    return f"{kind} ({estimator})" if kind else estimator
 
 
 def signed(value: float, digits: int) -> str:

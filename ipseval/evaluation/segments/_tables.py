@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, counted
+from ipseval.estimators._labels import spoken
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals, spoken
+from ipseval.report._words import LEVEL, decimals
 
 
 def segment_tables(

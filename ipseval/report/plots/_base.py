@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 from ipseval._base.checks import examples
 from ipseval.errors import InputError
-from ipseval.report._words import spoken
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#F0E442")
 MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
@@ -162,7 +161,7 @@ def forest(
         marks(
             ax,
             number,
-            spoken(label) if series == "estimator" else label,
+            label,
             part["estimate"],
             [rows.index(one) + shift for one in part[row]],
             xerr=reach(part),

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from ipseval.report._words import spoken
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
@@ -92,7 +91,7 @@ def plot_sensitivity(
         label = "two swap places" if number == 0 else None
         ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
     ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: the plain average)")
-    ax.set_ylabel(f"{part['metric'].iloc[0]}, {spoken(part['estimator'].iloc[0])}", parse_math=False)
+    ax.set_ylabel(f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}", parse_math=False)
     ax.margins(x=0.02)
     add_legend(ax)
     return ax
@@ -121,7 +120,7 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
             va="center",
             fontsize="small",
         )
-    ax.set_yticks(place, [plain(spoken(label)) for label in rows["estimator"]], parse_math=False)
+    ax.set_yticks(place, [plain(label) for label in rows["estimator"]], parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:,.0f}")
@@ -149,7 +148,7 @@ def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     bars = [("positives", first["share"], "0.75")]
     for number, label in enumerate(labels):
         own = part.loc[part["estimator"] == label, "weight_share"]
-        bars.append((spoken(label), own, COLOURS[number % 8]))
+        bars.append((label, own, COLOURS[number % 8]))
     for number, (label, share, colour) in enumerate(bars):
         shift = (number - len(labels) / 2) * width
         ax.bar(place + shift, 100 * share, width, color=colour, label=label)
@@ -175,7 +174,7 @@ def _spans(frame: pd.DataFrame) -> tuple[list[str], str] | None:
 def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
     """Return axes with estimates by group: by count, or more than eight, as curves; others as a forest."""
     part = only(only(frame, "metric", metric), "estimator", estimator)
-    what = f"{part['metric'].iloc[0]}, {spoken(part['estimator'].iloc[0])}"
+    what = f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}"
     groups, spans, models = distinct(part["group"]), _spans(part), distinct(part["model"])
     if spans is None and len(groups) <= MOST_ROWS:
         return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
