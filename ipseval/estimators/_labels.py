@@ -96,8 +96,9 @@ def spoken(label: str) -> str:
 
     Examples
     --------
-    >>> spoken("aoa"), spoken("snips-global"), spoken("dr")
-    ('plain average (aoa)', 'weighted (snips-global)', 'dr')
+    >>> spoken("aoa"), spoken("snips-global"), spoken("dm")
+    ('plain average (aoa)', 'weighted (snips-global)', 'dm')
     """
-    kind = "plain average" if is_plain(label) else "weighted" if label.startswith((IPS, SNIPS)) else ""
-    return f"{kind} ({label})" if kind else label
+    if is_plain(label):
+        return f"plain average ({label})"
+    return f"weighted ({label})" if may_leave(label) or label.startswith(SNIPS) else label

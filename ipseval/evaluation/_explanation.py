@@ -52,12 +52,11 @@ def headline(
 READ = "rows read from "
 
 
-def dated(counts: Iterable[Count], units: str, n_items: int) -> str:
-    """Return the line of a page that names the files that were read, else users and items, and the day."""
+def dated(counts: Iterable[Count], otherwise: str) -> str:
+    """Return the line of a page that names the files that were read, or what they are, and the day."""
     read = [one.what.removeprefix(READ).partition(": ")[0] for one in counts if one.what.startswith(READ)]
     files = [one for one in dict.fromkeys(read) if one != "the data frame"]
-    data = listed(files) if files else f"{units} × {n_items:,} items" if n_items else units
-    return f"Data: {data} · page of {date.today().isoformat()}"
+    return f"Data: {listed(files) if files else otherwise} · page of {date.today().isoformat()}"
 
 
 def rows_read(counts: Iterable[Count]) -> list[str]:

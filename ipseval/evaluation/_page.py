@@ -158,8 +158,8 @@ def _differences(page: PageData) -> list[Part]:
         for label in estimators:
             flag = page.flags.get((verdict.metric, label), "")
             header.append(f"{spoken(label)}, unreliable" if flag else spoken(label))
-            found = _against(rows[rows["estimator"] == label], verdict.first)
-            columns.append({model: _difference(found.get(model), flag) for model in behind})
+            found = rows[rows["estimator"] == label].set_index("model").reindex(behind)
+            columns.append({model: _difference(found.loc[model], flag) for model in behind})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
         if body:
             title = f"{verdict.metric}, minus {verdict.first}"
@@ -168,22 +168,10 @@ def _differences(page: PageData) -> list[Part]:
     return parts
 
 
-def _against(rows: pd.DataFrame, best: str) -> dict[str, tuple[float, float, float, float]]:
-    """Return recommender -> its difference to the highest one, the interval's ends, the adjusted p-value."""
-    found = {}
-    names = ("model", "reference", "difference", "ci_low", "ci_high", "p_adjusted")
-    for model, other, gap, low, high, p_value in zip(*(rows[name] for name in names), strict=True):
-        if other == best:
-            found[model] = (gap, low, high, p_value)
-        elif model == best:
-            found[other] = (-gap, -high, -low, p_value)
-    return found
-
-
-def _difference(found: tuple[float, float, float, float] | None, flag: str) -> Cell:
-    if found is None or math.isnan(found[0]):
+def _difference(row: pd.Series[Any], flag: str) -> Cell:
+    gap, low, high, p_value = (row[name] for name in ("difference", "ci_low", "ci_high", "p_adjusted"))
+    if math.isnan(gap):
         return Cell("undefined", flag=flag)
-    gap, low, high, p_value = found
     if math.isnan(low):
         return Cell(_signed(gap, 4), "not tested", flag=flag)
     places = decimals([high - low])
@@ -254,15 +242,15 @@ def _popularity(page: PageData) -> list[Part]:
     words = {"n*": "training interactions", "P": "propensity"}[str(found["by"].iloc[0])]
     by_estimator = {str(label): part for label, part in found.groupby("estimator", sort=False)}
     first = next(iter(by_estimator.values()))
-    shares = [part["weight_share"].tolist() for part in by_estimator.values()]
+    shares = (first["share"], *(part["weight_share"] for part in by_estimator.values()))
     rows = tuple(
         (
-            Cell(row["group"]),
-            Cell(f"{row['n_items']:,}"),
-            Cell(f"{row['n_positives']:,}"),
-            *(_share(value) for value in (row["share"], *(share[place] for share in shares))),
+            *(Cell(group), Cell(f"{n_items:,}"), Cell(f"{n_positives:,}")),
+            *(Cell(f"{one:.1%}", hint=f"{one:.3%}", at=(one,)) for one in of_group),
         )
-        for place, row in enumerate(first.to_dict("records"))
+        for group, n_items, n_positives, *of_group in zip(
+            first["group"], first["n_items"], first["n_positives"], *shares, strict=True
+        )
     )
     header = (words, "items", "positives", "share of positives", *map(spoken, by_estimator))
     return [
@@ -273,10 +261,6 @@ def _popularity(page: PageData) -> list[Part]:
     ]
 
 
-def _share(value: float) -> Cell:
-    return Cell(f"{value:.1%}", hint=f"{value:.3%}", at=(value,))
-
-
 def _weights(diagnostics: pd.DataFrame, data: pd.DataFrame) -> list[Part]:
     rows, n_positives = [], diagnostics["n_positives"].max()
     of_rows = "".join(f" of {count:,} test rows" for count in data.loc[data["what"] == "test pairs", "count"])
@@ -284,7 +268,8 @@ def _weights(diagnostics: pd.DataFrame, data: pd.DataFrame) -> list[Part]:
         size = Cell(
             f"{row['ess_own']:,.0f}", f"of {row['ess_equal']:,.0f}", flag=row["flag"], at=(row["ess_own"],)
         )
-        shares = (Cell(f"{row['share_own']:.2%}"), Cell(_known(row["rare_share"])))
+        rare = "not known" if math.isnan(row["rare_share"]) else f"{row['rare_share']:.1%}"
+        shares = (Cell(f"{row['share_own']:.2%}"), Cell(rare))
         rows.append((Cell(spoken(row["estimator"])), size, *shares, Cell(row["flag"] or row["cautions"])))
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
@@ -296,19 +281,11 @@ def _weights(diagnostics: pd.DataFrame, data: pd.DataFrame) -> list[Part]:
     ]
 
 
-def _known(share: float) -> str:
-    return "not known" if math.isnan(share) else f"{share:.1%}"
-
-
 def _data(data: pd.DataFrame) -> list[Part]:
     if data.empty:
         return []
-    rows = tuple(
-        (Cell(str(subject)), Cell(str(what)), Cell(f"{count:,}"), Cell("" if pd.isna(of) else f"{of:,}"))
-        for subject, what, count, of in data[["subject", "what", "count", "of"]].itertuples(index=False)
-    )
-    header, words = ("subject", "what", "count", "of"), frozenset({0, 1})
-    table = Table(header, rows, "What was counted", words=words, folded=True)
+    shown = data.assign(of=data["of"].astype(object).where(data["of"].notna(), ""))
+    table = Table.of(shown, "What was counted", n_keys=2, folded=True)
     return [Heading("Data"), "What was read, left out and added.", table]
 
 

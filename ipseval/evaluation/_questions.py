@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +30,7 @@ from ipseval.inference._comparisons import Correction, Family
 from ipseval.inference._frame import with_trust
 from ipseval.inference._intervals import Key
 from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import popularity_weights
+from ipseval.inference._weights import WeightDiagnostics, popularity_weights
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import Propensity
 from ipseval.report._reported import Result
@@ -100,6 +101,7 @@ class Questions(Result):
 
     estimates: dict[Key, Estimate]
     samples: dict[str, Sample]
+    weights: dict[str, WeightDiagnostics]
     user_ids: AnyArray
     confidence_level: float
     propensity: Propensity | None
@@ -224,6 +226,21 @@ class Questions(Result):
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
+
+    @property
+    def diagnostics(self) -> pd.DataFrame:
+        """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
+
+        estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
+        n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
+        weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
+        share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
+        """
+        rows = []
+        for label, one in self.weights.items():
+            words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
+            rows.append({"estimator": label, **asdict(one), **words})
+        return pd.DataFrame(rows)
 
     @property
     def popularity(self) -> pd.DataFrame:

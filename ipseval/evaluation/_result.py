@@ -207,8 +207,9 @@ class Evaluation(Questions):
         diagnostics = self.diagnostics
         said = short_headline(len(self.models), self.extent, self.provenance, self.confidence_level)
         if page:
-            n_items = 0 if self.training is None else self.training.popularity.size
-            said.append(dated(self.counted, self.extent.units, n_items))
+            said.append(
+                dated(self.counted, f"{self.extent.units} × {diagnostics['n_items'].max():,} test items")
+            )
         made = evaluation_tables(
             self._frame,
             diagnostics,
@@ -385,21 +386,6 @@ class Evaluation(Questions):
             given_drawn=self._drawn,
             given_basis=self.basis if self.samples else self.given_basis,
         )
-
-    @property
-    def diagnostics(self) -> pd.DataFrame:
-        """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
-
-        estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
-        n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
-        weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
-        share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
-        """
-        rows = []
-        for label, one in self.weights.items():
-            words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
-            rows.append({"estimator": label, **asdict(one), **words})
-        return pd.DataFrame(rows)
 
     def with_intervals(
         self,

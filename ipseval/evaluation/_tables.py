@@ -13,6 +13,7 @@ from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import RESULT
 from ipseval.correction import OrderPosterior
 from ipseval.estimators import Estimator
+from ipseval.estimators._labels import spoken
 from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation._sentences import probability, verdict_lines
@@ -91,13 +92,10 @@ def _headers(estimators: Sequence[Estimator], propensity: Propensity | None) -> 
     if len(estimators) > 2:
         return {one.label: one.label for one in estimators}
     gamma = None if propensity is None or propensity.basis != "assumed" else propensity.gamma
-    assumed = gamma is not None
-    weighted = "weighted" if gamma is None else f"if γ = {number(gamma)} were right"
-    plain = "plain average"
     return {
-        one.label: weighted
-        if assumed and one.weighted
-        else f"{weighted if one.weighted else plain} ({one.label})"
+        one.label: spoken(one.label)
+        if gamma is None or not one.weighted
+        else f"if γ = {number(gamma)} were right"
         for one in estimators
     }
 

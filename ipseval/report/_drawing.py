@@ -123,13 +123,12 @@ def table_axis(table: Table) -> Axis:
 
 def ticks(axis: Axis) -> str:
     """Return the labels of an axis at its ends, and at 0 where it is inside, as SVG."""
-    low, high = axis.ticks[0], axis.ticks[-1]
-    labels = [("start", 0.0, low), ("end", 100.0, high)]
-    if low < 0 < high and 20 < axis.share(0) < 80:
-        labels.append(("middle", axis.share(0), 0.0))
+    anchors = {axis.ticks[0]: "start", axis.ticks[-1]: "end"}
+    if 20 < axis.share(0) < 80:
+        anchors[0.0] = "middle"
     drawn = [
-        f'<text x="{x:.1f}%" y="11" text-anchor="{anchor}">{shown(value)}</text>'
-        for anchor, x, value in labels
+        f'<text x="{axis.place(value)}" y="11" text-anchor="{anchor}">{shown(value)}</text>'
+        for value, anchor in anchors.items()
     ]
     return f'<svg class="a" aria-hidden="true">{"".join(drawn)}</svg>'
 

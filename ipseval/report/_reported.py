@@ -17,7 +17,7 @@ from ipseval.errors import InputError
 from ipseval.report._html import to_html_tables
 from ipseval.report._markup import to_latex, to_markdown
 from ipseval.report._page import to_html
-from ipseval.report._tables import Heading, Part, Table, Tables
+from ipseval.report._tables import Heading, Table, Tables
 from ipseval.report._text import to_text
 from ipseval.report._words import csv_text, deliver
 
@@ -141,14 +141,13 @@ class Report(Reported):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the tables of all results; a page has those behind the first folded, by one metric."""
         first, *others = (one.tables(digits=digits, page=page) for one in self.results)
-        head = next((part.metric for part in first.parts if isinstance(part, Table)), "")
-        behind: list[Part] = []
-        for one in others:
-            found = [part for part in one.parts if not page or getattr(part, "metric", "") in ("", head)]
-            behind += [Heading(one.summary[0], folded=page), *found]
-        if page:
-            return replace(first, appendix=(*behind, *first.appendix))
-        return replace(first, parts=(*first.parts, *behind))
+        behind = [part for one in others for part in (Heading(one.summary[0], folded=page), *one.parts)]
+        if not page:
+            return replace(first, parts=(*first.parts, *behind))
+        own = ("", getattr(first.parts[0], "metric", ""))
+        shown = [part for part in behind if getattr(part, "metric", "") in own]
+        more = ["Groups by other metrics: .frame."] * (len(shown) < len(behind))
+        return replace(first, appendix=(*shown, *more, *first.appendix))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

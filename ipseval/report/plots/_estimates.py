@@ -160,7 +160,6 @@ def plot_weight_shares(part: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-MOST_ROWS = 8  # groups up to which a forest is drawn; more of them are drawn as a curve
 COUNTED = {"n*": "training interactions of the item", "interactions": "training interactions of the user"}
 
 
@@ -172,15 +171,13 @@ def _spans(frame: pd.DataFrame) -> tuple[list[str], str] | None:
 
 
 def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
-    """Return axes with estimates by group: by count, or more than eight, as curves; others as a forest."""
+    """Return axes with estimates by group: groups by count as curves, others as a forest."""
     part = only(only(frame, "metric", metric), "estimator", estimator)
     what = f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}"
     groups, spans, models = distinct(part["group"]), _spans(part), distinct(part["model"])
-    if spans is None and len(groups) <= MOST_ROWS:
+    if spans is None:
         return forest(part, "group", "model", f"{what}, intervals for all groups at once", ax=ax)
-    names = [f"{place + 1}" for place in range(len(groups))]
-    words = f"{part['by'].iloc[0]}, from {plain(groups[0])} to {plain(groups[-1])}"
-    names, words = spans or (names, words)
+    names, words = spans
     place = part["group"].map(groups.index) + 0.7 * (part["model"].map(models.index) + 0.5) / len(models)
     shown = part.assign(place=place - 0.35)
     ax = curves(shown, "model", "place", ax=ax, xlabel=words, ylabel=what, width=1.6 + 0.8 * len(groups))
@@ -189,7 +186,6 @@ def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes 
     ax.set_xticks(range(len(groups)), names, parse_math=False)
     ax.set_xticks(np.arange(len(groups) + 1) - 0.5, minor=True)
     ax.grid(axis="x", which="minor", color="0.9")
-    ax.tick_params(axis="x", which="both", length=0)
     ax.set_xlim(-0.5, len(groups) - 0.5)
     if not (part["estimate"] < 0).any():
         ax.set_ylim(bottom=0)
