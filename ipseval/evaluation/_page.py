@@ -21,7 +21,7 @@ from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report._drawing import N_STYLES
 from ipseval.report._pictures import curves
-from ipseval.report._tables import Cell, Code, Heading, Notes, Part, Table
+from ipseval.report._tables import Cell, Code, Heading, Part, Table
 from ipseval.report._words import LEVEL, decimals, number, shown_p
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
@@ -194,44 +194,30 @@ def _sensitivity(page: PageData) -> list[Part]:
     parts: list[Part] = []
     for one in page.drawn.sweeps:
         n_others = len(page.models) - len(one.values)
-        others = f" The {n_others} lower ones are not drawn." if n_others else ""
+        others = [f"The {n_others} lower ones are not drawn."] if n_others else []
         here = f"this evaluation, γ = {number(one.at)}"
+        caption = [f"{one.metric}, {spoken(one.estimator)}. Dotted: {here}.", *others, *_swaps(one)]
         parts.append(
             curves(
                 one.gamma.tolist(),
                 {model: values.tolist() for model, values in one.values.items()},
-                alt=f"{one.metric}, {spoken(one.estimator)}, over γ, a line per recommender; the table "
-                "below says where they change places",
+                alt=f"{one.metric}, {spoken(one.estimator)}, over γ, a line per recommender",
                 x_name="γ",
                 x_label="γ (−1: equal weights)",
                 marks={one.at: here},
-                caption=f"{one.metric}, {spoken(one.estimator)}. Dotted: {here}.{others}",
+                caption=" ".join(caption),
                 metric=one.metric,
             )
         )
-        parts += _swaps(one)
-    if not parts:
-        return []
-    return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
+    return [Heading("Sensitivity to the propensity"), GAMMA, *parts] if parts else []
 
 
-def _swaps(swept: Swept) -> list[Part]:
-    """Return the γ at which a recommender changes places with the highest one, and which never do."""
-    best = next(iter(swept.values))
-    rows = tuple(
-        (Cell(other), Cell(", ".join(map(number, points))), Cell(statement))
-        for other, points, statement in swept.swaps
-        if points
-    )
+def _swaps(swept: Swept) -> list[str]:
+    """Return for which γ a recommender is ahead of the highest one, and which never change places with it."""
+    best, span = next(iter(swept.values)), f"γ from {number(swept.gamma[0])} to {number(swept.gamma[-1])}"
     never = [other for other, points, _ in swept.swaps if not points]
-    span = f"for γ from {number(swept.gamma[0])} to {number(swept.gamma[-1])}"
-    below = (f"No change of places with {best} {span}: {', '.join(never)}.",) if never else ()
-    if not rows:
-        return [Notes(below)] if below else []
-    header = ("recommender", "at γ", "what holds")
-    title = f"{swept.metric}: where the order with {best} changes"
-    words = frozenset({0, 1, 2})
-    return [Table(header, rows, title, words=words, below=below, metric=swept.metric)]
+    alike = [f"{', '.join(never)}: no change of places with {best} for {span}."] if never else []
+    return [*(f"{statement}." for _, points, statement in swept.swaps if points), *alike]
 
 
 def _popularity(page: PageData) -> list[Part]:

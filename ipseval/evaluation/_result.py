@@ -58,6 +58,7 @@ from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables
+from ipseval.report._tables import Part
 from ipseval.report._words import deliver
 
 NOTHING = Extent(np.zeros(1, dtype=np.int64))
@@ -206,10 +207,13 @@ class Evaluation(Questions):
         """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
         diagnostics = self.diagnostics
         said = short_headline(len(self.models), self.extent, self.provenance, self.confidence_level)
+        parts: list[Part] = []
         if page:
-            said.append(
-                dated(self.counted, f"{self.extent.units} × {diagnostics['n_items'].max():,} test items")
-            )
+            size = f"{self.extent.units} × {diagnostics['n_items'].max():,} test items"
+            said.append(dated(self.counted, size))
+            behind = self._behind if len(self.models) > 1 else None
+            numbers = (behind, diagnostics, self.data, self.verdicts, self._flags, self.models)
+            parts = page_parts(PageData(*numbers, self._drawn, self._cards, self._record))
         made = evaluation_tables(
             self._frame,
             diagnostics,
@@ -222,25 +226,11 @@ class Evaluation(Questions):
             leakage=str(self.provenance.get("leakage", "")),
             digits=digits,
             title="Evaluation of recommenders" if page else "",
-            appendix=page_parts(self._page_data) if page else (),
+            appendix=parts,
         )
         if self.correction is None:
             return made
         return with_correction(made, self.correction.tables(digits=digits))
-
-    @property
-    def _page_data(self) -> PageData:
-        return PageData(
-            self._behind if len(self.models) > 1 else None,
-            self.diagnostics,
-            self.data,
-            self.verdicts,
-            self._flags,
-            self.models,
-            self._drawn,
-            self._cards,
-            self._record,
-        )
 
     @property
     def _cards(self) -> dict[str, str]:

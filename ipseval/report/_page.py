@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ipseval.report._drawing import picture_style
 from ipseval.report._html import Raw, element, html_list, html_part
-from ipseval.report._tables import Heading, Part, Picture, Table, Tables
+from ipseval.report._tables import Heading, Part, Tables
 
 _THEMES = (("", "as the system"), ("light", "light"), ("dark", "dark"))
 
@@ -38,9 +38,10 @@ def to_html(tables: Tables) -> str:
             html_list(tables.legend),
             *_folded(tables.appendix),
         ),
+        Raw(f"<script>{_code()}</script>"),
     ]
     head = element("head", *_head(tables.title))
-    return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{"".join(body)}{_script()}</body></html>\n'
+    return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{"".join(body)}</body></html>\n'
 
 
 def _folded(parts: tuple[Part, ...]) -> list[Raw]:
@@ -98,9 +99,7 @@ def _contents(parts: tuple[Part, ...]) -> Raw:
 
 def _tools(parts: tuple[Part, ...]) -> Raw:
     """Return what the script brings to life; it stays hidden without one."""
-    metrics = list(
-        dict.fromkeys(part.metric for part in parts if isinstance(part, (Table, Picture)) and part.metric)
-    )
+    metrics = list(dict.fromkeys(filter(None, (getattr(part, "metric", "") for part in parts))))
     tools = []
     if metrics:
         tools.append(element("label", "Filter by name ", Raw('<input id="filter" type="search">')))
@@ -111,10 +110,6 @@ def _tools(parts: tuple[Part, ...]) -> Raw:
     tools.append(element("label", "Theme ", element("select", *themes, id="theme")))
     shown = Raw('<output id="count" aria-live="polite"></output>')
     return Raw(f'<div class="tools" id="tools" hidden>{"".join(tools)}{shown}</div>')
-
-
-def _script() -> Raw:
-    return Raw(f"<script>{_code()}</script>")
 
 
 @cache

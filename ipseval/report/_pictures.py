@@ -66,18 +66,16 @@ def _path(x: Sequence[float], values: Sequence[float], across: Axis, up: Axis) -
     return text
 
 
-def _falling(pair: tuple[float, str]) -> tuple[bool, float]:
-    """Return what sorts values from the highest to the lowest, and NaN last."""
-    return math.isnan(pair[0]), -pair[0]
-
-
 def _bands(name: str, x: Sequence[float], lines: Mapping[str, Sequence[float]], across: Axis) -> list[str]:
     """Return invisible bands around each x, with the values of the named lines there, the highest first."""
     edges = [x[0], *((a + b) / 2 for a, b in pairwise(x)), x[-1]]
     named = list(lines.items())[:N_STYLES]
     bands = []
     for place, value in enumerate(x):
-        found = sorted(((line[place], model) for model, line in named), key=_falling)
+        # From the highest to the lowest, and NaN last.
+        found = sorted(
+            ((line[place], model) for model, line in named), key=lambda one: (math.isnan(one[0]), -one[0])
+        )
         words = [f"{name} = {shown(value)}", *(f"{model}  {number:.4g}" for number, model in found)]
         start, width = across.share(edges[place]), across.share(edges[place + 1]) - across.share(edges[place])
         title = "\n".join(map(safe, words))

@@ -111,7 +111,9 @@ def test_weights_draw_the_effective_size_inside_that_of_equal_weights():
     ax = plots.plot_weights(frame)
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == [100, 60, 100, 12.5]
-    assert [text.get_text() for text in ax.texts] == ["largest weight: 1 %", "largest weight: 20 %"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        *("aoa\nlargest weight: 1 %", "snips\nlargest weight: 20 %")
+    ]
 
 
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():

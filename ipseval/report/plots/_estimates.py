@@ -109,18 +109,12 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     frame = table(frame, "diagnostics", "estimator", "ess_own", "ess_equal", "share_own")
     rows = frame.drop_duplicates("estimator")
     place = np.arange(len(rows))
-    ax = axes_or_new(ax, width=7.4, height=1.1 + 0.4 * len(rows))
+    ax = axes_or_new(ax, width=6.4, height=1.1 + 0.5 * len(rows))
     ax.barh(place, rows["ess_equal"], color="0.85", label="if all weights were equal")
     ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
-    for y, share in zip(place, rows["share_own"], strict=True):
-        ax.annotate(
-            f"largest weight: {100 * share:.2g} %",
-            (1.01, y),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize="small",
-        )
-    ax.set_yticks(place, [plain(label) for label in rows["estimator"]], parse_math=False)
+    shares = zip(rows["estimator"], rows["share_own"], strict=True)
+    names = [f"{plain(label)}\nlargest weight: {100 * share:.2g} %" for label, share in shares]
+    ax.set_yticks(place, names, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
     ax.xaxis.set_major_formatter("{x:,.0f}")
@@ -206,16 +200,12 @@ def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_ylabel(words, parse_math=False)
     ax.set_xlabel("share, %")
     given: dict[str, Any] = {"textcoords": "offset points", "parse_math": False, "fontsize": "small"}
-    for number, model in enumerate(models):
-        at = 44 * number + 34
-        ax.annotate(
-            plain(model), (1, 1), (at - 8, 4), xycoords="axes fraction", rotation=40, ha="left", **given
-        )
+    corner = given | {"xycoords": "axes fraction"}
+    for at, model in enumerate(models):
+        ax.annotate(plain(model), (1, 1), (44 * at + 26, 4), rotation=40, **corner)
         for y, value in zip(place, frame.loc[frame["model"] == model, "value"], strict=True):
-            text = "–" if np.isnan(value) else f"{value:.3f}"
-            ax.annotate(
-                text, (1, y), (at, -3), xycoords=("axes fraction", "data"), ha="center", va="center", **given
-            )
-    ax.annotate("plain value in the group", (1, 0), (14, -30), xycoords="axes fraction", **given)
+            text, beside = "–" if np.isnan(value) else f"{value:.3f}", ("axes fraction", "data")
+            ax.annotate(text, (1, y), (44 * at + 34, -3), xycoords=beside, ha="center", **given)
+    ax.annotate("plain value in the group", (1, 0), (14, -30), **corner)
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax
