@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import platform
+import time
 from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
@@ -53,10 +55,14 @@ READ = "rows read from "
 
 
 def dated(counts: Iterable[Count], otherwise: str) -> str:
-    """Return the line of a page that names the files that were read, or what they are, and the day."""
+    """Return the line of a page that names the files that were read, or what they are, and the day.
+
+    SOURCE_DATE_EPOCH, in seconds, is the day of a page that has to have the same bytes whenever it is made.
+    """
+    day = date.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()))
     read = [one.what.removeprefix(READ).partition(": ")[0] for one in counts if one.what.startswith(READ)]
     files = [one for one in dict.fromkeys(read) if one != "the data frame"]
-    return f"Data: {listed(files) if files else otherwise} · page of {date.today().isoformat()}"
+    return f"Data: {listed(files) if files else otherwise} · page of {day.isoformat()}"
 
 
 def rows_read(counts: Iterable[Count]) -> list[str]:

@@ -101,6 +101,11 @@ def test_html_holds_every_number_and_escapes_what_users_wrote(evaluation, tmp_pa
     assert "Definitions and claims" in html
 
 
+def test_a_page_has_the_day_of_source_date_epoch_where_that_is_set(evaluation, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(86_400 * 365 + 43_200))
+    assert "page of 1971-01-01" in evaluation.to_html()
+
+
 def test_the_policy_of_a_page_names_its_style_and_its_script_and_nothing_else(evaluation):
     """The hashes are worked out here from what stands in the page; the browser does the same."""
     html = evaluation.to_html(title=ATTACK)
