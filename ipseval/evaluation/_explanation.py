@@ -8,7 +8,7 @@ import os
 import platform
 import time
 from collections.abc import Iterable, Mapping
-from datetime import date
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,7 @@ def dated(counts: Iterable[Count], otherwise: str) -> str:
 
     SOURCE_DATE_EPOCH, in seconds, is the day of a page that has to have the same bytes whenever it is made.
     """
-    day = date.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()))
+    day = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC).date()
     read = [one.what.removeprefix(READ).partition(": ")[0] for one in counts if one.what.startswith(READ)]
     files = [one for one in dict.fromkeys(read) if one != "the data frame"]
     return f"Data: {listed(files) if files else otherwise} · page of {day.isoformat()}"
