@@ -6,12 +6,17 @@ import doctest
 import importlib
 import inspect
 import re
+import shlex
+import shutil
 import types
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.cli import main
 from tests.contracts.api import public_modules
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -105,6 +110,29 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
     names = run_page("correction.md", models=models, split=split, exposure=exposure)
     assert set(names["plan"]["n_users"]) == {50, 200}
     assert "with random exposure" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_gates_run(empty_folder, capsys):
+    rng = np.random.default_rng(0)
+    log = ipseval.read(pd.DataFrame(np.argwhere(rng.random((60, 30)) < 0.3), columns=["user", "item"]))
+    split = ipseval.split_random(log, rng=0)
+    split.train.to_frame().to_csv("train.csv", index=False)
+    split.test.to_frame().to_csv("test.csv", index=False)
+    np.save("scores.npy", rng.random((split.n_users, split.n_items)))
+    evaluation = ipseval.evaluate({"als": np.load("scores.npy")}, split)
+    evaluation.save("last-week.npz")
+    other = ipseval.evaluate({"als": np.load("scores.npy")}, ipseval.split_random(log, rng=1))
+    results = {"evaluation": evaluation, "music": evaluation, "films": other}
+    run_page("regression-tests.md", ("def test_",), ipseval=ipseval, **results)
+    assert Path("changed.html").exists()
+    assert Path("leaderboard.html").exists()
+    text = (DOCS / "regression-tests.md").read_text(encoding="utf-8")
+    ((first, second),) = re.findall(r"^```sh\n(.*)\n(.*)\n```", text, re.MULTILINE)
+    assert main(shlex.split(first)[1:]) == 0
+    shutil.copy("new.npz", "accepted.npz")
+    assert main(shlex.split(second)[1:]) == 0
+    assert "ok: als  ndcg@10  snips-global" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own
