@@ -116,7 +116,7 @@ COMPARE = Command(
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out differences.html",
-        "ipseval compare new.npz baseline.npz --metric ndcg@10 --margin 0.005",
+        "ipseval compare new.npz baseline.npz --metric recall@10 --margin 0.005",
     ),
     options=(_add_compare,),
     run=_run_compare,

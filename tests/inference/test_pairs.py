@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,11 +38,12 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_thousand_recommenders_are_printed_saved_and_written_in_a_second_each(tmp_path):
+def test_a_thousand_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path):
+    """Half a million pairs would take minutes; `benchmarks/large.py` says how long this takes."""
     found = evaluation(
         998, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
     )
-    for action in (lambda: repr(found), lambda: found.save(tmp_path / "many.npz"), found.to_html):
-        start = time.process_time()
-        action()
-        assert time.process_time() - start < 1
+    assert "1,000 recommenders" in repr(found)
+    found.save(tmp_path / "many.npz")
+    assert (tmp_path / "many.npz").exists()
+    assert "m997" in found.to_html()
