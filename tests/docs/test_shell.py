@@ -209,5 +209,5 @@ def test_every_example_of_the_page_on_the_command_line_runs(tmp_path, shared_dat
     lines.sort(key=lambda line: line.startswith("ipseval demo"))  # last, as it writes a clicks.csv of its own
     printed, _ = run_script("\n".join(lines), tmp_path)
     assert "Validation on coat" in printed
-    for name in ("page.html", "coat.html", "shops.html", "diff.html", "study.html"):
+    for name in ("page.html", "coat.html", "shops.html", "differences.html", "study.html"):
         assert (tmp_path / name).read_text().startswith("<!DOCTYPE html>")

@@ -73,7 +73,10 @@ class ModelScores:
 
 def stated_ids(ids: Any, size: int | None, name: str) -> AnyArray:
     """Return ids as an array after a check of their number and uniqueness."""
-    array = np.asarray(ids)
+    try:
+        array = np.asarray(ids)
+    except ValueError:  # sequences of several lengths
+        array = np.empty((0, 0))
     if array.dtype.kind in "US":
         array = array.astype(object)
     if array.ndim != 1 or (size is not None and array.size != size):

@@ -302,7 +302,7 @@ def _check_known(name: str, values: FloatArray, names: list[Any] | None) -> None
 def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
     if k is None:
         return [cut for cut in DEFAULT_K if cut < n]
-    return list(k) if isinstance(k, Iterable) else [k]
+    return [check_positive_int("k", cut) for cut in (k if isinstance(k, Iterable) else [k])]
 
 
 def _mean_known(values: FloatArray) -> FloatArray:
