@@ -137,6 +137,7 @@ ipseval.PowerLawPropensity, or another class of ipseval.propensity: propensity_s
 ipseval.Evaluation.load(path): load_evaluation load_result load_results from_json from_pickle
 evaluation.compare(): ttest paired_test significance_test pairwise stat_test wilcoxon compare_models
 evaluation.sensitivity(gamma=…): gamma_sweep sweep
+ipseval.inference.correction: correction
 rng=: seed random_state random_seed np_random
 test_fraction=: test_size test_ratio frac ratio train_size share
 confidence_level=: level ci conf alpha confidence

@@ -30,7 +30,7 @@ from scipy.stats import kendalltau
 
 import ipseval
 from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Split
-from ipseval.correction import CORRECTED, correct
+from ipseval.inference.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features

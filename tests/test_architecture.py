@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up: a wing imports from wings that stand before it, and from none behind it.
 WINGS = (
     *("errors", "_version", "_base", "data", "report", "propensity", "ranking", "metrics", "estimators"),
-    *("inference", "correction", "evaluation", "validation", "policies", "studies", "clusters"),
+    *("inference", "evaluation", "validation", "policies", "studies", "clusters"),
     *("testing", "pytest_plugin", "cli", "__main__"),
     "",  # ipseval/__init__.py: the curated public names; nobody imports from it
 )
@@ -64,7 +64,6 @@ THIRD_PARTY = {
     "metrics.sampled": {"scipy", "pandas"},
     "estimators": {"scipy"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
-    "correction": {"pandas", "scipy"},
     "evaluation": {"pandas", "scipy"},
     "evaluation.partitions._duckdb": {"duckdb"},
     "validation": {"pandas", "scipy", "tqdm"},

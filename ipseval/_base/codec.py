@@ -28,11 +28,6 @@ from ipseval.errors import InputError
 _PLACES = """
 _base.counts: count=Count
 cli._fit: fitted=Fitted
-correction._difference: correction-difference=Difference
-correction._path: correction-path=CorrectionPath
-correction._posterior: correction-posterior=Posterior random-sample=RandomSample
-correction._prior: correction-prior=CorrectionPrior
-correction._result: correction=Correction correction-order=OrderPosterior
 data._evidence: exposure=Exposure
 data._interactions: interactions=Interactions
 estimators._average: estimator-average=Average estimator-shrunk=ShrunkSnips
@@ -56,6 +51,11 @@ inference._interval_methods: interval=Interval
 inference._leads: verdict-reach=Reach
 inference._sensitivity: sensitivity=Sensitivity
 inference._weights: weight-diagnostics=WeightDiagnostics
+inference.correction._difference: correction-difference=Difference
+inference.correction._path: correction-path=CorrectionPath
+inference.correction._posterior: correction-posterior=Posterior random-sample=RandomSample
+inference.correction._prior: correction-prior=CorrectionPrior
+inference.correction._result: correction=Correction correction-order=OrderPosterior
 metrics._additive: metric-atop=Atop metric-cg=Cg metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg
 metrics._additive: metric-recall=Recall
 metrics._base: definition=Definition

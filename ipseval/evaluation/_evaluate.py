@@ -11,8 +11,6 @@ from ipseval._base.checks import check_models, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
 from ipseval._base.types import AnyArray, IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
-from ipseval.correction import correct_ranks, rank_with_exposure
-from ipseval.correction._correct import posterior_orders
 from ipseval.data._evidence import Evidence, check_evidence
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
@@ -35,6 +33,8 @@ from ipseval.evaluation._result import Evaluation
 from ipseval.evaluation._verdict import MEASURED, Weights
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
+from ipseval.inference.correction import correct_ranks, rank_with_exposure
+from ipseval.inference.correction._correct import posterior_orders
 from ipseval.metrics import Metric
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives

@@ -16,7 +16,6 @@ from ipseval._base.checks import check_choice
 from ipseval._base.codec import save
 from ipseval._base.counts import Count, counts_frame
 from ipseval._base.types import AnyArray, IntervalMethod, RngLike
-from ipseval.correction import Correction, OrderPosterior
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._sample import Extent
 from ipseval.evaluation._explanation import (
@@ -55,6 +54,7 @@ from ipseval.inference._interval_methods import (
 from ipseval.inference._intervals import INTERVAL_METHODS, Key
 from ipseval.inference._leads import Reach, reaches
 from ipseval.inference._weights import WeightDiagnostics
+from ipseval.inference.correction import Correction, OrderPosterior
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report import Explanation, Tables

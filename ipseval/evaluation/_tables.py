@@ -11,13 +11,13 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.counts import RESULT
-from ipseval.correction import OrderPosterior
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import spoken
 from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Standing, Verdict
+from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report import Tables
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from ipseval.correction import OrderPosterior
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import default_estimators
 from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._comparisons import PairTests
 from ipseval.inference._weights import WeightDiagnostics
+from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report._words import LEVEL, number
 

@@ -15,7 +15,7 @@ from tests.sources import PACKAGE
 from tests.test_architecture import below_package, own_imports
 
 SPINE = {
-    *("_base", "data", "propensity", "ranking", "metrics", "estimators", "inference", "correction"),
+    *("_base", "data", "propensity", "ranking", "metrics", "estimators", "inference"),
     *("evaluation", "report"),
 }
 BESIDE = ("evaluation.beyond", "evaluation.slates", "evaluation._windows", "policies", "clusters")
@@ -45,7 +45,7 @@ def test_evaluating_and_printing_enters_the_wings_of_the_spine_alone():
         evaluated_and_printed()
     finally:
         sys.setprofile(before)
-    assert entered <= SPINE  # with the correction, of which every verdict reads probabilities
+    assert entered <= SPINE
 
 
 def test_evaluate_imports_nothing_of_the_doors_beside_it():

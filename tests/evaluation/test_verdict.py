@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.correction import OrderPosterior
+from ipseval.inference.correction import OrderPosterior
 from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     Known,

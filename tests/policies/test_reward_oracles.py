@@ -94,7 +94,7 @@ def test_shrunk_factors_have_the_slope_of_the_mode():
 
 
 def test_a_level_of_confidence_that_is_none_is_refused_by_a_path():
-    from ipseval.correction import correct_path, correction_path
+    from ipseval.inference.correction import correct_path, correction_path
     from ipseval.validation.simulation import World
 
     world = World(n_users=60, n_items=30, mean_relevant=6, rng=0)

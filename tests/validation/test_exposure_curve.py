@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from ipseval import plan_exposure
-from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
+from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.ranking import baselines
 from ipseval.report import plots
 from ipseval.validation import ExposureCurve, exposure_curve

@@ -10,10 +10,10 @@ import numpy as np
 from ipseval._base.checks import as_generator
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
-from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import profile_features

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ipseval.correction import Correction, CorrectionPrior, correct_path
-from tests.correction.test_posterior import tiny_path
-from tests.inside.correction import UNEXPLAINED, RandomSample, on_line, posterior
+from ipseval.inference.correction import Correction, CorrectionPrior, correct_path
+from tests.inference.correction.test_posterior import tiny_path
+from tests.inside.inference import UNEXPLAINED, RandomSample, on_line, posterior
 
 METRIC = np.array([0, 0, 0, 1])
 CUT = np.array([True, True, True, False])

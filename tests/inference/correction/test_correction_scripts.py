@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
+from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.validation import ExposureCurve
 from reproductions import control_variate, correction_coat, correction_prior
 from reproductions.correction_family import METRICS, Setting, world_of

@@ -9,8 +9,16 @@ import numpy as np
 from scipy.special import logsumexp, ndtr
 
 from ipseval._base.types import BoolArray, FloatArray, IntArray
-from ipseval.correction._path import CorrectionPath, by_user, contributions
-from ipseval.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE, SCALES, CorrectionPrior
+from ipseval.inference.correction._path import CorrectionPath, by_user, contributions
+from ipseval.inference.correction._prior import (
+    ALPHAS,
+    INTERACTIONS,
+    ITEMS,
+    PAIRS,
+    REFERENCE,
+    SCALES,
+    CorrectionPrior,
+)
 from ipseval.ranking import RankedPositives
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.

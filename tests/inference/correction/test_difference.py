@@ -9,9 +9,9 @@ import pytest
 
 import ipseval
 from ipseval import Evidence, Exposure, Interactions
-from ipseval.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
+from ipseval.inference.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import _difference, pairs_to_predict, ratio, totals
+from tests.inside.inference import _difference, pairs_to_predict, ratio, totals
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])

@@ -12,15 +12,15 @@ from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
-from ipseval.correction._difference import difference, pairs_to_predict
-from ipseval.correction._path import CorrectionPath, averages, correction_path
-from ipseval.correction._posterior import RandomSample, posterior
-from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import Correction, OrderPosterior
 from ipseval.data._evidence import Evidence, Exposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.inference.correction._difference import difference, pairs_to_predict
+from ipseval.inference.correction._path import CorrectionPath, averages, correction_path
+from ipseval.inference.correction._posterior import RandomSample, posterior
+from ipseval.inference.correction._prior import CorrectionPrior
+from ipseval.inference.correction._result import Correction, OrderPosterior
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives

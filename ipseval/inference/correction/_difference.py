@@ -9,9 +9,9 @@ import numpy as np
 
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
-from ipseval.correction._path import CorrectionPath, contributions, odds_at
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split
+from ipseval.inference.correction._path import CorrectionPath, contributions, odds_at
 from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 

@@ -10,7 +10,8 @@ import pytest
 
 import ipseval
 from ipseval import Evidence, Exposure, rank_positives
-from ipseval.correction import (
+from ipseval.errors import DataWarning, InputError
+from ipseval.inference.correction import (
     CORRECTED,
     DIFFERENCE,
     RANDOM_SAMPLE,
@@ -20,10 +21,9 @@ from ipseval.correction import (
     correction_path,
     plan_exposure,
 )
-from ipseval.errors import DataWarning, InputError
 from ipseval.validation.simulation import World
-from tests.inside.correction import ALPHAS, RandomSample
 from tests.inside.estimators import AOA_POOLED
+from tests.inside.inference import ALPHAS, RandomSample
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval.correction import CorrectionPath, CorrectionPrior
-from tests.inside.correction import ALPHAS, SCALES, RandomSample, posterior
+from ipseval.inference.correction import CorrectionPath, CorrectionPrior
+from tests.inside.inference import ALPHAS, SCALES, RandomSample, posterior
 
 PRIOR = CorrectionPrior()
 
