@@ -23,6 +23,7 @@ MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
 POWER = 0.8  # of the smallest bias that a verdict names
 BENCHMARK = "random-sample"  # the plain average over random positives of other users
+ROUNDING = 1e-12  # of a share of an error; below it, nothing is removed
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,7 @@ class Validation(Result):
             "tau_b": "order (tau)",
             "tau_b_aoa": "of aoa's",
         }
-        formats = dict.fromkeys(("error", "of aoa"), ".4f") | dict.fromkeys(("removed", "if unbiased"), ".0%")
+        formats = dict.fromkeys(("error", "of aoa"), ".4f") | dict.fromkeys(("removed", "if unbiased"), "z.0%")
         formats |= dict.fromkeys(("order (tau)", "of aoa's"), f".{digits}f")
         parts: list[Part] = [
             Table.of(
@@ -221,11 +222,11 @@ def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
     best: dict[Any, Any] = weighted.sort_values("reduction", kind="stable").to_dict("records")[-1]
     if best["if_unbiased"] <= 0:
         return f"{before}the plain average's error is within noise: there is no bias to remove."
-    if best["reduction"] <= 0:
+    if best["reduction"] <= ROUNDING:
         return f"{before}no weights come nearer to random exposure than the plain average does."
-    name, share = f"{best['propensity']} with {best['estimator']}", f"{best['reduction']:.0%}"
+    name, share = f"{best['propensity']} with {best['estimator']}", f"{best['reduction']:z.0%}"
     if not pd.isna(best["reduction_low"]):
-        share += f" [{best['reduction_low']:.0%}, {best['reduction_high']:.0%}]"
+        share += f" [{best['reduction_low']:z.0%}, {best['reduction_high']:z.0%}]"
     nearest = f"comes nearest to random exposure{_of_tried(len(weighted))}: it removes {share} of the plain"
     texts = [f"{name} {nearest} average's error."]
     if best["tau_change_high"] < 0:
