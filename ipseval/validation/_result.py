@@ -141,7 +141,8 @@ class Validation(Result):
             "tau_b": "order (tau)",
             "tau_b_aoa": "of aoa's",
         }
-        formats = dict.fromkeys(("error", "of aoa"), ".4f") | dict.fromkeys(("removed", "if unbiased"), "z.0%")
+        formats = dict.fromkeys(("error", "of aoa"), ".4f")
+        formats |= dict.fromkeys(("removed", "if unbiased"), "z.0%")
         formats |= dict.fromkeys(("order (tau)", "of aoa's"), f".{digits}f")
         parts: list[Part] = [
             Table.of(
