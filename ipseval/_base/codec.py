@@ -38,8 +38,8 @@ estimators._sample: extent=Extent sample=Sample
 estimators._sums: merged-sums=MergedSums moments=Moments user-sums=UserSums
 evaluation._differences: evaluation-difference=EvaluationDiff
 evaluation._leaderboard: leaderboard=Leaderboard
-evaluation._page: gamma-sweep=Swept page-curves=Drawn
 evaluation._result: evaluation=Evaluation
+evaluation._sweeps: gamma-sweep=Swept page-curves=Drawn
 evaluation._verdict: verdict-weights=Weights
 evaluation._windows: window-evaluation=WindowEvaluation
 evaluation.beyond._measures: measure=Measure

@@ -22,11 +22,12 @@ from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.estimators._sample import Extent
+from ipseval.evaluation._verdict import Standing, Verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking._ranked import ALL_ITEMS
 from ipseval.report import Tables
-from ipseval.report._tables import Cell, Code, Notes, Part, Table
+from ipseval.report._tables import Cell, Code, Notes, Table
 from ipseval.report._words import LEVEL, decimals, listed
 
 
@@ -164,10 +165,16 @@ OF_GAMMA = (
 )
 
 
+LEGEND = (
+    "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's correction over "
+    f"the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
+)
+
+
 def explained_tables(
     frame: pd.DataFrame,
     diagnostics: pd.DataFrame,
-    differences: pd.DataFrame | None,
+    verdicts: Iterable[Verdict],
     *,
     flags: Mapping[tuple[str, str], str],
     summary: Iterable[str],
@@ -177,23 +184,14 @@ def explained_tables(
 ) -> Tables:
     """Return the tables of an evaluation with all that can be said of them."""
     check_positive_int("digits", digits)
-    apart = _told_apart(differences)
-    parts: list[Part] = []
-    for metric, part in frame.groupby("metric", sort=False):
-        own = {label: flags.get((str(metric), label), "") for label in diagnostics["estimator"]}
-        parts.append(_leaderboard(str(metric), part, own, apart, digits))
+    parts = [_leaderboard(frame[frame["metric"] == one.metric], one, flags, digits) for one in verdicts]
+    several = frame["model"].nunique() > 1
     reading = ["± is one standard error over users."]
-    legend = []
-    if differences is not None:
+    if several:
         reading.append(
             "> in an order: the paired test tells every recommender before it from every one after it "
             f"(Holm, p < {LEVEL:g}). Commas join those that are not all told apart."
         )
-        legend.append(
-            "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
-            f"correction over the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
-        )
-    claims = _claims(frame, diagnostics)
     reading += [*GLOSSARY, OF_GAMMA] if diagnostics["weighted"].any() else GLOSSARY[2:]
     return Tables(
         summary=tuple(summary),
@@ -201,10 +199,10 @@ def explained_tables(
         parts=(
             *parts,
             Notes(tuple(verdict)),
-            Notes((*claims, *reading)),
+            Notes((*_claims(frame, diagnostics), *reading)),
             *(Code(name, text.removeprefix(f"{name}\n")) for name, text in (cards or {}).items()),
         ),
-        legend=tuple(legend),
+        legend=(LEGEND,) if several else (),
     )
 
 
@@ -220,87 +218,68 @@ def flag_warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str
     return lines
 
 
-def _told_apart(differences: pd.DataFrame | None) -> dict[tuple[str, str], set[frozenset[str]]]:
-    """Return (metric, estimator) -> pairs of recommenders that the adjusted test tells apart."""
-    found: dict[tuple[str, str], set[frozenset[str]]] = {}
-    if differences is not None:
-        clear = differences[differences["p_adjusted"] < LEVEL]
-        columns = (clear[name] for name in ("metric", "estimator", "model", "reference"))
-        for metric, estimator, model, reference in zip(*columns, strict=True):
-            found.setdefault((metric, estimator), set()).add(frozenset((model, reference)))
-    return found
-
-
 def _leaderboard(
-    metric: str,
-    frame: pd.DataFrame,
-    flags: Mapping[str, str],
-    apart: Mapping[tuple[str, str], set[frozenset[str]]],
-    digits: int,
+    rows: pd.DataFrame, verdict: Verdict, flags: Mapping[tuple[str, str], str], digits: int
 ) -> Table:
     """Return the table of one metric: a row per recommender, a column per estimator."""
-    models = list(dict.fromkeys(frame["model"]))
-    shown: list[str] = []
+    models = list(dict.fromkeys(rows["model"]))
+    shown: tuple[str, ...] = ()
     columns: dict[str, dict[str, Cell]] = {}
     orders: dict[str, list[str]] = {}
-    for estimator, part in frame.groupby("estimator", sort=False):
-        label = str(estimator)
-        pairs = apart.get((metric, label), set())
-        values = dict(zip(part["model"], part["estimate"], strict=True))
-        ranked = sorted((m for m in values if not np.isnan(values[m])), key=lambda m: -values[m])
-        trusted = not flags[label] and len(models) > 1
-        columns[label] = _column(part, flags[label], ranked[0] if trusted and ranked else None, pairs, digits)
-        if trusted and ranked:
-            orders.setdefault(supported_order(ranked, pairs), []).append(label)
-            shown = shown or ranked
-    unreliable = [label for label in columns if flags[label]]
+    unreliable = []
+    for label, standing in verdict.standings.items():
+        flag = flags.get((verdict.metric, label), "")
+        marked = not flag and len(models) > 1
+        columns[label] = _column(rows[rows["estimator"] == label], standing, flag, marked, digits)
+        if flag:
+            unreliable.append(label)
+        elif marked and standing.ranked:
+            orders.setdefault(supported_order(standing), []).append(label)
+            shown = shown or standing.ranked
     below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
     for order, labels in orders.items():
         everyone = len(labels) == len(columns) > 1
         below.append(f"order by {'every estimator' if everyone else ', '.join(labels)}: {order}")
     # Rows stand in the order of the first column that can be trusted.
-    shown += [model for model in models if model not in shown]
-    rows = tuple((Cell(model), *(columns[label][model] for label in columns)) for model in shown)
-    return Table(("recommender", *columns), rows, metric, below=tuple(below))
+    listed_first = (*shown, *(model for model in models if model not in shown))
+    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in listed_first)
+    return Table(("recommender", *columns), body, verdict.metric, below=tuple(below))
 
 
-def supported_order(ranked: list[str], pairs: set[frozenset[str]]) -> str:
-    """Return the order in words, with ">" only where all before it are told from all after it.
-
-    Examples
-    --------
-    >>> supported_order(["a", "b", "c"], {frozenset("ac"), frozenset("bc")})
-    'a, b > c'
-    """
-    text = ranked[0]
+def supported_order(standing: Standing) -> str:
+    """Return the order in words, with ">" only where all before it are told from all after it."""
+    text, ranked = standing.best, standing.ranked
+    apart = None if standing.tests is None else standing.tests.told_apart(ranked, LEVEL)
     for place in range(1, len(ranked)):
-        cut = all(frozenset((a, b)) in pairs for a in ranked[:place] for b in ranked[place:])
+        cut = apart is not None and apart[:place, place:].all()
         text += (" > " if cut else ", ") + ranked[place]
     return text
 
 
-def _column(
-    part: pd.DataFrame, flag: str, best: str | None, pairs: set[frozenset[str]], digits: int
-) -> dict[str, Cell]:
-    """Return recommender -> cell; only a trusted column has a best, and marks."""
+def _column(part: pd.DataFrame, standing: Standing, flag: str, marked: bool, digits: int) -> dict[str, Cell]:
+    """Return recommender -> cell; only a column that can be relied on has a best, and marks."""
     common = decimals(part["std_error"], digits)
     cells = {}
     for row in part.to_dict("records"):
         model, value, error = row["model"], row["estimate"], row["std_error"]
         if np.isnan(value):
-            hidden = row["note"].find("suppressed") >= 0
-            cells[model] = Cell("suppressed" if hidden else "undefined", flag=flag)
+            cells[model] = undefined(row["note"], flag)
             continue
         shown = max(common, decimals([error], digits, default=0))
         cells[model] = Cell(
             f"{value:.{shown}f}",
             "" if np.isnan(error) else f"± {error:.{shown}f}",
-            strong=model == best,
-            mark="†" if frozenset((model, best)) in pairs else "",
+            strong=marked and model == standing.best,
+            mark="†" if marked and model not in standing.leaders else "",
             flag=flag,
             hint=f"interval {row['ci_low']:.{shown}f} to {row['ci_high']:.{shown}f}",
         )
     return cells
+
+
+def undefined(note: str, flag: str) -> Cell:
+    """Return the cell of an estimate that is not shown."""
+    return Cell("suppressed" if "suppressed" in note else "undefined", flag=flag)
 
 
 def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:

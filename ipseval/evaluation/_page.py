@@ -1,109 +1,18 @@
-"""The sections of an evaluation's page, and what they draw of the ranked positives."""
+"""The sections of an evaluation's page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from ipseval._base.types import FloatArray
-from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._labels import spoken
-from ipseval.evaluation._verdict import Verdict
-from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import popularity_weights
-from ipseval.metrics import Metric
-from ipseval.propensity import Propensity
-from ipseval.report._drawing import N_STYLES
+from ipseval.evaluation._estimates import Estimates
+from ipseval.evaluation._sweeps import Swept
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Part, Table
 from ipseval.report._words import LEVEL, decimals, number, shown_p
-
-# γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
-GAMMAS = np.linspace(-1, 3, 17)
-# Values that a metric may take which is computed anew for each γ; beyond, fewer recommenders and γ.
-MOST_VALUES, FEWER = 1_500_000, 4
-PRECISION = 0.001  # of the γ of swaps, which are shown with two decimals
-
-Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
-
-
-@dataclass(frozen=True, eq=False)
-class Swept:
-    """The estimates of the highest recommenders over γ, by one metric and estimator."""
-
-    metric: str
-    estimator: str
-    gamma: FloatArray
-    values: Mapping[str, FloatArray]
-    at: float
-    swaps: tuple[tuple[str, tuple[float, ...], str], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Drawn:
-    """What a page draws, so that a file can hold it: sweeps over γ, and weights by popularity."""
-
-    sweeps: tuple[Swept, ...] = ()
-    popularity: Mapping[str, list[Any]] = field(default_factory=dict)
-
-
-def drawn_of(
-    verdicts: Sequence[Verdict],
-    samples: Mapping[str, Sample],
-    definitions: Definitions,
-    propensity: Propensity | None,
-) -> Drawn:
-    """Return what a page draws; nothing where the ranked positives or their weights are not known."""
-    if not samples or propensity is None:
-        return Drawn()
-    try:
-        sweeps = [_swept(one, samples, definitions, propensity) for one in verdicts]
-    except (PropensityError, InputError):
-        # No power law; or the file does not hold the code of a caller's own metric or estimator.
-        sweeps = []
-    found = popularity_weights(next(iter(samples.values())), definitions[1], propensity)
-    return Drawn(
-        tuple(one for one in sweeps if one is not None),
-        {str(name): column.tolist() for name, column in found.items()},
-    )
-
-
-def _swept(
-    verdict: Verdict, samples: Mapping[str, Sample], definitions: Definitions, propensity: Propensity
-) -> Swept | None:
-    (metric,) = [one for one in definitions[0] if one.label == verdict.metric]
-    ranked = verdict.order[:N_STYLES]
-    if not verdict.weighted or not ranked:
-        return None
-    (estimator,) = [one for one in definitions[1] if one.label == verdict.weighted]
-    first = samples[ranked[0]]
-    form = estimator.linear_form(metric, first.ranked, is_probability=first.is_probability)
-    is_linear = form is not None and first.contributions(metric) is not None
-    heavy = not is_linear and len(first.ranked) * len(ranked) * len(GAMMAS) > MOST_VALUES
-    ranked, gammas = (ranked[:FEWER], GAMMAS[::2]) if heavy else (ranked, GAMMAS)
-    at = float(propensity.gamma or 0.0)
-    found = sensitivity(
-        {model: samples[model] for model in ranked},
-        [metric],
-        [estimator],
-        propensity,
-        gamma=np.union1d(gammas, at),
-        standard_errors=False,
-    )
-    rows = found.frame.groupby("model")["estimate"]
-    swaps = []
-    for row in found.tipping_points(ranked[0], tolerance=PRECISION).to_dict("records"):
-        other = row["other"] if row["model"] == ranked[0] else row["model"]
-        swaps.append((other, row["tipping_points"], row["statement"]))
-    values = {model: rows.get_group(model).to_numpy() for model in ranked}
-    return Swept(metric.label, estimator.label, found.gamma, values, at, tuple(swaps))
-
 
 GAMMA = (
     "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "
@@ -111,40 +20,27 @@ GAMMA = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class PageData:
-    """What the page of an evaluation shows beyond its tables."""
-
-    differences: pd.DataFrame | None
-    diagnostics: pd.DataFrame
-    data: pd.DataFrame
-    verdicts: Sequence[Verdict]
-    flags: Mapping[tuple[str, str], str]
-    models: Sequence[str]
-    drawn: Drawn
-    cards: Mapping[str, str]
-    provenance: Mapping[str, object]
-
-
-def page_parts(page: PageData) -> list[Part]:
+def page_parts(page: Estimates) -> list[Part]:
     """Return the sections below the tables."""
+    record = [(name, str(value)) for name, value in page._record.items()]
     return [
         *_differences(page),
         *_sensitivity(page),
         *_popularity(page),
-        *_weights(page.diagnostics, page.data),
+        *_weights(page),
         *_data(page.data),
         Heading("Definitions and claims"),
-        *(Code(name, text) for name, text in page.cards.items()),
+        *(Code(name, text) for name, text in page._cards.items()),
         Heading("Provenance"),
-        _pairs(page.provenance),
+        Table.of(pd.DataFrame(record, columns=["key", "value"]), "Versions, options and data", folded=True),
     ]
 
 
-def _differences(page: PageData) -> list[Part]:
+def _differences(page: Estimates) -> list[Part]:
     """Return a table per metric: every recommender minus the highest, by every estimator, with a picture."""
-    if page.differences is None:
+    if len(page.models) < 2:
         return []
+    differences = page._behind
     parts: list[Part] = [
         Heading("Differences"),
         "Paired differences on the same users, with intervals. A difference whose interval holds 0 may be "
@@ -152,11 +48,11 @@ def _differences(page: PageData) -> list[Part]:
     ]
     for verdict in page.verdicts:
         behind = [model for model in verdict.order if model != verdict.first]
-        rows = page.differences[page.differences["metric"] == verdict.metric]
+        rows = differences[differences["metric"] == verdict.metric]
         estimators = list(dict.fromkeys(rows["estimator"]))
         columns, header = [], ["recommender"]
         for label in estimators:
-            flag = page.flags.get((verdict.metric, label), "")
+            flag = page._flags.get((verdict.metric, label), "")
             header.append(f"{spoken(label)}, unreliable" if flag else spoken(label))
             found = rows[rows["estimator"] == label].set_index("model").reindex(behind)
             columns.append({model: _difference(found.loc[model], flag) for model in behind})
@@ -189,10 +85,10 @@ def _signed(value: float, places: int) -> str:
     return f"{value:+.{places}f}".replace("-", "−")
 
 
-def _sensitivity(page: PageData) -> list[Part]:
+def _sensitivity(page: Estimates) -> list[Part]:
     """Return how the estimates change with γ, and where the highest recommender is passed."""
     parts: list[Part] = []
-    for one in page.drawn.sweeps:
+    for one in page._drawn.sweeps:
         n_others = len(page.models) - len(one.values)
         others = [f"The {n_others} lower ones are not drawn."] if n_others else []
         here = f"this evaluation, γ = {number(one.at)}"
@@ -220,9 +116,9 @@ def _swaps(swept: Swept) -> list[str]:
     return [*(f"{statement}." for _, points, statement in swept.swaps if points), *alike]
 
 
-def _popularity(page: PageData) -> list[Part]:
+def _popularity(page: Estimates) -> list[Part]:
     """Return the share of the weight beside the share of the positives, from rare items to popular ones."""
-    found = pd.DataFrame(dict(page.drawn.popularity))
+    found = pd.DataFrame(dict(page._drawn.popularity))
     if found.empty:
         return []
     words = {"n*": "training interactions", "P": "propensity"}[str(found["by"].iloc[0])]
@@ -247,7 +143,8 @@ def _popularity(page: PageData) -> list[Part]:
     ]
 
 
-def _weights(diagnostics: pd.DataFrame, data: pd.DataFrame) -> list[Part]:
+def _weights(page: Estimates) -> list[Part]:
+    diagnostics, data = page.diagnostics, page.data
     rows, n_positives = [], diagnostics["n_positives"].max()
     of_rows = "".join(f" of {count:,} test rows" for count in data.loc[data["what"] == "test pairs", "count"])
     for row in diagnostics.to_dict("records"):
@@ -273,8 +170,3 @@ def _data(data: pd.DataFrame) -> list[Part]:
     shown = data.assign(of=data["of"].astype(object).where(data["of"].notna(), ""))
     table = Table.of(shown, "What was counted", n_keys=2, folded=True)
     return [Heading("Data"), "What was read, left out and added.", table]
-
-
-def _pairs(named: Mapping[str, object]) -> Table:
-    rows = tuple((Cell(name), Cell(str(value))) for name, value in named.items())
-    return Table(("key", "value"), rows, "Versions, options and data", words=frozenset({0, 1}), folded=True)

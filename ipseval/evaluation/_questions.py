@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import re
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,13 +12,12 @@ import pandas as pd
 
 from ipseval._base.checks import as_float_vector, check_choice, chosen
 from ipseval._base.registry import matching
-from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
-from ipseval.estimators import Estimate, Estimator, Sample
+from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._labels import plain_estimator, resolve_estimator, spoken
 from ipseval.evaluation._differences import EvaluationDiff
+from ipseval.evaluation._estimates import Estimates, distinct_of
 from ipseval.evaluation._sentences import verdict_lines
-from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import samples_of, segment
 from ipseval.evaluation.segments._built_in import resolve
@@ -30,10 +26,8 @@ from ipseval.inference._comparisons import Correction, Family
 from ipseval.inference._frame import with_trust
 from ipseval.inference._intervals import Key
 from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import WeightDiagnostics, popularity_weights
+from ipseval.inference._weights import popularity_weights
 from ipseval.metrics import Metric, metric
-from ipseval.propensity import Propensity
-from ipseval.report._reported import Result
 from ipseval.report._words import csv_text
 
 FOLDER = "ipseval"
@@ -66,11 +60,6 @@ KINDS = (
 )
 
 
-def distinct_of(held: Iterable[Key], place: int) -> list[str]:
-    """Return the recommenders (0), metrics (1) or estimators (2) among keys, in their order."""
-    return list(dict.fromkeys(key[place] for key in held))
-
-
 def metric_label(label: str, held: Iterable[Key]) -> str:
     """Return the label of the metric among keys that `label` stands for, in any case; else `label`."""
     return _held(label, distinct_of(held, 1), metric)
@@ -96,53 +85,8 @@ def in_words(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(estimator=frame["estimator"].map(spoken)) if "estimator" in frame else frame
 
 
-class Questions(Result):
+class Questions(Estimates):
     """What is asked of estimates and of the ranked positives behind them; `Evaluation` holds these."""
-
-    estimates: dict[Key, Estimate]
-    samples: dict[str, Sample]
-    weights: dict[str, WeightDiagnostics]
-    user_ids: AnyArray
-    confidence_level: float
-    propensity: Propensity | None
-    definitions: tuple[Sequence[Metric], Sequence[Estimator]]
-    training: TrainingCounts | None
-    segments: dict[str, Segments]
-
-    @cached_property
-    @abstractmethod
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdict of each metric: who leads or why nobody does, and how sure that is."""
-
-    @cached_property
-    @abstractmethod
-    def _frame(self) -> pd.DataFrame:
-        """The rows of all estimates, without those of the correction."""
-
-    @property
-    @abstractmethod
-    def _record(self) -> dict[str, Any]:
-        """What is needed to know where the numbers come from."""
-
-    @property
-    @abstractmethod
-    def _hash(self) -> str | None:
-        """The hash of the data, where it is known."""
-
-    @property
-    def models(self) -> list[str]:
-        """Names of the recommenders, in the order given."""
-        return distinct_of(self.estimates, 0)
-
-    @property
-    def metrics(self) -> list[str]:
-        """Labels of the metrics, in the order given."""
-        return distinct_of(self.estimates, 1)
-
-    @property
-    def estimators(self) -> list[str]:
-        """Labels of the estimators, in the order given."""
-        return distinct_of(self.estimates, 2)
 
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
@@ -166,14 +110,6 @@ class Questions(Result):
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
-
-    def _whole(self) -> dict[str, Sample]:
-        if not self.samples:
-            raise InputError(
-                "this needs the ranked positives, which stayed on the cluster, or out of the file. Rank them "
-                "here, with ipseval.evaluate or evaluate_ranks."
-            )
-        return self.samples
 
     def compare(
         self,
@@ -226,21 +162,6 @@ class Questions(Result):
         """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         return with_trust(bounds(self._whole(), *self.definitions, factors=factors), self.estimates)
-
-    @property
-    def diagnostics(self) -> pd.DataFrame:
-        """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
-
-        estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
-        n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
-        weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
-        share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
-        """
-        rows = []
-        for label, one in self.weights.items():
-            words = {"flag": one.flag, "cautions": "; ".join(one.cautions), "remark": one.remark}
-            rows.append({"estimator": label, **asdict(one), **words})
-        return pd.DataFrame(rows)
 
     @property
     def popularity(self) -> pd.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,23 +14,19 @@ from ipseval._base.counts import RESULT
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import spoken
 from ipseval.estimators._sums import ROUNDING
-from ipseval.evaluation._explanation import flag_warnings
+from ipseval.evaluation._estimates import Estimates
+from ipseval.evaluation._explanation import LEGEND, dated, flag_warnings, short_headline, undefined
+from ipseval.evaluation._page import page_parts
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Standing, Verdict
 from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report import Tables
-
-# Rows that text prints of all metrics together, and of one metric at least and at most.
-from ipseval.report._tables import Cell, Heading, Part, Remark, Table
+from ipseval.report._tables import Cell, Heading, Remark, Table
 from ipseval.report._words import LEVEL, bare, decimals, listed, number, shown_p, signed
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
-LEGEND = (
-    "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's correction over "
-    f"the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
-)
 # Counts that notes of estimates say as well, and for which estimates.
 IN_NOTES = ("users without a list", "positives without a propensity", "users with test positives and no list")
 ASKED = ("rows with a value below",)  # the threshold that the caller gave
@@ -41,50 +37,46 @@ HINT = "More: .explain()"
 POPULATIONS = "Corrected: the mean over relevant pairs."
 
 
-def evaluation_tables(
-    frame: pd.DataFrame,
-    diagnostics: pd.DataFrame,
-    verdicts: Sequence[Verdict],
-    *,
-    estimators: Sequence[Estimator],
-    flags: Mapping[tuple[str, str], str],
-    summary: Iterable[str],
-    data: pd.DataFrame,
-    propensity: Propensity | None = None,
-    leakage: str = "",
-    digits: int = 2,
-    title: str = "",
-    appendix: Iterable[Part] = (),
-) -> Tables:
-    """Return the tables of an evaluation with its verdict."""
+def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -> Tables:
+    """Return the tables of an evaluation with its verdict; of a `page` with the sections below them."""
     check_positive_int("digits", digits)
+    frame, diagnostics, verdicts, flags = made._frame, made.diagnostics, made.verdicts, made._flags
+    propensity, estimators = made.propensity, made.definitions[1]
+    summary = short_headline(len(made.models), made.extent, made.provenance, made.confidence_level)
+    if page:
+        size = f"{made.extent.units} × {diagnostics['n_items'].max():,} test items"
+        summary.append(dated(made.counted, size))
     by_metric = {str(metric): part for metric, part in frame.groupby("metric", sort=False)}
     n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(by_metric)))
     headers = _headers(estimators, propensity)
     parts = [_table(by_metric[one.metric], one, headers, flags, digits, n_rows) for one in verdicts]
     remarks = [Remark("Verdict", verdict_lines(verdicts))]
-    notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(data)
-    later = re.search(r"\((.* %)\)", leakage)
+    notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(made.data)
+    later = re.search(r"\((.* %)\)", str(made.provenance.get("leakage", "")))
     notes += [f"{later[1]} of test rows have later training rows."] if later else []
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
-        most = len(notes) + len(left_out) if title else MOST_NOTES  # a page, which alone has a title
+        most = len(notes) + len(left_out) if page else MOST_NOTES
         shown = [*left_out[: max(0, most - len(notes))], *notes[:most]]
         n_more = len(notes) + len(left_out) - len(shown)
         more = [f"And {n_more} more in .data and .frame."] if n_more else []
         remarks.append(Remark("Data", (" ".join([*shown, *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     remarks.append(Remark("Weights", (_weights(diagnostics, verdicts[0], propensity),)))
-    return Tables(
+    tables = Tables(
         summary=tuple(summary),
         warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
         parts=tuple(parts),
-        title=title,
+        title="Evaluation of recommenders" if page else "",
         verdict=tuple(remarks),
         hint=HINT,
         legend=(LEGEND,) if frame["model"].nunique() > 1 else (),
-        appendix=tuple(appendix),
+        appendix=tuple(page_parts(made)) if page else (),
     )
+    if made.correction is None:
+        return tables
+    below = made.correction.tables(digits=digits).parts
+    return replace(tables, parts=(*tables.parts, Heading("With random exposure"), *below))
 
 
 def _headers(estimators: Sequence[Estimator], propensity: Propensity | None) -> dict[str, str]:
@@ -175,8 +167,7 @@ def _column(
     for row, width in zip(part.to_dict("records"), half, strict=True):
         value = row["estimate"]
         if np.isnan(value):
-            text = "suppressed" if "suppressed" in row["note"] else "undefined"
-            cells[row["model"]] = Cell(text, flag=flag)
+            cells[row["model"]] = undefined(row["note"], flag)
             continue
         places = max(common, decimals([width], 1, default=0))
         bounds = "" if np.isnan(width) else f"[{bare(row['ci_low'], places)}, {bare(row['ci_high'], places)}]"
@@ -286,14 +277,6 @@ def _perfect(frame: pd.DataFrame) -> list[str]:
 
 def _parts(*notes: str) -> list[str]:
     return [text for note in notes for text in note.split("; ") if text]
-
-
-def with_correction(tables: Tables, correction: Tables) -> Tables:
-    """Return the tables with what evidence says below them."""
-    return replace(
-        tables,
-        parts=(*tables.parts, Heading("With random exposure"), *correction.parts),
-    )
 
 
 def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:

@@ -15,7 +15,8 @@ import pytest
 
 import ipseval
 from ipseval.report import Tables
-from tests.inside.evaluation import explained_tables, supported_order
+from tests.inside.evaluation import Standing, Verdict, explained_tables
+from tests.inside.inference import PairTests
 from tests.inside.report import (
     Cell,
     Code,
@@ -209,19 +210,29 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         for model, value, error in zip(names, column, spread, strict=True)
     ]
     columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
-    # By e1, a and b differ by a raw p-value only.
-    differences = [("recall@5", "e0", *pair, 0.001, 0.01) for pair in told_apart]
-    differences += [("recall@5", "e1", "a", "b", 0.01, 0.06)]
+    frame = pd.DataFrame(rows, columns=columns)
+    # By e1 no adjusted test tells anybody apart.
+    standings = {
+        label: Standing.of(part, paired(names, told_apart if label == "e0" else ()))
+        for label, part in frame.groupby("estimator", sort=False)
+    }
     return explained_tables(
-        pd.DataFrame(rows, columns=columns),
+        frame,
         pd.DataFrame(
             {"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": "", "weighted": True}
         ),
-        pd.DataFrame(
-            differences, columns=["metric", "estimator", "model", "reference", "p_value", "p_adjusted"]
-        ),
+        [Verdict("recall@5", standings, "e0")],
         flags={("recall@5", f"e{number}"): flag for number, flag in enumerate(flags)},
         summary=["4 recommenders"],
+    )
+
+
+def paired(names, told_apart) -> PairTests:
+    """Return tests by which the pairs named by two letters are told apart."""
+    apart = {frozenset(pair) for pair in told_apart}
+    p_values = [[0.01 if {one, other} in apart else 0.06 for other in names] for one in names]
+    return PairTests(
+        {name: row for row, name in enumerate(names)}, np.zeros(2 * [len(names)]), np.array(p_values)
     )
 
 
@@ -233,17 +244,11 @@ def test_rows_and_order_lines_are_sorted_by_the_estimates():
     assert lines[6:8] == ["  order by e0: c > a, b", "  order by e1: b, a, c"]
 
 
-def test_an_order_reads_the_adjusted_test():
-    """The pair is told apart by e0; by e1 its raw p-value is .01, its adjusted one .06."""
-    text = to_text(by_hand([[0.2, 0.1]] * 2, [[0.01, 0.01]] * 2, ["ab"]))
-    assert "order by e0: a > b\n" in text
-    assert "order by e1: a, b\n" in text
-
-
 def test_an_order_separates_only_what_every_pair_supports():
-    told = {frozenset(pair) for pair in ("ac", "bc", "ad", "bd")}
-    assert supported_order(list("abcd"), told) == "a, b > c, d"
-    assert supported_order(list("abcd"), told - {frozenset("ad")}) == "a, b, c, d"
+    values = 2 * [[0.4, 0.3, 0.2, 0.1]], 2 * [[0.01] * 4]
+    told = ["ac", "bc", "ad", "bd"]
+    assert "  order by e0: a, b > c, d\n" in to_text(by_hand(*values, told))
+    assert "order by every estimator: a, b, c, d\n" in to_text(by_hand(*values, told[:2] + told[3:]))
 
 
 def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unreliable):
@@ -303,11 +308,13 @@ def test_thirty_recommenders_with_long_names_fit_a_hundred_columns():
     ]
     labels = [f"estimator-{number}" for number in range(7)]
     frame = pd.DataFrame(rows, columns=columns)
-    tests = pd.DataFrame({"metric": [], "estimator": [], "model": [], "reference": [], "p_adjusted": []})
     diagnostics = pd.DataFrame(
         {"estimator": labels, "flag": "", "cautions": "", "remark": "r " * 70, "weighted": True}
     )
-    text = to_text(explained_tables(frame, diagnostics, tests, flags={}, summary=["s " * 70]))
+    by_label = frame.groupby("estimator", sort=False)
+    standings = {label: Standing.of(part, paired(names, ())) for label, part in by_label}
+    verdict = Verdict("recall@5", standings, labels[0])
+    text = to_text(explained_tables(frame, diagnostics, [verdict], flags={}, summary=["s " * 70]))
     assert max(map(len, text.splitlines())) <= 100
     for value in frame["estimate"]:
         assert f"{value:.3f}" in text
