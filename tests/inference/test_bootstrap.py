@@ -1,7 +1,8 @@
-"""The bootstrap recomputes the ratio in every resample of the users."""
+"""The bootstrap recomputes the ratio in every resample of the users; intervals from its replicates."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,17 @@ from scipy.stats import norm
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import UserSums
-from tests.inside.inference import blocks, bootstrap, draw_counts, leave_one_out
+from tests.inference.scipy_bootstrap import bca_of_mean
+from tests.inside.inference import (
+    bca_interval,
+    blocks,
+    bootstrap,
+    draw_counts,
+    jackknife_acceleration,
+    leave_one_out,
+    normal_interval,
+    quantiles,
+)
 
 A, B, C = ("a", "m", "e"), ("b", "m", "e"), ("c", "m", "e")
 
@@ -37,28 +48,34 @@ def by_hand(sums: UserSums, drawn: np.ndarray) -> float:
     return ratio * sum(sums.volume[r] for r in rows) / len(rows)
 
 
-def test_replicates_equal_a_loop_over_repeated_users():
-    sums = some_sums()
-    result = bootstrap(sums, n_resamples=300, rng=7)
-    seed = np.random.default_rng(7).integers(2**63, size=2).tolist()
-    counts = np.concatenate([draw_counts(60, size, seed, number) for number, size in blocks(300, 60)])
-    assert (counts.sum(axis=1) == 60).all()
-    for column, one in enumerate(sums.values()):
-        expected = [by_hand(one, np.repeat(np.arange(60), row.astype(int))) for row in counts]
-        np.testing.assert_allclose(result.replicates[:, column], expected, rtol=1e-12)
+def drawn(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
+    """How often each user occurs in each resample."""
+    seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
+    return np.concatenate(
+        [draw_counts(n_users, size, seed, number) for number, size in blocks(n_resamples, n_users)]
+    )
+
+
+@pytest.mark.parametrize("n_moved", [0, 70])  # users whom fitted weights move; ten of them no estimate reads
+def test_replicates_equal_a_loop_over_repeated_users(n_moved):
+    sums, n = some_sums(), max(n_moved, 60)
+    moved = np.random.default_rng(1).normal(size=n) * (n_moved > 0)
+    if n_moved:
+        sums[A] = replace(sums[A], propensity_influence=moved)
+    result, counts = bootstrap(sums, n_resamples=300, rng=7), drawn(n, 300, 7)
+    assert (counts.sum(axis=1) == n).all()
+    for column, (key, one) in enumerate(sums.items()):
+        expected = [by_hand(one, np.repeat(np.arange(n), row.astype(int))) for row in counts]
+        expected += (counts - 1) @ moved * (key == A)
+        np.testing.assert_allclose(result.replicates[:, column], expected, rtol=1e-9)
+    without = leave_one_out(some_sums()[A]) - moved[:60]
+    np.testing.assert_allclose(leave_one_out(sums[A]), without, rtol=1e-12)
 
 
 def test_replicates_do_not_depend_on_the_number_of_threads():
     sums = some_sums(n=500)
     one, two = (bootstrap(sums, n_resamples=1000, rng=3, n_threads=n).replicates for n in (1, 2))
     assert np.array_equal(one, two)
-
-
-def test_replicates_depend_on_the_rng_and_accept_a_generator():
-    sums = some_sums()
-    first = bootstrap(sums, n_resamples=50, rng=np.random.default_rng(1)).replicates
-    assert np.array_equal(first, bootstrap(sums, n_resamples=50, rng=1).replicates)
-    assert not np.array_equal(first, bootstrap(sums, n_resamples=50, rng=2).replicates)
 
 
 def test_more_resamples_keep_the_first_ones():
@@ -68,28 +85,11 @@ def test_more_resamples_keep_the_first_ones():
     np.testing.assert_allclose(many[:40], few, rtol=1e-13)
 
 
-def test_resamples_are_shared_so_that_differences_are_paired():
-    sums = some_sums()
-    sums[B] = UserSums(sums[A].users, sums[A].numerator + 0.5 * sums[A].denominator, sums[A].denominator)
-    result = bootstrap(sums, n_resamples=100, rng=0)
-    np.testing.assert_allclose(result.replicates[:, 1] - result.replicates[:, 0], 0.5, rtol=1e-12)
-
-
-def test_the_standard_deviation_of_replicates_agrees_with_the_delta_method():
-    # The relative error of a standard deviation from 4,000 replicates is 1/√8000 = 1.1 %: 4 sigma are 4.5 %;
-    # with 2,000 users the delta method is exact enough.
-    for key, one in some_sums(n=2000, seed=4).items():
-        result = bootstrap({key: one}, n_resamples=4000, rng=0)
-        n = one.n_users
-        delta = np.sqrt(np.sum(one.influence() ** 2) / (n * (n - 1)))
-        assert result.standard_error(key) == pytest.approx(delta, rel=0.06)
-
-
 def test_a_ratio_is_resampled_and_not_its_frozen_denominator():
     # Half of the users have D = 1, half D = 3, and N = D/2 ± 0.1: the ratio is ½ up to the noise.
     # Ratio: e = N − D/2 = ±0.1 and D̄ = 2, so SE = 0.1/(2√n). With D̄ frozen at 2, as when values N/D̄ that
     # are already normalised are resampled: Var N = ¼·1 + 0.01 = 0.26, so SE = √0.26/(2√n), 5.099 times wider.
-    n = 4000
+    n = 1000
     d = np.tile([1.0, 1.0, 3.0, 3.0], n // 4)
     noise = np.tile([0.1, -0.1], n // 2)
     ratio = UserSums(np.arange(n), d / 2 + noise, d)
@@ -144,15 +144,51 @@ def test_it_says_what_is_wrong_with_its_input():
         bootstrap(some_sums(), n_resamples=5).interval(A, method="percentil")
 
 
-def test_replicates_hold_the_propensity_influence_of_the_users_that_were_drawn():
-    sums = some_sums()
-    moved = np.random.default_rng(1).normal(size=70)  # ten users more, whom no estimate reads
-    result = bootstrap({A: replace(sums[A], propensity_influence=moved), B: sums[B]}, n_resamples=200, rng=7)
-    seed = np.random.default_rng(7).integers(2**63, size=2).tolist()
-    counts = np.concatenate([draw_counts(70, size, seed, number) for number, size in blocks(200, 70)])
-    drawn = [np.repeat(np.arange(70), row.astype(int)) for row in counts]
-    known = np.array([[by_hand(sums[key], one) for key in (A, B)] for one in drawn])
-    np.testing.assert_allclose(result.replicates[:, 0], known[:, 0] + (counts - 1) @ moved, rtol=1e-9)
-    np.testing.assert_allclose(result.replicates[:, 1], known[:, 1], rtol=1e-12)
-    without = leave_one_out(replace(sums[A], propensity_influence=moved))
-    np.testing.assert_allclose(without, leave_one_out(sums[A]) - moved[:60], rtol=1e-12)
+def test_normal_interval_of_a_hand_worked_case():
+    # z of 90 % is 1.644854.
+    low, high = normal_interval(2.0, 0.5, confidence_level=0.9)
+    assert (low, high) == pytest.approx((2 - 0.8224268, 2 + 0.8224268), abs=1e-7)
+    assert all(math.isnan(bound) for bound in normal_interval(0.5, float("nan"), confidence_level=0.95))
+
+
+def test_quantiles_leave_undefined_replicates_out():
+    replicates = np.concatenate([np.arange(101.0), [np.nan] * 50])
+    assert quantiles(replicates, 0.25, 0.75) == (25.0, 75.0)
+    assert all(math.isnan(b) for b in quantiles(np.full(3, np.nan), 0.25, 0.75))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bca_equals_scipy_on_the_same_resamples_of_a_skewed_mean(seed):
+    values = np.random.default_rng(seed).exponential(size=40)
+    reference = bca_of_mean(values, n_resamples=999, confidence_level=0.9)
+    leave_one_out = (values.sum() - values) / (values.size - 1)
+    ours = bca_interval(
+        float(values.mean()),
+        reference.bootstrap_distribution,
+        jackknife_acceleration(leave_one_out),
+        confidence_level=0.9,
+    )
+    assert ours == pytest.approx(tuple(reference.confidence_interval), rel=1e-12)
+
+
+def test_bca_of_constant_replicates_is_the_value_itself():
+    assert bca_interval(0.3, np.full(9, 0.3), 0.0, confidence_level=0.95) == (0.3, 0.3)
+
+
+def test_bca_is_nan_when_all_replicates_lie_on_one_side():
+    assert all(math.isnan(b) for b in bca_interval(0.0, np.arange(1.0, 9.0), 0.0, confidence_level=0.95))
+
+
+def test_acceleration_of_a_hand_worked_case():
+    # d = mean − value = 1, 1, −2: Σd³ = −6, Σd² = 6, so a = −6/(6·6^1.5) = −1/14.697.
+    assert jackknife_acceleration(np.array([0.0, 0.0, 3.0])) == pytest.approx(-1 / 6**1.5)
+
+
+def test_acceleration_of_values_equal_up_to_rounding_is_zero():
+    assert jackknife_acceleration(np.array([0.1 + 0.2, 0.3, 0.3])) == 0.0
+
+
+@pytest.mark.parametrize("level", [0, 1, 95, -0.1])
+def test_a_confidence_level_outside_0_1_is_refused(level):
+    with pytest.raises(InputError, match="confidence_level must be in"):
+        normal_interval(0.0, 1.0, confidence_level=level)

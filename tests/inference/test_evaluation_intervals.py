@@ -8,8 +8,6 @@ import pytest
 from scipy import stats
 
 import ipseval
-from ipseval.errors import UnknownNameError
-from ipseval.evaluation import FRAME_COLUMNS
 from tests.inference.scipy_bootstrap import bca_of_mean
 from tests.inference.worlds import random_ranks
 
@@ -24,12 +22,6 @@ def evaluated(**options):
         on_low_ess="ignore",
         **options,
     )
-
-
-def test_the_columns_of_the_frame_are_the_same_for_every_interval():
-    for interval in ("normal", "percentile", "bca"):
-        found = evaluated(interval=interval, rng=0).with_intervals(interval, n_resamples=50, rng=0)
-        assert list(found.frame.columns) == list(FRAME_COLUMNS)
 
 
 def test_bca_of_aoa_agrees_with_scipy():
@@ -67,11 +59,6 @@ def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
     said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
     assert few.str.contains(said).all()
     assert not enough.str.contains("too few").any()
-
-
-def test_an_unknown_interval_is_named():
-    with pytest.raises(UnknownNameError, match="percentile"):
-        evaluated(interval="percentil")
 
 
 def test_compare_is_on_the_level_of_the_evaluation():

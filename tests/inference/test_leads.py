@@ -82,8 +82,18 @@ def test_factors_are_those_of_estimators_with_one_normaliser():
     assert leading_factors(alone.samples, metrics, pooled, first) == {}
 
 
-def test_a_swap_of_three_positives_stands_in_words_on_both_sides():
-    row = evaluated(-0.5, {"head": HEAD, "tail": TAIL}).tipping_points(np.linspace(-1, 3, 9)).iloc[0]
-    assert (row["model"], row["statement"]) == ("head", "head > tail holds for γ in [−1, 0]")
-    beyond = evaluated(5.0, {"head": HEAD, "tail": TAIL}).tipping_points(np.linspace(-1, 3, 9)).iloc[0]
-    assert (beyond["model"], beyond["statement"]) == ("head", "head > tail holds for γ in [−1, 0]")
+@pytest.mark.parametrize(
+    ("gamma", "statement"),
+    [
+        (-0.5, "head > tail holds for γ in [−1, 0]"),
+        (1.0, "tail > head holds for γ in [0, 3]"),
+        (5.0, "head > tail holds for γ in [−1, 0]"),  # beyond what was tried: the lowest γ says who is named
+    ],
+)
+def test_a_swap_of_three_positives_stands_in_words_on_both_sides(gamma, statement):
+    found = evaluated(gamma, {"head": HEAD, "tail": TAIL}).tipping_points(np.linspace(-1, 3, 9))
+    frame = found.set_index("estimator")
+    pooled = frame.loc["snips-pooled"]
+    assert (pooled["statement"], f"{pooled['model']} > {pooled['other']}") == (statement, statement[:11])
+    assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
+    assert frame.loc["aoa", "statement"] == "head > tail holds for all γ in [−1, 3]"

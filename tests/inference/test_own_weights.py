@@ -44,8 +44,9 @@ def diagnostics(propensity, user, label, n_relevant=None):
         ("snips-shrunk(0.5)", None, (1 / 4.25, 2 / 4.25, 4 / 3.375)),
     ],
 )
-def test_the_own_weights_of_each_estimator_worked_by_hand(label, n_relevant, own):
-    one = diagnostics([1, 0.5, 0.25], [0, 0, 1], label, n_relevant)
+@pytest.mark.parametrize("scale", [1, 1e300, 1e-160, 1e-300])
+def test_the_own_weights_of_each_estimator_worked_by_hand(label, n_relevant, own, scale):
+    one = diagnostics(scale * np.array([1, 0.5, 0.25]), [0, 0, 1], label, n_relevant)
     own = np.array(own, dtype=float)
     assert one.ess_own == pytest.approx(own.sum() ** 2 / (own**2).sum(), rel=1e-14)
     assert one.share_own == pytest.approx(own.max() / own.sum(), rel=1e-14)
@@ -67,12 +68,6 @@ def test_equal_propensities_are_never_flagged(label, user):
     assert diagnostics([0.2] * len(user), user, label).flag == ""
 
 
-def test_weights_that_differ_little_are_not_flagged_however_few_they_are():
-    for n in (2, 3, 30):
-        one = diagnostics(np.linspace(0.5, 0.51, n), list(range(n)), "snips-pooled")
-        assert (one.flag, one.n_positives) == ("", n)
-
-
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
@@ -87,12 +82,6 @@ def test_below_five_positives_of_the_median_user_weights_within_users_correct_li
     assert text.startswith(words)
     assert bool(text) == bool(words)
     assert resolve_estimator("snips-global").caution(np.array(counts)) == ""
-
-
-def test_weights_of_few_positives_that_differ_much_are_flagged():
-    # w = 1 nine times and 100: (109)²/(10009) = 1.19 of 10, below half of them.
-    one = diagnostics([1.0] * 9 + [0.01], list(range(10)), "snips-pooled")
-    assert one.flag == "effective sample size 1 of 10, less than the 5 needed"
 
 
 @pytest.mark.parametrize(
@@ -179,10 +168,3 @@ def test_an_estimator_must_say_how_it_weighs():
 
     with pytest.raises(TypeError, match="positive_weights"):
         Silent()
-
-
-@pytest.mark.parametrize("scale", [1e300, 1e-160, 1e-300])
-def test_effective_sample_sizes_do_not_depend_on_the_scale_of_p(scale):
-    # w ∝ 1, 2 of the first user, 4 of the second; snips-global halves the first two.
-    one = diagnostics(scale * np.array([1, 0.5, 0.25]), [0, 0, 1], "snips-global")
-    assert one.ess_own == pytest.approx(5.5**2 / (0.25 + 1 + 16), rel=1e-14)

@@ -38,12 +38,12 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_thousand_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path):
-    """Half a million pairs would take minutes; `benchmarks/large.py` says how long this takes."""
+def test_hundreds_of_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path):
+    """Tens of thousands of pairs would take long; `benchmarks/large.py` times a thousand recommenders."""
     found = evaluation(
-        998, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
+        298, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
     )
-    assert "1,000 recommenders" in repr(found)
+    assert "300 recommenders" in repr(found)
     found.save(tmp_path / "many.npz")
     assert (tmp_path / "many.npz").exists()
-    assert "m997" in found.to_html()
+    assert "m297" in found.to_html()

@@ -127,21 +127,6 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
         assert PowerLawPropensity(gamma=2.0).refit(log)(np.ones(log.n_users, dtype=int)).gamma == 2.0
 
 
-def test_a_fixed_propensity_gives_the_plain_bootstrap():
-    ranks, popularity = random_ranks(0)
-    fixed = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
-    evaluation = ipseval.evaluate_ranks(
-        ranks, propensity=fixed, metrics=("recall@10",), estimators=("snips-pooled",), on_low_ess="ignore"
-    )
-    plain = evaluation.with_intervals("percentile", n_resamples=2000, rng=0).frame
-    refitted = evaluation.with_intervals("percentile", n_resamples=2000, rng=1, refit=lambda _: fixed).frame
-    # Quantiles of two runs of 2,000 replicates: about 5 % of the standard error each; 4 sigma of both.
-    for bound in ("ci_low", "ci_high"):
-        assert (np.abs(plain[bound] - refitted[bound]) < 0.28 * plain["std_error"]).all()
-    assert refitted["std_error"].to_numpy() == pytest.approx(plain["std_error"].to_numpy(), rel=0.07)
-    assert refitted["note"].str.contains("propensity refitted").all()
-
-
 def test_bca_is_refused_with_a_refit():
     ranks, popularity = random_ranks(0, models=1)
     fixed = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)

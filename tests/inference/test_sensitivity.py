@@ -54,51 +54,6 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma(scale):
         np.testing.assert_allclose(ours["ci_low"], one["ci_low"], rtol=1e-8, atol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [None, "max"])
-def test_a_long_grid_equals_its_points_one_by_one(scale):
-    evaluation = evaluated(scale=scale, metrics=(*METRICS, "rbp"))
-    grid = np.linspace(-2.5, 2.5, 201)
-    long = evaluation.sensitivity(grid).frame
-    for part in np.split(grid[::20], [3, 8]):
-        short = evaluation.sensitivity(part).frame
-        both = long.merge(short, on=["model", "metric", "estimator", "gamma"], suffixes=("", "_short"))
-        assert len(both) == len(short)
-        for one, rtol in (("estimate", 1e-11), ("std_error", 1e-10), ("derivative", 1e-9)):
-            np.testing.assert_allclose(both[one], both[f"{one}_short"], rtol=rtol, atol=1e-12)
-
-
-def test_a_long_grid_with_a_floor_equals_its_points_one_by_one():
-    ranks, popularity = random_ranks(0)
-    evaluation = ipseval.evaluate_ranks(
-        ranks,
-        propensity=power_law(popularity, 0.0, scale="max").clip(floor=0.3),
-        metrics=("recall@5", "ndcg@5"),
-        estimators=("snips", "snips-global"),
-        on_low_ess="ignore",
-    )
-    grid = np.linspace(-1, 3, 161)
-    long, short = (evaluation.sensitivity(one).frame for one in (grid, grid[::16]))
-    both = long.merge(short, on=["model", "metric", "estimator", "gamma"], suffixes=("", "_short"))
-    assert len(both) == len(short)
-    np.testing.assert_allclose(both["estimate"], both["estimate_short"], rtol=1e-12)
-    np.testing.assert_allclose(both["std_error"], both["std_error_short"], rtol=1e-11)
-
-
-def test_estimates_that_are_no_average_are_computed_at_each_gamma():
-    ranks, popularity = random_ranks(0, models=1)
-    evaluation = ipseval.evaluate_ranks(
-        ranks,
-        propensity=power_law(popularity, 0.0, scale="max"),
-        metrics=("ap",),
-        estimators=("ips",),
-        n_relevant=30,
-        on_low_ess="ignore",
-    )
-    grid = np.linspace(-1, 3, 200)
-    long, short = (evaluation.sensitivity(one).frame for one in (grid, grid[::40]))
-    pd.testing.assert_frame_equal(long.iloc[::40].reset_index(drop=True), short, check_exact=True)
-
-
 def test_equal_users_have_no_error_at_any_gamma():
     # Both users have their positives at the top, the rarer one first: every value is 1.
     ranks = {"a": ranked([0, 0, 1, 1], [0, 1, 0, 2], [1, 0, 1, 0], n_users=2, n_items=5)}
@@ -109,7 +64,7 @@ def test_equal_users_have_no_error_at_any_gamma():
         estimators=("snips-global", "snips-pooled"),
         on_low_ess="ignore",
     )
-    frame = evaluation.sensitivity(np.linspace(-1, 3, 200)).frame
+    frame = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
     np.testing.assert_allclose(frame["estimate"], 1, rtol=1e-14)
     np.testing.assert_allclose(frame["std_error"], 0, atol=1e-14)
 
@@ -159,44 +114,6 @@ def test_a_hand_worked_curve_and_slope():
     assert frame.loc[0.0, "derivative"] == pytest.approx(-0.1540327, abs=1e-7)
 
 
-def test_a_hand_worked_tipping_point_in_words():
-    # "head" is right on the popular item, "tail" on the rare one. At γ = −1 both weigh 1 and are equal;
-    # with the rare item's positive doubled the two swap where 2^(−(γ+1)) · 2 = 1: γ = 0.
-    ranks = {
-        "head": ranked([0, 0, 1], [0, 1, 0], [0, 2, 0], n_users=2, n_items=5),
-        "tail": ranked([0, 0, 1], [0, 1, 0], [2, 0, 2], n_users=2, n_items=5),
-    }
-    evaluation = ipseval.evaluate_ranks(
-        ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=-0.5).fit(popularity=[4, 1, 1, 1, 1]),
-        metrics=("recall@1",),
-        estimators=("snips-pooled", "aoa"),
-        on_low_ess="ignore",
-    )
-    frame = evaluation.tipping_points().set_index("estimator")
-    pooled = frame.loc["snips-pooled"]
-    assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
-    assert pooled["statement"] == "head > tail holds for γ in [−1, 0]"
-    assert frame.loc["aoa", "statement"] == "head > tail holds for all γ in [−1, 3]"
-
-
-def test_the_statement_orients_by_the_gamma_of_the_evaluation():
-    ranks = {
-        "head": ranked([0, 0, 1], [0, 1, 0], [0, 2, 0], n_users=2, n_items=5),
-        "tail": ranked([0, 0, 1], [0, 1, 0], [2, 0, 2], n_users=2, n_items=5),
-    }
-    evaluation = ipseval.evaluate_ranks(
-        ranks,
-        propensity=ipseval.PowerLawPropensity(gamma=1.0).fit(popularity=[4, 1, 1, 1, 1]),
-        metrics=("recall@1",),
-        estimators=("snips-pooled",),
-        on_low_ess="ignore",
-    )
-    row = evaluation.tipping_points().iloc[0]
-    assert (row["model"], row["other"]) == ("tail", "head")
-    assert row["statement"] == "tail > head holds for γ in [0, 3]"
-
-
 def test_equal_recommenders_never_tip():
     row = two_items({"a": (1, 0), "b": (1, 0)}).tipping_points().iloc[0]
     assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
@@ -207,7 +124,7 @@ def test_tipping_points_equal_brute_force_over_a_fine_grid(seed):
     evaluation = evaluated(
         seed, metrics=("atop", "recall@10", "ndcg@10"), estimators=("snips", "snips-pooled")
     )
-    fine = np.linspace(-1, 3, 801)
+    fine = np.linspace(-1, 3, 401)
     frame = evaluation.sensitivity(fine, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
