@@ -39,7 +39,7 @@ APART = {"policies", "studies", "clusters"}
 INSIDE = (
     *("report", "estimators._labels"),
     *("evaluation.partitions", "evaluation._reduction", "evaluation._request", "metrics.sampled._metric"),
-    *("inference._comparisons", "inference._orders", "propensity._impressions"),
+    *("inference._comparisons", "inference._intervals", "inference._orders", "propensity._impressions"),
 )
 
 THIRD_PARTY = {

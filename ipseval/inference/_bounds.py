@@ -91,17 +91,12 @@ def row_bounds(c: FloatArray, w: FloatArray, factor: float) -> tuple[FloatArray,
     order = np.argsort(c, axis=1, kind="stable")
     c, w = np.take_along_axis(c, order, axis=1), np.take_along_axis(w, order, axis=1)
     # Shares below each threshold, from 0 entries to all of them.
-    weight = _from_zero(np.cumsum(w, axis=1))
-    total = _from_zero(np.cumsum(w * c, axis=1))
+    weight, total = (np.pad(np.cumsum(one, axis=1), ((0, 0), (1, 0))) for one in (w, w * c))
     rest_weight, rest_total = weight[:, -1:] - weight, total[:, -1:] - total
     square = factor**2
     highest = (total + square * rest_total) / (weight + square * rest_weight)
     lowest = (square * total + rest_total) / (square * weight + rest_weight)
     return lowest.min(axis=1), highest.max(axis=1)
-
-
-def _from_zero(sums: FloatArray) -> FloatArray:
-    return np.concatenate([np.zeros((sums.shape[0], 1)), sums], axis=1)
 
 
 BLOCK_ENTRIES = 32_768  # of contributions, 256 kB

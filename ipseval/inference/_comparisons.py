@@ -121,18 +121,18 @@ def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatA
     for members in groups:
         tested = members[~np.isnan(raw[members])]
         if tested.size:
-            adjusted[tested] = _corrected(raw[tested], correction)
+            adjusted[tested] = corrected(raw[tested], correction)
     return adjusted
 
 
-def _corrected(p: FloatArray, correction: str) -> FloatArray:
+def corrected(p: FloatArray, correction: str) -> FloatArray:
     """Return adjusted p-values of one family, as `multipletests` of statsmodels does."""
     # Its Holm collects garbage in every call, which takes longer than all else here when there are many
     # families, so Holm is written out.
     if correction == "bh":
-        from statsmodels.stats.multitest import fdrcorrection
+        from scipy.stats import false_discovery_control
 
-        return np.asarray(fdrcorrection(p)[1])
+        return np.asarray(false_discovery_control(p))
     if correction == "bonferroni":
         return np.minimum(p.size * p, 1)
     order = np.argsort(p)  # of equal ones any is first: all get the largest of theirs
@@ -257,7 +257,7 @@ def pair_tests(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple
         p = np.where(spread == 0, np.where(size == 0, 1.0, 0.0), p)
         adjusted = np.full(gap.shape, np.nan)
         if p.size:
-            adjusted[tested] = _corrected(p, "holm")
+            adjusted[tested] = corrected(p, "holm")
             adjusted = np.fmax(adjusted, adjusted.T)
         found[cell] = PairTests(place, gap, adjusted)
     return found

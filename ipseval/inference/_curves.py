@@ -104,6 +104,20 @@ class Curves:
                 kept.update(zip(keys, one.T, strict=True))
         return found
 
+    def crossing(self, one: Key, other: Key, start: float, end: float, tolerance: float) -> float:
+        """Return the γ between start and end at which two estimates are equal; the end where none is."""
+        from scipy.optimize import brentq
+
+        pair = self.only(one, other)
+
+        def gap(gamma: float) -> float:
+            values = pair.values(np.array([gamma]))[0]
+            return float(values[one][0] - values[other][0])
+
+        if gap(start) * gap(end) >= 0:  # a tie at the end
+            return end
+        return float(brentq(gap, start, end, xtol=tolerance))
+
     def _anew(self, gamma: FloatArray, *, errors: bool) -> FloatArray:
         """Return R, dR/dγ and, if asked for, errors of what is not linear, (2 or 3, n_gamma, n_others)."""
         names = dict.fromkeys(model for model, *_ in self.others)

@@ -11,7 +11,6 @@ from scipy.special import expit, logit
 
 from ipseval._base.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
-from ipseval.errors import InputError
 from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators._estimate import estimate, independent_sums
 from ipseval.estimators._labels import may_leave
@@ -39,8 +38,6 @@ def bootstrap_refit(
     # recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
     check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
-    if not samples:
-        raise InputError("samples must not be empty.")
     first = next(iter(samples.values()))
     keys = keys_of(samples, metrics, estimators)
     originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]

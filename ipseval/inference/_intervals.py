@@ -17,7 +17,6 @@ from ipseval._base.checks import (
     check_choice,
     check_fraction,
     check_positive_int,
-    counted,
 )
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import distinct
@@ -75,10 +74,8 @@ def jackknife_acceleration(leave_one_out: FloatArray) -> float:
 def quantiles(replicates: FloatArray, low: float, high: float) -> tuple[float, float]:
     """Return two quantiles of the replicates that are defined."""
     defined = replicates[~np.isnan(replicates)]
-    if defined.size == 0:
-        return float("nan"), float("nan")
-    bounds = np.quantile(defined, [low, high])
-    return float(bounds[0]), float(bounds[1])
+    found = np.quantile(defined, [low, high]).tolist() if defined.size else [np.nan, np.nan]
+    return found[0], found[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +86,6 @@ class Bootstrap:
     values: FloatArray  # (n_estimates,)
     replicates: FloatArray  # (n_resamples, n_estimates), NaN where an estimate is undefined in a resample
     acceleration: FloatArray  # (n_estimates,), for BCa; NaN where the propensity was fitted anew
-
-    def __repr__(self) -> str:
-        n_resamples, n_estimates = self.replicates.shape
-        return (
-            f"Bootstrap({counted(n_estimates, 'estimate')}, {counted(n_resamples, 'resample')} of the users)"
-        )
 
     @cached_property
     def _column(self) -> dict[Key, int]:
@@ -137,8 +128,7 @@ def bootstrap(
     # matrix product: counts of users times sums. Users that move any estimate are resampled, also those that
     # move it through fitted weights. Replicates depend on `rng` and the users alone, not on `n_threads`.
     check_positive_int("n_resamples", n_resamples)
-    check_positive_int("n_threads", n_threads)
-    users = _population(sums)
+    users = distinct(np.concatenate([one.effects()[0] for one in sums.values()]))
     stacked = _Stacked.of(sums, users)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
 
@@ -191,15 +181,6 @@ def blocks(n_resamples: int, n_users: int) -> Iterator[tuple[int, int]]:
         yield number, min(size, n_resamples - first)
 
 
-def _population(sums: Mapping[Key, UserSums]) -> IntArray:
-    if not sums:
-        raise InputError("bootstrap needs at least one estimate.")
-    users = distinct(np.concatenate([one.effects()[0] for one in sums.values()]))
-    if users.size == 0:
-        raise InputError("bootstrap needs at least one user with a defined value.")
-    return users
-
-
 @dataclass(frozen=True, eq=False)
 class _Stacked:
     """The distinct per-user sums of all estimates side by side, and who reads which."""
@@ -228,15 +209,10 @@ class _Stacked:
             rows = np.searchsorted(users, one.users)
             size = np.ones(rows.size) if one.size is None else one.size
             volume = size if one.volume is None else one.volume
-            moved = (
-                np.zeros(users.size) if one.propensity_influence is None else one.propensity_influence[users]
-            )
-            reads.append(
-                [
-                    *(place(rows, values) for values in (one.numerator, one.denominator, volume, size)),
-                    place(np.arange(users.size), moved),
-                ]
-            )
+            influence = one.propensity_influence
+            moved = np.zeros(users.size) if influence is None else influence[users]
+            own = [place(rows, values) for values in (one.numerator, one.denominator, volume, size)]
+            reads.append([*own, place(np.arange(users.size), moved)])
         return cls(np.column_stack(columns), np.array(reads).T, np.array([one.root for one in sums.values()]))
 
     def ratios(self, totals: FloatArray) -> FloatArray:

@@ -141,22 +141,12 @@ def _end(
     step: int,
 ) -> float:
     """Return the γ at which `best` is no longer ahead, on one side of the grid's `place`; else its border."""
-    from scipy.optimize import brentq
-
     side = ahead[place::step]
     if side.all():
         return float(grid[-1] if step > 0 else grid[0])
     behind = place + step * int(np.argmin(side))
     caught = max(rivals, key=lambda key: rivals[key][behind])
-    pair = curves.only(best, caught)
-
-    def gap(gamma: float) -> float:
-        values = pair.values(np.array([gamma]))[0]
-        return float(values[best][0] - values[caught][0])
-
-    if gap(float(grid[behind])) >= 0:  # a tie
-        return float(grid[behind])
-    return float(brentq(gap, grid[behind - step], grid[behind], xtol=PRECISION))
+    return curves.crossing(best, caught, float(grid[behind - step]), float(grid[behind]), PRECISION)
 
 
 def leading_factors(

@@ -161,20 +161,12 @@ class Sensitivity(Result):
         return better, worse, len(roots), tuple(roots), statement
 
     def _roots(self, first: Key, second: Key, difference: FloatArray, tolerance: float) -> list[float]:
-        from scipy.optimize import brentq
-
-        curves = self._curves.only(first, second)
-
-        def gap(gamma: float) -> float:
-            values = curves.values(np.array([gamma]))[0]
-            return float(values[first][0] - values[second][0])
-
         # Where two are equal on the grid neither is ahead: a swap lies between γ at which one of them is.
         ahead = np.flatnonzero(difference)
         signs = np.sign(difference[ahead])
         swaps = np.flatnonzero(signs[:-1] * signs[1:] < 0)
-        ends = [(self.gamma[ahead[place]], self.gamma[ahead[place + 1]]) for place in swaps]
-        return [float(brentq(gap, low, high, xtol=tolerance)) for low, high in ends]
+        ends = self.gamma[ahead[swaps]].tolist(), self.gamma[ahead[swaps + 1]].tolist()
+        return [self._curves.crossing(first, second, *end, tolerance) for end in zip(*ends, strict=True)]
 
     def _sign(self, low: float, high: float, difference: FloatArray) -> float:
         """Return the sign of the difference between two tipping points: that of its largest value there."""

@@ -371,19 +371,17 @@ def popularity_weights(
     by = "P" if popularity is None else "n*"
     value = sample.propensity if popularity is None else popularity[ranked.item]
     group = _by_quantile(value) if popularity is None else _by_popularity(value)
-    counts = np.bincount(group)
-    rows = []
+    grouped = pd.DataFrame({"value": value, "item": ranked.item}).groupby(group)
+    shown = grouped["value"].agg(low="min", high="max")
+    shown["group"] = [_words(*ends) for ends in shown.to_numpy().tolist()]
+    shown["n_items"], shown["n_positives"] = grouped["item"].nunique(), grouped.size()
+    shown["by"], shown["share"] = by, shown["n_positives"] / group.size
+    parts = []
     for one in weighted:
         weights = one.positive_weights(sample)
-        share = np.bincount(group, weights) / weights.sum()
-        for number in np.flatnonzero(counts):
-            inside = group == number
-            low, high = float(value[inside].min()), float(value[inside].max())
-            n_items = np.unique(ranked.item[inside]).size
-            n = int(counts[number])
-            words = _words(low, high)
-            rows.append((one.label, by, words, low, high, n_items, n, n / group.size, float(share[number])))
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+        share = np.bincount(group, weights)[shown.index] / weights.sum()
+        parts.append(shown.assign(estimator=one.label, weight_share=share))
+    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
 
 
 def _by_popularity(value: FloatArray) -> IntArray:

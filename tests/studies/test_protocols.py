@@ -20,7 +20,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Protocol
-from tests.inside.studies import Result, Setting, _inversions, holm
+from tests.inside.studies import Result, Setting, _inversions
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -168,11 +168,6 @@ def test_swaps_are_corrected_over_all_pairs_of_models() -> None:
 
 def test_the_same_order_has_no_swap_however_clear() -> None:
     assert _inversions(result([0.5, 0.2], [0.01, 0.01]), result([0.3, 0.1], [0.01, 0.01]), ["x", "y"]) == []
-
-
-def test_holm_agrees_with_the_hand_computation() -> None:
-    # Sorted .01 .02 .04 times 3, 2, 1: .03 .04 .04.
-    np.testing.assert_allclose(holm(np.array([0.04, 0.01, 0.02])), [0.04, 0.03, 0.04])
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import numpy as np
 from ipseval._base.checks import as_generator, check_fraction, check_positive_int, examples
 from ipseval._base.types import FloatArray, RngLike
 from ipseval.errors import InputError
+from ipseval.inference._intervals import quantiles
 from ipseval.inference._orders import RowOrders, measures
 
 DEFAULT_K = (1, 3, 5)
@@ -95,25 +96,16 @@ def with_intervals(
     result: OrderAgreement, draws: Mapping[str, FloatArray], *, unit: str, n_units: int, level: float
 ) -> OrderAgreement:
     """Return `result` with percentile intervals from the values of each measure in the replicates."""
-    undefined = np.isnan(draws["src"]).mean()
+    undefined, tail = np.isnan(draws["src"]).mean(), (1 - level) / 2
     note = f"src and tau_b undefined in {undefined:.1%} of the replicates" if undefined else ""
     return replace(
         result,
-        intervals={name: percentiles(values, level) for name, values in draws.items()},
+        intervals={name: quantiles(values, tail, 1 - tail) for name, values in draws.items()},
         unit=unit,
         n_units=n_units,
         confidence_level=level,
         note="; ".join(filter(None, [result.note, note])),
     )
-
-
-def percentiles(values: FloatArray, level: float) -> tuple[float, float]:
-    tail = (1 - check_fraction("confidence_level", level)) / 2
-    known = values[~np.isnan(values)]
-    if known.size == 0:
-        return (np.nan, np.nan)
-    low, high = np.quantile(known, [tail, 1 - tail])
-    return (float(low), float(high))
 
 
 def order_agreement(
@@ -231,8 +223,9 @@ def mean_agreement(
     intervals = {}
     if n > 1:
         draw = as_generator(rng).integers(0, n, (n_resamples, n))
+        tail = (1 - confidence_level) / 2
         for column, name in enumerate(names):
-            intervals[name] = percentiles(_mean_known(table[:, column][draw]), confidence_level)
+            intervals[name] = quantiles(_mean_known(table[:, column][draw]), tail, 1 - tail)
     if n < 5:
         notes.append("one data set: no interval" if n == 1 else f"{n} data sets: the interval says little")
     return OrderAgreement(

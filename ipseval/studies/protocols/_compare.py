@@ -14,6 +14,7 @@ from scipy.special import ndtr
 
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
+from ipseval.inference._comparisons import corrected
 from ipseval.inference._orders import measures
 from ipseval.report._tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
@@ -164,7 +165,7 @@ def _inversions(a: Result, b: Result, models: Sequence[str]) -> list[Inversion]:
     opposite = signs[0] * signs[1] < 0
     smallest = np.minimum(np.abs(z[0]), np.abs(z[1]))
     p_values = np.where(opposite & ~np.isnan(smallest), ndtr(-smallest), 1.0)
-    adjusted = holm(p_values)
+    adjusted = corrected(p_values, "holm")
     found = []
     for place in np.flatnonzero(opposite):
         first, second = pairs[place] if signs[0][place] > 0 else pairs[place][::-1]
@@ -183,15 +184,6 @@ def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[Floa
     # Two models whose users all differ by the same amount: the difference is certain.
     z[(error == 0) & (difference != 0)] = np.inf
     return np.sign(difference), z
-
-
-def holm(p_values: FloatArray) -> FloatArray:
-    """Return Holm's adjusted p-values: the chance of any false rejection stays below the level."""
-    order = np.argsort(p_values, kind="stable")
-    steps = (p_values.size - np.arange(p_values.size)) * p_values[order]
-    adjusted = np.empty_like(p_values)
-    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
-    return adjusted
 
 
 def verdict_section(
