@@ -381,7 +381,8 @@ def popularity_weights(
         weights = one.positive_weights(sample)
         share = np.bincount(group, weights)[shown.index] / weights.sum()
         parts.append(shown.assign(estimator=one.label, weight_share=share))
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+    found: pd.DataFrame = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
+    return found
 
 
 def _by_popularity(value: FloatArray) -> IntArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval._base.checks import check_counts, check_positive_int, check_real
 from ipseval._base.ids import among
@@ -173,6 +174,14 @@ class RandomExposureStudy:
             n_in_both=self.n_in_both,
             threshold=cut,
         )
+
+
+def check_values(card: DataCard, what: str, good: npt.ArrayLike, values: npt.ArrayLike) -> None:
+    """Raise `InputError` with the number of bad values, and the first of them, unless all are good."""
+    bad = ~np.asarray(good)
+    if bad.any():
+        first = np.asarray(values)[bad][0]
+        raise InputError(f"{card.name}: {what}; {int(bad.sum())} of {bad.size:,} are not (e.g. {first:g}).")
 
 
 def check_sizes(card: DataCard, found: Mapping[str, int]) -> None:

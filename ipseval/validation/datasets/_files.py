@@ -9,7 +9,7 @@ import tarfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -26,34 +26,27 @@ BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib
 
 
 @contextmanager
-def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]]:
-    """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
+def _contents(
+    path: str | Path, name: str, card: DataCard
+) -> Iterator[tuple[list[str], Callable[[str], Any]]]:
+    """Yield the names of the files in a folder, zip or tar archive, and the function that opens one."""
     # Members are streamed, never written to disk: one called "../x" has nowhere to go.
     source = Path(path)
     try:
         if source.is_dir():
-            with _open_in_folder(source, name, card) as stream:
-                yield stream
+            names = {one.name.removesuffix(".gz") for one in source.iterdir() if one.is_file()}
+            yield sorted(names), lambda member: _open_plain_or_packed(source / member)
         elif source.is_file() and zipfile.is_zipfile(source):
             with open_archive(source) as archive:
-                members = [info.filename for info in archive.infolist() if not info.is_dir()]
-                with archive.open(_only(members, name, source, card)) as stream:
-                    yield stream
+                yield [info.filename for info in archive.infolist() if not info.is_dir()], archive.open
         elif source.is_file() and tarfile.is_tarfile(source):
             with tarfile.open(source) as tar:
                 files = [info for info in tar.getmembers() if info.isfile()]
                 check_members(source, [info.size for info in files])
-                members = [info.name for info in files]
-                member = tar.extractfile(_only(members, name, source, card))
-                assert member is not None
-                with member:
-                    yield member
+                yield [info.name for info in files], tar.extractfile
         else:
-            what = (
-                "is neither a folder nor an intact zip or tar archive"
-                if source.exists()
-                else "does not exist"
-            )
+            what = "is neither a folder nor an intact zip or tar archive"
+            what = what if source.exists() else "does not exist"
             raise InputError(f"{card.name}: {source} {what}. {card.how_to_get} ({card.url})")
     except (*BROKEN, OSError) as error:
         raise InputError(
@@ -61,46 +54,41 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
         ) from None
 
 
-def _open_in_folder(folder: Path, name: str, card: DataCard) -> IO[bytes]:
-    if (folder / name).is_file():
-        return (folder / name).open("rb")
-    if (folder / f"{name}.gz").is_file():
-        packed = folder / f"{name}.gz"
-        with packed.open("rb") as tail:
-            tail.seek(max(packed.stat().st_size - 4, 0))
-            size = int.from_bytes(tail.read(), "little")  # that of the content, modulo 2³²
-        if size > max(SMALL, MAX_RATIO * packed.stat().st_size):
-            raise EOFError(f"it would unpack to {size:,} bytes")
-        stream: Any = gzip.GzipFile(packed, "rb")
-        return stream  # type: ignore[no-any-return]  # GzipFile has the interface of IO[bytes]
-    raise InputError(f"{card.name}: {name} is not in {folder}. {card.how_to_get} ({card.url})")
+def _open_plain_or_packed(file: Path) -> Any:
+    packed = file.with_name(f"{file.name}.gz")
+    if file.is_file():
+        return file.open("rb")
+    with packed.open("rb") as tail:
+        tail.seek(max(packed.stat().st_size - 4, 0))
+        size = int.from_bytes(tail.read(), "little")  # that of the content, modulo 2³²
+    if size > max(SMALL, MAX_RATIO * packed.stat().st_size):
+        raise EOFError(f"it would unpack to {size:,} bytes")
+    return gzip.GzipFile(packed, "rb")
 
 
-def _only(members: list[str], name: str, source: Path, card: DataCard) -> str:
-    found = [member for member in members if PurePosixPath(member).name == name]
-    if len(found) != 1:
-        amount = "not" if not found else f"{len(found)} times ({examples(found)})"
-        raise InputError(
-            f"{card.name}: {name} is {amount} in {source}; expected once. It holds {examples(members)}."
-        )
-    return found[0]
+def _named(members: list[str], name: str) -> list[str]:
+    return [member for member in members if PurePosixPath(member).name == name]
 
 
-def has_file(path: str | Path, name: str) -> bool:
+@contextmanager
+def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]]:
+    """Open `name` (or `name`.gz) in a folder, or the one member of that name in a zip or tar archive."""
+    with _contents(path, name, card) as (members, open_member):
+        found = _named(members, name)
+        if len(found) != 1:
+            amount = "not" if not found else f"{len(found)} times ({examples(found)})"
+            raise InputError(
+                f"{card.name}: {name} is {amount} in {path}; expected once. It holds "
+                f"{examples(members) or 'no file'}. {card.how_to_get} ({card.url})"
+            )
+        with open_member(found[0]) as stream:
+            yield stream
+
+
+def has_file(path: str | Path, name: str, card: DataCard) -> bool:
     """Return whether a folder or archive holds `name` (in a folder also `name`.gz)."""
-    source = Path(path)
-    if source.is_dir():
-        return (source / name).is_file() or (source / f"{name}.gz").is_file()
-    if source.is_file() and zipfile.is_zipfile(source):
-        with zipfile.ZipFile(source) as archive:
-            return any(PurePosixPath(member).name == name for member in archive.namelist())
-    try:
-        if source.is_file() and tarfile.is_tarfile(source):
-            with tarfile.open(source) as tar:
-                return any(PurePosixPath(member).name == name for member in tar.getnames())
-    except OSError as error:  # such as memory that is offered as a file
-        raise InputError(f"{source} cannot be read ({error}).") from None
-    return False
+    with _contents(path, name, card) as (members, _):
+        return bool(_named(members, name))
 
 
 def read_text(path: str | Path, name: str, card: DataCard, *, verify: bool = False) -> str:

@@ -14,7 +14,7 @@ from ipseval._base.types import AnyArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.validation.datasets._base import DataCard
+from ipseval.validation.datasets._base import DataCard, check_values
 from ipseval.validation.datasets._files import has_file, open_file, read_columns
 
 MOVIELENS = DataCard(
@@ -61,17 +61,13 @@ def load_movielens(path: str | Path) -> Interactions:
     Harper & Konstan, The MovieLens Datasets, ACM TiiS 2015, doi 10.1145/2827872.
     """
     frame = _read_ratings(path)
-    bad = ~frame["rating"].between(0.5, 5)
-    if bad.any():
-        raise InputError(
-            f"movielens: ratings must be in 0.5–5; {int(bad.sum())} of {len(frame):,} are not "
-            f"(e.g. {frame['rating'][bad].iloc[0]:g})."
-        )
+    rating = frame["rating"]
+    check_values(MOVIELENS, "ratings must be in 0.5–5", rating.between(0.5, 5), rating)
     return Interactions.from_frame(frame, value="rating", timestamp="timestamp")
 
 
 def _read_ratings(path: str | Path) -> pd.DataFrame:
-    if has_file(path, "u.data"):
+    if has_file(path, "u.data", MOVIELENS):
         with open_file(path, "u.data", MOVIELENS) as stream:
             first = stream.readline().decode("utf-8", "replace").rstrip("\r\n").split("\t")
         if not first[0].isdigit() and len(first) == len(COLUMNS):  # a copy with a line of names
@@ -80,7 +76,7 @@ def _read_ratings(path: str | Path) -> pd.DataFrame:
             )
             return found.set_axis(list(COLUMNS), axis=1)
         return read_columns(path, "u.data", MOVIELENS, COLUMNS, sep="\t", header=list(COLUMNS))
-    if has_file(path, "ratings.dat"):
+    if has_file(path, "ratings.dat", MOVIELENS):
         # "::" read as ":" with empty columns between: the fast parser takes single characters only.
         header = ["user", "a", "item", "b", "rating", "c", "timestamp"]
         return read_columns(path, "ratings.dat", MOVIELENS, COLUMNS, sep=":", header=header)

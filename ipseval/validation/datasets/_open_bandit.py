@@ -11,7 +11,7 @@ import pandas as pd
 from ipseval._base.checks import check_choice
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.errors import InputError
-from ipseval.validation.datasets._base import DataCard
+from ipseval.validation.datasets._base import DataCard, check_values
 from ipseval.validation.datasets._files import read_columns
 
 N_ITEMS = {"all": 80, "men": 34, "women": 46}
@@ -74,12 +74,9 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     check_choice("campaign", campaign, N_ITEMS)
     random, bts = (_read(Path(path) / policy / campaign, policy, campaign) for policy in ("random", "bts"))
     assert random.propensity is not None
-    off = np.abs(random.propensity * random.n_items - 1) > 1e-6
-    if off.any():
-        raise InputError(
-            f"open-bandit: the random log must have propensity 1/{random.n_items}; {int(off.sum())} of "
-            f"{len(random):,} rows do not (e.g. {random.propensity[off][0]:g}). Are the folders swapped?"
-        )
+    what = f"propensities of the random log must be 1/{random.n_items} (are the folders swapped?)"
+    good = np.abs(random.propensity * random.n_items - 1) <= 1e-6
+    check_values(OPEN_BANDIT, what, good, random.propensity)
     return BanditStudy(campaign, random, bts, OPEN_BANDIT)
 
 
@@ -99,11 +96,8 @@ def _read(folder: Path, policy: str, campaign: str) -> ExposureLog:
         ("click", frame["click"].isin([0, 1]), "0 or 1"),
         ("propensity_score", frame["propensity_score"].gt(0) & frame["propensity_score"].le(1), "in (0, 1]"),
     ):
-        if not good.all():
-            raise InputError(
-                f"open-bandit: {column} of {policy}/{campaign}/{name} must be {expected}; "
-                f"{int((~good).sum())} of {len(frame):,} rows are not (e.g. {frame[column][~good].iloc[0]})."
-            )
+        what = f"{column} of {policy}/{campaign}/{name} must be {expected}"
+        check_values(OPEN_BANDIT, what, good, frame[column])
     try:
         time = pd.to_datetime(frame["timestamp"], utc=True, format="ISO8601")
     except ValueError as error:

@@ -12,7 +12,7 @@ from ipseval._base.types import FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
-from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, check_sizes
+from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, check_sizes, check_values
 from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
 from ipseval.validation.datasets._logs import lines_of
 
@@ -157,12 +157,8 @@ def _matrix(text: str, name: str) -> FloatArray:
 
 def _ratings_of(text: str, name: str) -> FloatArray:
     matrix = _matrix(text, name)
-    bad = ~np.isin(matrix, np.arange(6))
-    if bad.any():
-        raise InputError(
-            f"coat: {name} must hold ratings 1–5 and 0 for none; {int(bad.sum())} of {matrix.size} "
-            f"entries are something else (e.g. {matrix[bad][0]:g})."
-        )
+    good = np.isin(matrix, np.arange(6))
+    check_values(COAT, f"{name} must hold ratings 1–5 and 0 for none", good, matrix)
     return matrix
 
 
@@ -174,7 +170,7 @@ def _of_matrix(matrix: FloatArray) -> Interactions:
 
 def _published(path: str | Path, shape: tuple[int, ...], verify: bool) -> Propensity | None:
     name = "propensities.ascii"
-    if not has_file(path, name):
+    if not has_file(path, name, COAT):
         return None
     matrix = _matrix(read_text(path, name, COAT, verify=verify), name)
     if matrix.shape != shape:
@@ -209,15 +205,11 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStu
     10.1145/1639714.1639717.
     """
     train, test = (_read_yahoo(path, name) for name in (TRAIN, TEST))
+    n_users, n_items = (int(max(one[name].max() for one in (train, test))) for name in ("user", "item"))
     if verify:
         check_sizes(YAHOO_R3, {"biased ratings": len(train), "random-exposure ratings": len(test)})
-    found = {
-        "users": int(max(train["user"].max(), test["user"].max())),
-        "items": int(max(train["item"].max(), test["item"].max())),
-    }
-    if verify:
-        check_sizes(YAHOO_R3, found)
-    users, items = (np.arange(1, found[what] + 1) for what in ("users", "items"))
+        check_sizes(YAHOO_R3, {"users": n_users, "items": n_items})
+    users, items = np.arange(1, n_users + 1), np.arange(1, n_items + 1)
     biased, random = (
         Interactions.from_frame(frame, value="rating", users=users, items=items) for frame in (train, test)
     )
@@ -227,13 +219,9 @@ def load_yahoo_r3(path: str | Path, *, verify: bool = True) -> RandomExposureStu
 def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
     columns = {"user": "int64", "item": "int64", "rating": "int64"}
     frame = read_columns(path, name, YAHOO_R3, columns, sep="\t", header=list(columns))
-    bad = ~frame["rating"].between(1, 5) | (frame["user"] < 1) | (frame["item"] < 1)
-    if bad.any():
-        row = frame[bad].iloc[0].tolist()
-        raise InputError(
-            f"yahoo-r3: {name} must hold ids from 1 and ratings 1–5; {int(bad.sum())} of {len(frame):,} rows "
-            f"do not (first: {row})."
-        )
+    rating, lowest = frame["rating"], frame[["user", "item"]].min(axis=1)
+    check_values(YAHOO_R3, f"{name} must hold ratings 1–5", rating.between(1, 5), rating)
+    check_values(YAHOO_R3, f"{name} must hold ids from 1", lowest >= 1, lowest)
     return frame
 
 
@@ -335,9 +323,8 @@ def _read_kuairec(path: str | Path, name: str, verify: bool) -> pd.DataFrame:
     frame = read_columns(path, name, KUAIREC, KUAIREC_COLUMNS)
     if verify:
         check_sizes(KUAIREC, {f"rows of {name}": len(frame)})
-    bad = ~np.isfinite(frame["watch_ratio"]) | (frame["watch_ratio"] < 0)
-    if bad.any():
-        raise InputError(f"kuairec: {int(bad.sum())} of {len(frame):,} watch ratios of {name} are not >= 0.")
+    ratio = frame["watch_ratio"]
+    check_values(KUAIREC, f"watch ratios of {name} must be >= 0", np.isfinite(ratio) & (ratio >= 0), ratio)
     frame.columns = pd.Index(["user", "item", "value"])
     best: pd.DataFrame = frame.groupby(["user", "item"], sort=True).max().reset_index()
     return best

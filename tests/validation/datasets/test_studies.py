@@ -1,0 +1,264 @@
+"""Coat, Yahoo! R3, KuaiRand, KuaiRec, Open Bandit and MovieLens: tiny files in the original layouts."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+from ipseval.errors import InputError
+from ipseval.validation.datasets import (
+    CARDS,
+    load_coat,
+    load_kuairand,
+    load_kuairec,
+    load_movielens,
+    load_open_bandit,
+    load_yahoo_r3,
+)
+
+R3_TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
+R3_TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
+PROPENSITIES = ".1 .2 .3 .4\n.5 .6 .7 .8\n.9 1 .1 .2\n"
+KUAI_HEADER = "user_id,video_id,play_duration,video_duration,time,date,timestamp,watch_ratio\n"
+BANDIT_HEADER = ",timestamp,item_id,position,click,propensity_score,user_feature_0\n"
+TIME = "2019-11-24 00:00:01.5+00:00"
+RANDOM = f"0,{TIME},14,3,0,0.029411764705882353,abc\n"
+
+
+def write(folder, **files):
+    for name, text in files.items():
+        if text is not None:
+            (folder / name).write_text(text)
+    return folder
+
+
+def coat(
+    folder, train="0 5 0 2\n4 0 1 0\n0 0 3 4\n", test="1 0 0 2\n0 4 0 0\n5 0 0 0\n", propensities=PROPENSITIES
+):
+    parts = {"train": train, "test": test, "propensities": propensities}
+    return write(folder, **{f"{name}.ascii": text for name, text in parts.items()})
+
+
+def yahoo(folder, train="1\t1\t5\n1\t3\t2\n3\t2\t4\n", test="1\t2\t1\n2\t3\t5\n"):
+    return write(folder, **{R3_TRAIN: train, R3_TEST: test})
+
+
+def kuairand(folder, train="0 1 2\n1 0\n", valid="0 3\n1\n", test_ood="0 0\r\n", test_neg="1 2 3\r\n"):
+    parts = {"train": train, "valid": valid, "test_ood": test_ood, "test_neg": test_neg}
+    return write(folder, **{f"{name}.txt": text for name, text in parts.items()})
+
+
+def kuairec(
+    folder,
+    big="0,5,1,1,,,,1.5\n0,5,9,1,,,,2.5\n4,6,1,2,,,,0.5\n",
+    small="4,5,1,1,,,,2.0\n4,7,1,1,,,,0\n",
+    header=KUAI_HEADER,
+):
+    return write(folder, **{"big_matrix.csv": header + big, "small_matrix.csv": header + small})
+
+
+def bandit(folder, random=RANDOM, bts=f"0,{TIME},2,1,1,0.25,abc\n", n_items=34):
+    catalogue = ",item_id,item_feature_0\n" + "".join(f"{i},{i},0.5\n" for i in range(n_items))
+    for policy, rows in (("random", random), ("bts", bts)):
+        (folder / policy / "men").mkdir(parents=True)
+        write(folder / policy / "men", **{"men.csv": BANDIT_HEADER + rows, "item_context.csv": catalogue})
+    return folder
+
+
+def pairs(log):
+    return list(zip(log.user_ids[log.user].tolist(), log.item_ids[log.item].tolist(), strict=True))
+
+
+def test_a_matrix_of_coat_becomes_pairs_with_ratings_and_positives_from_the_threshold(tmp_path):
+    study = load_coat(coat(tmp_path), verify=False)
+    assert pairs(study.biased) == [(0, 1), (0, 3), (1, 0), (1, 2), (2, 2), (2, 3)]
+    assert study.biased.value.tolist() == [5, 2, 4, 1, 3, 4]
+    assert (study.random.n_users, study.random.n_items) == (3, 4)
+    positives = study.positives(threshold=4)
+    assert pairs(positives.biased) == [(0, 1), (1, 0), (2, 3)]
+    assert pairs(positives.random) == [(1, 1), (2, 0)]
+    assert pairs(positives.random_negatives) == [(0, 0), (0, 3)]
+    assert positives.n_exposed.tolist() == [2, 1, 0, 1]
+    assert positives.n_positive.tolist() == [1, 1, 0, 0]
+    assert positives.n_in_both == 1  # user 0, item 3
+    assert positives.biased.value is None
+    assert repr(positives) == "StudyPositives(3 biased and 2 random positives, from 4; 3 users, 4 items)"
+
+
+def test_published_propensities_are_looked_up_by_pair_and_are_optional(tmp_path):
+    study = load_coat(coat(tmp_path), verify=False)
+    assert study.propensity.at(np.array([0, 2]), np.array([3, 1])).tolist() == [0.4, 1.0]
+    (tmp_path / "propensities.ascii").unlink()
+    assert load_coat(tmp_path, verify=False).propensity is None
+
+
+def test_yahoo_reads_two_tab_separated_files_with_ids_from_one(tmp_path):
+    study = load_yahoo_r3(yahoo(tmp_path), verify=False)
+    assert pairs(study.biased) == [(1, 1), (1, 3), (3, 2)]
+    assert study.biased.value.tolist() == [5, 2, 4]
+    assert pairs(study.positives().random) == [(2, 3)]
+    assert (study.random.n_users, study.random.n_items) == (3, 3)
+
+
+def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(tmp_path):
+    study = load_kuairand(kuairand(tmp_path), verify=False)
+    found = study.positives()
+    assert pairs(study.biased) == pairs(found.biased) == [(0, 1), (0, 2), (1, 0), (0, 3)]
+    assert (pairs(found.random), pairs(found.random_negatives)) == ([(0, 0)], [(1, 2), (1, 3)])
+    assert found.n_exposed.tolist() == [1, 0, 1, 1]
+    assert found.n_positive.tolist() == [1, 0, 0, 0]
+    assert study.biased.user_ids.tolist() == [0, 1]
+    assert study.random.item_ids.tolist() == [0, 1, 2, 3]
+
+
+def test_kuairec_keeps_the_largest_watch_ratio_and_one_universe_of_ids(tmp_path):
+    study = load_kuairec(kuairec(tmp_path), verify=False)
+    assert pairs(study.biased) == [(0, 5), (4, 6)]
+    assert study.biased.value.tolist() == [2.5, 0.5]
+    assert study.biased.item_ids.tolist() == [5, 6, 7]
+    positives = study.positives()
+    assert (pairs(positives.random), pairs(positives.random_negatives)) == ([(4, 5)], [(4, 7)])
+
+
+def test_both_logs_of_open_bandit_are_read_with_their_propensities(tmp_path):
+    study = load_open_bandit(bandit(tmp_path))
+    assert (study.random.item.tolist(), study.random.position.tolist()) == ([14], [3])
+    assert study.bts.propensity.tolist() == [0.25]
+    assert study.bts.clicked.tolist() == [True]
+    assert study.bts.n_items == 34
+    assert study.bts.timestamp[0] == np.datetime64("2019-11-24T00:00:01.5", "ns").astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("u.data", "10\t3\t4\t100\n2\t3\t1\t200\n"),
+        ("u.data", "user-id\titem-id\trating\ttimestamp\n10\t3\t4\t100\n2\t3\t1\t200\n"),
+        ("ratings.dat", "10::3::4::100\n2::3::1::200\n"),
+        ("ratings.csv", "userId,movieId,rating,timestamp\n10,3,4.0,100\n2,3,1.0,200\n"),
+    ],
+)
+def test_every_movielens_layout_gives_the_same_log(tmp_path, name, text):
+    log = load_movielens(write(tmp_path, **{name: text}))
+    assert pairs(log) == [(10, 3), (2, 3)]
+    assert log.value.tolist() == [4, 1]
+    assert log.timestamp.tolist() == [100, 200]
+
+
+MALFORMED = {
+    (coat, partial(load_coat, verify=False)): [
+        ({"train": None}, "train.ascii is not in .*Download"),
+        ({"train": ""}, "train.ascii is empty"),
+        ({"train": "0 5 0 2\n4 0 1\n"}, "train.ascii is not a space-separated matrix"),
+        ({"train": "0 5 0 6\n4 0 1 0\n0 0 3 4\n"}, r"ratings 1–5 and 0 for none; 1 of 12 .*\(e.g. 6\)"),
+        ({"train": "0 5 0 nan\n4 0 1 0\n0 0 3 4\n"}, "1 of 12 are not"),
+        ({"test": "1 0 0 2\n0 4 0 0\n"}, r"train.ascii is \(3, 4\) and test.ascii \(2, 4\)"),
+        ({"propensities": ".1 .2\n"}, r"propensities.ascii is \(1, 2\)"),
+        ({"propensities": PROPENSITIES.replace(".9", "0")}, "1 are 0|are 0"),
+    ],
+    (coat, load_coat): [({}, "expected 290 users; the files have 3")],
+    (yahoo, partial(load_yahoo_r3, verify=False)): [
+        ({"train": "1\t1\t5\n1\t3\n"}, "cannot be read as user, item, rating|truncated"),
+        ({"train": "1\t1\t5\n1\t2\t5\t9\n"}, "cannot be read as user, item, rating"),
+        ({"train": "1\t1\t4.5\n"}, "cannot be read as user, item, rating"),
+        ({"train": "1,1,5\n"}, "cannot be read as user, item, rating"),
+        ({"test": "1\t2\t6\n"}, r"ratings 1–5; 1 of 1 are not \(e.g. 6\)"),
+        ({"test": "0\t2\t3\n"}, r"ids from 1; 1 of 1 are not \(e.g. 0\)"),
+        ({"test": "1\t2\t3\n1\t2\t4\n"}, "1 of 2 rows repeat an earlier user–item pair"),
+        ({"test": ""}, "cannot be read as user, item, rating|has no rows"),
+    ],
+    (yahoo, load_yahoo_r3): [({}, "expected 311,704 biased ratings; the files have 3")],
+    (kuairand, partial(load_kuairand, verify=False)): [
+        ({"valid": None}, r"valid\.txt is not in .*data/KuaiRand"),
+        ({"train": "0 1\n1 x\n"}, "line 2 of train.txt holds something else"),
+        ({"valid": "0 1\n"}, "repeat"),
+        ({"test_neg": "0 0\n"}, "repeat"),
+        ({"test_ood": ""}, "test_ood.txt holds no item"),
+    ],
+    (kuairand, load_kuairand): [({}, "expected 19,685 users; the files have 2")],
+    (kuairec, partial(load_kuairec, verify=False)): [
+        ({"big": "0,5,1,1,,,,-1\n"}, "ratios of big_matrix.csv must be >= 0; 1 of 1 are not"),
+        ({"big": "0,5,1,1,,,,inf\n"}, "must be >= 0; 1 of 1"),
+        ({"small": "0,5,1\n"}, "missing entries"),
+        ({"small": "x,5,1,1,,,,1\n"}, "cannot be read as user_id, video_id, watch_ratio"),
+        ({"small": ""}, "no rows"),
+        ({"header": "user,video\n"}, r"big_matrix\.csv cannot be read as user_id"),
+    ],
+    (kuairec, load_kuairec): [({}, r"expected 12,530,806 rows of big_matrix\.csv; the files have 3")],
+    (bandit, load_open_bandit): [
+        ({"bts": f"0,{TIME},34,1,1,0.25,a\n"}, "item_id of bts/men/men.csv must be 0 … 33; 1 of 1"),
+        ({"bts": f"0,{TIME},3,4,1,0.25,a\n"}, "position of .* must be 1, 2 or 3"),
+        ({"bts": f"0,{TIME},3,1,2,0.25,a\n"}, r"click of .* must be 0 or 1; 1 of 1 are not \(e.g. 2\)"),
+        ({"bts": f"0,{TIME},3,1,1,0,a\n"}, r"propensity_score of .* must be in \(0, 1\]"),
+        ({"bts": f"0,{TIME},3,1,1,1.5,a\n"}, r"propensity_score of .* must be in \(0, 1\]"),
+        ({"bts": "0,yesterday,3,1,1,.5,a\n"}, "bad timestamp"),
+        ({"random": RANDOM.replace("0.0294", "0.0594")}, "random log must be 1/34 .*; 1 of 1"),
+        ({"n_items": 33}, r"must list items 0 … 33 once; it has 33 rows, 33 of them distinct"),
+    ],
+    (bandit, partial(load_open_bandit, campaign="kids")): [({}, "Choices: all, men, women")],
+    (write, load_movielens): [
+        ({"u.data": "1\t3\t9\t1\n"}, r"ratings must be in 0.5–5; 1 of 1 are not \(e.g. 9\)"),
+        ({"u.data": "1\t3\t4\t1\n1\t3\t4\t1\n"}, "1 of 2 rows repeat"),
+        ({"ratings.dat": "1::3::4\n"}, "cannot be read as user, item, rating, timestamp|truncated"),
+        ({"ratings.dat": "1::3::4::5:6\n"}, "cannot be read as user, item, rating, timestamp"),
+        ({"ratings.csv": "user,movie\n1,2\n"}, "cannot be read as userId"),
+        ({"other.txt": ""}, r"ratings\.csv is not in"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("layout", "load", "change", "message"),
+    [(*door, *case) for door, cases in MALFORMED.items() for case in cases],
+)
+def test_a_malformed_file_is_refused_with_what_is_wrong(tmp_path, layout, load, change, message):
+    folder = layout(tmp_path, **change)
+    with pytest.raises(InputError, match=message):
+        load(folder)
+
+
+def test_a_missing_folder_says_where_to_get_the_data(tmp_path):
+    with pytest.raises(InputError, match=r"does not exist\. Download coat\.zip"):
+        load_coat(tmp_path / "nowhere")
+
+
+def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_rating(tmp_path, shared_data):
+    source = shared_data("coat")
+    study = load_coat(source)
+    positives = study.positives()
+    assert (len(study.biased), len(study.random)) == (6960, 4640)
+    assert (len(positives.biased), len(positives.random), positives.n_in_both) == (1905, 860, 366)
+    assert study.propensity.is_probability
+    assert study.card is CARDS["coat"]
+    for name in ("train.ascii", "test.ascii"):
+        content = (source / name).read_bytes()
+        (tmp_path / name).write_bytes(content.replace(b"5", b"4", name == "test.ascii"))
+    with pytest.raises(InputError, match=r"test\.ascii has sha256"):
+        load_coat(tmp_path)
+
+
+def test_kuairand_has_its_published_counts(shared_data):
+    study = load_kuairand(shared_data("kuairand"))
+    found = study.positives()
+    assert (study.biased.n_users, study.biased.n_items) == (19685, 5169)
+    assert (len(found.biased), len(found.random), len(found.random_negatives)) == (501398, 127147, 462489)
+    exposed = study.random.activity
+    assert ((exposed > 0).sum(), exposed[exposed > 0].min(), exposed.max()) == (16087, 2, 1084)
+    clicked = found.random.activity
+    assert clicked[exposed > 0].min() == 1  # only users with a click are in it
+    few, many = (exposed > 0) & (exposed <= 10), exposed >= 100
+    assert [round(clicked[one].sum() / exposed[one].sum(), 3) for one in (few, many)] == [0.267, 0.198]
+    shown = found.n_exposed[found.n_exposed > 0]
+    assert (shown.size, round(shown.mean()), round(shown.std())) == (5124, 115, 22)
+
+
+def test_the_sample_of_open_bandit_has_ten_thousand_impressions_per_log(shared_data):
+    clicks = set()
+    for campaign, n_items in (("men", 34), ("women", 46)):
+        study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
+        for log in (study.random, study.bts):
+            assert (len(log), log.n_items, log.n_users) == (10_000, n_items, 10_000)
+            clicks.add(int(log.clicked.sum()))
+    assert clicks == {46, 69}
