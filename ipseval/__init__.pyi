@@ -50,7 +50,6 @@ from ipseval.validation import datasets as datasets
 from ipseval.validation import simulation as simulation
 from ipseval.validation import validate as validate
 
-from . import correction as correction
 from . import data as data
 from . import estimators as estimators
 from . import evaluation as evaluation
