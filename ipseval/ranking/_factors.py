@@ -157,7 +157,7 @@ class Factors:
         """Add to the counts what exact scores say of items, each close to its positive."""
         row = np.repeat(np.arange(block.start.size - 1), np.diff(block.start))
         score, own = np.empty(item.size), block.exact[positive]
-        kernels.pair_scores(block.user, self.item, self.bias, row[positive], item, score)
+        kernels.pair_scores(block.user, self.item, self.bias, *map(readonly, (row[positive], item)), score)
         block.n_above[:] += np.bincount(positive[score > own], minlength=row.size)
         block.n_tied[:] += np.bincount(positive[score == own], minlength=row.size)
 
@@ -180,7 +180,9 @@ class Factors:
             here = (excluded >= 0) & (excluded < columns.shape[1])
             hidden = np.append(0, np.cumsum(here))[excluded_start], excluded[here]
             above, reach = np.zeros((2, positive.size), dtype=np.int64)
-            kernels.count_stored(scores, start, block.exact[positive], *hidden, above, reach)
+            # Read-only, as where scores are stored: Numba compiles for these types anyway.
+            block_of = *map(readonly, (scores, start)), block.exact[positive], *map(readonly, hidden)
+            kernels.count_stored(*block_of, above, reach)
             item = block.item[positive] - tile.first
             tied = reach - above - ((item >= 0) & (item < columns.shape[1]))
             block.n_above[positive] += above

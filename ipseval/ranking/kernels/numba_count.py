@@ -33,6 +33,7 @@ SEVERAL = 3  # thresholds of a row from which on it pays to gather
 GROUP = 16  # gathered scores that are compared with a threshold at once
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+_i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
 
 
 def _register_bytes() -> int:
@@ -215,7 +216,7 @@ def _gather_first(
     """Do the same by way of `kept`, which has room for the scores and GROUP more, where it pays."""
     # `before[j]` of `n_before` other scores of the row are above threshold j. Where that is most of them for
     # the lowest threshold, all scores are compared with all.
-    lowest, n = begin, 0
+    lowest, n = begin, _i64(0)
     for j in range(begin + 1, end):
         lowest = j if lo[j] < lo[lowest] else lowest
     if end - begin < SEVERAL or 2 * before[lowest] > n_before:

@@ -28,6 +28,7 @@ PER_USER = 1024  # bytes: positives and training items of a user, roughly
 FEW = 16  # products of a user in a tile too close to call: of more, exact scores are made for all items
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+_i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
 
 
 def _compile_fused(function: Function) -> Function:
@@ -101,7 +102,7 @@ def _count_users(
     start, item, lo, hi, pointer = block.start, block.item, block.lo, block.hi, block.pointer
     excluded_start, excluded = block.excluded_start, block.excluded
     n_above, n_tied, above, near = block.n_above, block.n_tied, now[0], now[1]
-    n_users, n_lost, n_pairs, n_left, kept = start.size - 1, 0, 0, 0, products[ROWS]
+    n_users, n_lost, n_pairs, n_left, kept = start.size - 1, 0, _i64(0), 0, products[ROWS]
     for g in range(0, n_users, ROWS):
         for k in range(0, columns.shape[0], ROWS):
             _multiply_four(block.fast_user, g, columns, k, products, width)
@@ -186,7 +187,8 @@ class Worker:
         """Take up a block of users; `count` adds to its counts."""
         n_users, depth = block.fast_user.shape
         self._user[:n_users, :depth] = block.fast_user
-        self._block = block._replace(fast_user=self._user)
+        # The kernels read the fast factors alone: in place of the others, their type asks for no compilation.
+        self._block = block._replace(user=self._user, fast_user=self._user)
         self._now = np.empty((2, block.item.size), dtype=np.int64)
 
     def count(self, tile: Tile) -> Counted:
