@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse
 
 import ipseval
-from ipseval import correction
+from ipseval.inference import correction
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
