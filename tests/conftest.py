@@ -57,7 +57,7 @@ LAYERS = {
         "tests/inference/test_propensity_influence.py",
         *(
             f"tests/propensity/test_{name}.py"
-            for name in ("gamma_simulation", "density_ratio", "density_ratio_coat", "density_ratio_steady")
+            for name in ("gamma_simulation", "density_ratio", "density_ratio_steady")
         ),
         *(f"tests/metrics/sampled/test_{name}.py" for name in ("pools", "joint", "corrected")),
         "tests/validation/simulation/test_recovery.py",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import weakest
-from ipseval.propensity._count_models import fit_negative_binomial, group_rows
 from ipseval.propensity._density_ratio import slope_influence, weighted_auc
 from ipseval.propensity._exposure import noise_share
 from ipseval.propensity._pair_features import mean_similarity

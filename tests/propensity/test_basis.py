@@ -74,11 +74,6 @@ def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
     assert weakest("design", "fitted", "exposure") == "fitted"
 
 
-def test_an_unknown_basis_is_an_error():
-    with pytest.raises(ipseval.InputError, match="design"):
-        KnownPropensity(item=[0.5], basis="sure")
-
-
 def test_pairs_keep_their_impressions_until_their_ids_change():
     pairs = log().positives
     split = ipseval.split_random(pairs, rng=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import re
 import warnings
 
 import numpy as np
@@ -16,7 +15,7 @@ from scipy.special import expit
 import ipseval
 from ipseval.data import Exposure
 from ipseval.data.splits import Split
-from ipseval.errors import InputError, PositivityWarning
+from ipseval.errors import PositivityWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity
 from ipseval.validation.simulation import World
 from tests.inside.propensity import (
@@ -86,12 +85,6 @@ def test_without_a_penalty_it_is_the_statsmodels_fit():
     assert found == pytest.approx(plain.params, abs=1e-8)
 
 
-def test_the_fit_stays_finite_for_separable_samples():
-    x = np.arange(-5.0, 5.0)
-    found = fit_logistic(np.column_stack([np.ones(10), x]), x > 0, np.ones(10), np.zeros(2), np.full(2, 1e-6))
-    assert np.isfinite(found).all()
-
-
 def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fit():
     rng = np.random.default_rng(3)
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 2000)
@@ -100,13 +93,6 @@ def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fi
     assert stiff.slope == pytest.approx(-stiff.strength * stiff.odds[1:], abs=1e-4)
     # Normal samples of equal variance: the log odds have the difference of means, (−.5, .8), as slopes.
     assert free.slope == pytest.approx([-0.5, 0.8], abs=0.15)
-
-
-def test_weights_give_every_user_the_same_share_of_a_kind():
-    user, kind = np.array([0, 0, 1, 0, 1, 1, 1]), np.array([0, 0, 0, 1, 1, 1, 1])
-    assert user_weights(user, kind) == pytest.approx([1 / 2, 1 / 2, 1, 1, 1 / 3, 1 / 3, 1 / 3])
-    twice = user_weights(user, kind, np.array([1.0, 2.0]))
-    assert twice == pytest.approx([1 / 2, 1 / 2, 2, 1, 2 / 3, 2 / 3, 2 / 3])
 
 
 def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):
@@ -126,11 +112,11 @@ def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):
 
 def test_all_models_are_on_one_scale():
     split, exposure = two_samples()
-    odds = ratio(split, exposure, n_assignments=3).function
+    odds = ratio(split, exposure, n_assignments=3, cross_fit=5).function
     x = odds.features(split.test.user, split.test.item)
     per_user = user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
     for assignment in range(3):
-        for fold in range(20):
+        for fold in range(5):
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
             mean = np.average(np.exp(free - odds.level[assignment, fold]), weights=per_user)
             assert mean == pytest.approx(1)
@@ -182,19 +168,15 @@ def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     assert found.fit.ess_share > 0.9
 
 
-def test_auc_counts_ties_one_half():
-    score = np.array([1.0, 2.0, 2.0, 3.0])
-    positive = np.array([False, True, False, True])
-    # Pairs: (2, 1) won, (2, 2) tied, (3, 1) and (3, 2) won: 3.5 of 4.
-    assert weighted_auc(score, positive, np.ones(4), np.zeros(4, dtype=int)) == pytest.approx(3.5 / 4)
-
-
 def test_auc_is_over_pairs_of_one_fold_with_their_weights():
     score = np.array([1.0, 2.0, 5.0, 4.0, 9.0])
     positive = np.array([False, True, False, True, True])
     weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
     # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
     assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
+    # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
+    assert weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
+    assert weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
     assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
 
 
@@ -229,18 +211,15 @@ def test_samples_that_features_tell_apart_warn_of_poor_overlap():
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("n_users", [1, 2, 3, 5, 10])
-def test_a_handful_of_users_with_exposure_gives_a_fit(n_users):
+@pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")
+@pytest.mark.parametrize("n_users", [1, 2, 5])
+def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
     split, exposure = two_samples()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PositivityWarning)
-        for seed in range(2):
-            users = np.random.default_rng(seed).choice(60, n_users, replace=False)
-            found = ratio(split, exposure.select(np.isin(exposure.user, users)), n_assignments=2, rng=seed)
-            assert np.isfinite(weights(found, split.test)).all()
-            few = split.test.select(np.isin(split.test.user, users))
-            model = DensityRatioPropensity(exposure, biased=few, n_assignments=2, rng=0)
-            assert np.isfinite(weights(model.fit(split.train), few)).all()
+    found = ratio(split, exposure.select(exposure.user < n_users))
+    assert np.isfinite(weights(found, split.test)).all()
+    few = split.test.select(split.test.user < n_users)
+    model = DensityRatioPropensity(exposure, biased=few, rng=0)
+    assert np.isfinite(weights(model.fit(split.train), few)).all()
 
 
 def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it():
@@ -250,44 +229,6 @@ def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it():
     assert weights(again, split.test) == pytest.approx(weights(found, split.test), rel=1e-6)
     counts = np.random.default_rng(0).multinomial(60, np.full(60, 1 / 60))
     assert np.abs(weights(found.fit.refit(counts), split.test) / weights(found, split.test) - 1).max() > 0.01
-
-
-SPLIT, EXPOSURE = two_samples()
-NOBODY = Exposure(EXPOSURE.user, EXPOSURE.item, np.zeros(len(EXPOSURE), dtype=bool), 60, 30)
-BAD = {
-    "no exposure": (lambda: DensityRatioPropensity().fit(SPLIT.train), r"needs random exposure: exposure="),
-    "a split": (lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT), r"split\.train"),
-    "a frame": (
-        lambda: DensityRatioPropensity(pd.DataFrame()),
-        r"exposure must be Exposure; got DataFrame. Pass Exposure.from_frame",
-    ),
-    "one fold": (lambda: DensityRatioPropensity(cross_fit=1), r"cross_fit must be an integer >= 2"),
-    "features that are no function": (lambda: DensityRatioPropensity(features="n*"), r"callable"),
-    "limit of 0": (lambda: DensityRatioPropensity(limit=0), r"limit must be in \(0, 1\]"),
-    "another universe": (
-        lambda: ratio(SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)),
-        r"the exposure has 1 users and 1 items, the training log 60 and 30",
-    ),
-    "nothing liked": (
-        lambda: ratio(SPLIT, NOBODY),
-        r"there are 0 random-exposure positives outside the training log and \d+ held-out",
-    ),
-    "features of a wrong shape": (
-        lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
-        r"features must be \(n, k\); got shape",
-    ),
-    "NaN features": (
-        lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)),
-        r"features must be finite; (\d+) of \1 entries",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_says_what_came(case):
-    call, text = BAD[case]
-    with pytest.raises(InputError, match=re.compile(text)):
-        call()
 
 
 # What the weights repair ----------------------------------------------------------------------------------
@@ -354,26 +295,5 @@ def test_exposure_of_a_tenth_of_the_users_halves_the_bias_that_true_item_weights
 def test_exposure_of_a_tenth_of_the_users_lowers_the_bias_in_one_small_world():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        table = bias_left(WORLDS["weak popularity bias"], 0, n_users=1000)
+        table = bias_left(WORLDS["weak popularity bias"], 0, n_users=500)
     assert (table.pair < table.item).all(), table
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("world", WORLDS)
-def test_no_draw_of_few_users_is_worse_than_the_plain_average(world):
-    made = World(n_users=2000, n_items=400, n_factors=3, selection=1.5, rng=0, **WORLDS[world])
-    split = made.split(rng=100)
-    shown = Exposure.from_ratings(made.expose(40, rng=200), threshold=4)
-    models = made.example_models(split, rng=1)
-    truth = made.truth(models, METRICS, split)
-    ranks = {name: ipseval.rank_positives(model, split) for name, model in models.items()}
-    for seed, n_users in enumerate((25, 25, 50, 100, 200)):
-        users = np.random.default_rng(seed).choice(2000, n_users, replace=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PositivityWarning)
-            found = ratio(split, shown.select(np.isin(shown.user, users)), rng=seed)
-        frame = ipseval.evaluate_ranks(
-            ranks, propensity=found, metrics=METRICS, estimators=["aoa", "snips-global"], on_low_ess="ignore"
-        ).frame.merge(truth, on=["model", "metric"])
-        error = (frame.estimate - frame.ideal).abs().groupby([frame.estimator, frame.metric]).mean()
-        assert (error["snips-global"] < error["aoa"]).all()

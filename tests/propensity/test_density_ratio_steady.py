@@ -1,4 +1,4 @@
-"""The density ratio in simulated worlds: over draws of exposed users, over seeds, and for a handful."""
+"""The density ratio over draws of exposed users, over seeds, and for a handful: simulated worlds and Coat."""
 
 from __future__ import annotations
 
@@ -74,3 +74,16 @@ def test_in_worlds_with_bias_no_draw_harms_seeds_agree_and_refits_spread_as_prin
     assert np.abs(found - np.median(found, axis=0)).max() < 0.02
     assert (steady.refit_ratio(world, world.exposed) < 1.6).all()
     assert set(steady.handful(world)) <= {"fit", "refused"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_on_coat_no_draw_harms_and_thirty_seeds_are_within_two_points_of_their_median(seed, shared_data):
+    coat = steady.coat(shared_data("coat"), seed)
+    found = steady.seeds(coat, coat.exposed, 30)
+    assert np.abs(found - np.median(found, axis=0)).max() < 0.0251  # two points, as printed without decimals
+    assert (np.median(found, axis=0) > [0.65, 0.75, 0.8]).all()
+    for size in (25, 50, 100, 200):
+        assert (steady.draws(coat, size, 4) > 0).all()
+    assert set(steady.handful(coat, n_draws=2)) <= {"fit", "refused"}
+    assert (steady.refit_ratio(coat, coat.exposed) < 2).all()

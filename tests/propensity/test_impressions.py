@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, ImpressionPropensity, InputError
-from ipseval.errors import PropensityError
-from ipseval.propensity import PROPENSITIES, ExaminationCurve, LoggedPropensity, check_logged
+from ipseval import ExposureLog, ImpressionPropensity
+from ipseval.propensity import ExaminationCurve, LoggedPropensity, check_logged
 
 # a has two slates (x, y), b one (z). Item 1 was shown in x and y, item 2 in x, item 3 in z.
 FRAME = pd.DataFrame(
@@ -43,8 +42,7 @@ def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
     np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(each)) ** n, rtol=1e-14)
 
 
-@pytest.mark.parametrize("items", [slice(0, 10), slice(50, 100)], ids=["most shown", "least shown"])
-def test_weights_recover_shares_of_items_where_policies_know_the_user(items):
+def test_weights_recover_shares_of_items_where_policies_know_the_user():
     rng, n_users, k = np.random.default_rng(0), 3000, 4.85
     mean = 0.3 * np.arange(1.0, 101) ** -0.7
     chance = rng.beta(k * mean, k * (1 - mean), (n_users, 100))  # of a user and an item, per slate
@@ -57,10 +55,11 @@ def test_weights_recover_shares_of_items_where_policies_know_the_user(items):
     p = ImpressionPropensity().fit(log)
     positives = log.positives
     weight = 1 / p.at(positives.user, positives.item)
-    inside = np.isin(positives.item_ids[positives.item], np.arange(100)[items])
-    share = np.arange(100)[items].size / 100  # everything shown is liked: all pairs are relevant
-    assert (weight @ inside) / weight.sum() == pytest.approx(share, abs=0.012)
-    assert abs(inside.mean() - share) > 0.2  # the plain share is far off
+    for low, high in ((0, 10), (50, 100)):  # the most shown items, and the least shown
+        inside = (positives.item >= low) & (positives.item < high)
+        share = (high - low) / 100  # everything shown is liked: all pairs are relevant
+        assert (weight @ inside) / weight.sum() == pytest.approx(share, abs=0.012)
+        assert abs(inside.mean() - share) > 0.2  # the plain share is far off
 
 
 def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
@@ -90,19 +89,6 @@ def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
     p = LoggedPropensity(examination=CURVE).fit(LOG)
     # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
     np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
-    with pytest.raises(PropensityError, match="the log has no propensities"):
-        LoggedPropensity().fit(ExposureLog.from_frame(FRAME))
-
-
-@pytest.mark.parametrize("label", ["impressions", "logged"])
-def test_models_say_that_they_need_impressions(label):
-    with pytest.raises(InputError, match=r"reads impressions, which interactions do not have. Fit it to an"):
-        PROPENSITIES[label]().fit(LOG.positives)
-    other = ExposureLog.from_frame(FRAME.assign(user=["a", "a", "a", "c"]), propensity="p")
-    with pytest.raises(PropensityError, match="user_ids of the exposure log are not those of the split"):
-        PROPENSITIES[label](log=other).fit(LOG.positives)
-    with pytest.raises(InputError, match="needs the log's positions"):
-        PROPENSITIES[label](examination=CURVE).fit(ExposureLog.from_frame(FRAME, propensity="p"))
 
 
 def test_a_model_with_its_log_is_fitted_by_evaluate():
@@ -137,5 +123,3 @@ def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
     assert not wrong[wrong["check"] == "item"]["passes"].any()
     doubled = check_logged(uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
     assert not doubled[doubled["check"] == "sum"]["passes"].any()
-    with pytest.raises(PropensityError, match="no propensities"):
-        check_logged(ExposureLog.from_frame(FRAME))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import UnknownNameError
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
 from tests.inside.evaluation import _fitted
 
@@ -45,25 +45,6 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
         assert given == ["self", "train"], name
 
 
-BAD = {
-    "powerlow:gamma=0": "Did you mean 'power-law'",
-    "power-law:gama=0": "Did you mean 'gamma'",
-    "power-law:gamma=0,gamma=1": "is given once",
-    "power-law:gamma": "is given once",
-    "power-law:gamma=high": "gamma must be 'fit'",
-    "density-ratio:exposure=x": "holds data, which a label cannot",
-    "power-law:gamma=0)": "gamma must be",
-    "": "a propensity label is",
-    "known": "takes either item=",
-}
-
-
-@pytest.mark.parametrize("label", BAD)
-def test_a_bad_label_says_what_is_wrong(label):
-    with pytest.raises(InputError, match=BAD[label]):
-        parse_propensity(label)
-
-
 def test_evaluate_reads_a_label():
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}),
@@ -77,21 +58,6 @@ def test_evaluate_reads_a_label():
         scores, split, propensity=PowerLawPropensity(gamma=0, unseen="smooth"), **options
     )
     assert by_label.frame.equals(by_model.frame)
-
-
-def test_gamma_from_a_log_alone_names_the_way_out():
-    with pytest.raises(InputError, match=r"gamma=0 first, and report evaluation\.sensitivity"):
-        PowerLawPropensity(gamma="fit")
-
-
-def test_an_unknown_source_names_the_choices():
-    with pytest.raises(UnknownNameError, match="evaluated, logger, unknown"):
-        PowerLawPropensity(gamma=0, source="mine")
-
-
-def test_a_model_in_place_of_lists_is_sent_to_its_best_items():
-    with pytest.raises(InputError, match=r"top_items\(model, split, k=50\)"):
-        PowerLawPropensity(gamma="fit", recommendations=object()).fit(LOG)
 
 
 def test_partitions_of_users_read_a_label_too():

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import zeta
 
-from ipseval.errors import InputError
 from ipseval.propensity import fit_popularity_exponent
 
 
@@ -72,27 +71,6 @@ def test_xmin_is_found_where_the_tail_begins():
     found = fit_popularity_exponent(np.concatenate([head, tail]))
     assert 8 <= found.xmin <= 16
     assert found.exponent == pytest.approx(2.5, abs=4 * found.standard_error + 0.02)
-
-
-BAD = {
-    "fractions": ([1, 2.5, 3], {}, r"whole numbers; 1 of 3"),
-    "negative": ([1, -2], {}, r"finite counts >= 0.*; 1 of 2"),
-    "NaN": ([1, np.nan], {}, r"finite counts >= 0.*; 1 of 2"),
-    "all 0": ([0, 0], {}, r"the tail has 0 distinct"),
-    "one level": ([4, 4], {}, r"the tail has 1 distinct"),
-    "xmin beyond the data": ([1, 2, 3], {"xmin": 9}, r"the tail has 0 distinct"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_says_what_came(case):
-    counts, options, text = BAD[case]
-    with pytest.raises(InputError, match=text):
-        fit_popularity_exponent(counts, **options)
-
-
-def test_docstring_says_that_it_is_not_gamma():
-    assert "It is not γ" in str(fit_popularity_exponent.__doc__)
 
 
 def test_levels_stand_beside_what_the_power_law_expects():

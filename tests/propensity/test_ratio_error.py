@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval.errors import InputError
-from ipseval.propensity import FitError
 from tests.inside.propensity import RIDGES, fit_slopes, slope_influence, user_weights
 from tests.propensity.test_density_ratio import ratio, two_samples
 
@@ -52,12 +50,3 @@ def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     change = clipped.error.change(user, item)
     assert not change[low].any()
     assert np.array_equal(change[~low], found.error.change(user, item)[~low])
-
-
-@pytest.mark.parametrize(
-    ("users", "said"),
-    [([1.0, 2.0], r"shape \(2,\)"), ([[np.nan, 1.0]], "1 of 2 entries"), ("two", "got str")],
-)
-def test_the_error_of_a_fit_is_a_table_of_finite_numbers(users, said):
-    with pytest.raises(InputError, match=said):
-        FitError(users, lambda user, item: np.ones((len(user), 1)))

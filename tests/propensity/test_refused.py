@@ -1,0 +1,257 @@
+"""What propensity models, fits of γ, exposures and labels refuse, and what they say of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.data import Exposure, Interactions
+from ipseval.propensity import (
+    PROPENSITIES,
+    DensityRatioPropensity,
+    DirectPropensity,
+    ExaminationCurve,
+    ExaminationModel,
+    FitError,
+    KnownPropensity,
+    LoggedPropensity,
+    PowerLawPropensity,
+    Propensity,
+    StratifiedPropensity,
+    check_logged,
+    count_recommendations,
+    fit_gamma,
+    fit_gamma_from_exposure,
+    fit_popularity_exponent,
+    parse_propensity,
+)
+from tests.propensity.test_density_ratio import ratio, two_samples
+from tests.propensity.test_direct_and_strata import EXPOSED, LIKED, POPULARITY, make
+from tests.propensity.test_examination import table
+from tests.propensity.test_impressions import CURVE, FRAME
+
+LOG = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
+NOBODY = pd.DataFrame()
+KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
+BOTH = {"user": [1], "item": [2]}
+SHOWN_LOG, SHOWN = make(500, POPULARITY, EXPOSED, LIKED)
+STRANGE = make(400, POPULARITY, EXPOSED, LIKED)[1]
+SPLIT, EXPOSURE = two_samples()
+LISTS = np.array([[0, 1], [1, 0]])
+PLACED = ipseval.ExposureLog.from_frame(FRAME, propensity="p")
+
+
+def gamma(popularity, recommended, n_lists=400, **options):
+    return fit_gamma(popularity, recommended, n_lists, **{"source": "logger", **options})
+
+
+def calibrated(popularity, shown, liked, **options):
+    return fit_gamma_from_exposure(popularity, shown, liked, **options)
+
+
+def at(**options):
+    return KnownPropensity(**options).fit(LOG).at(np.array([0, 1]), np.array([0, 1]))
+
+
+def exposure(user, item, positive):
+    return Exposure(np.array(user), np.array(item), np.array(positive), n_users=2, n_items=4)
+
+
+CASES: dict[str, Callable[[], object]] = {
+    # The value
+    r"known up to a factor; a held-out propensity needs the scale": lambda: Propensity(
+        np.array([2.0]), False, "power law", 1
+    ).held_out(test_fraction=0.2),
+    r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
+    r"test_fraction must be in \(0, 1\)": lambda: KNOWN.held_out(test_fraction=0),
+    r"shape \(2,\)": lambda: FitError([1.0, 2.0], at),
+    "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], at),
+    "table of numbers; got str": lambda: FitError("two", at),
+    # Known ones
+    "True or False": lambda: at(item=[0.5], is_probability="False"),
+    "design": lambda: at(item=[0.5], basis="sure"),
+    "KnownPropensity takes either item=": lambda: parse_propensity("known"),
+    "takes either item=": lambda: at(user=[0.5]),
+    r"\(n_users,\)": lambda: at(user=[[0.5]], item=[0.5]),
+    "lacks column 'propensity'; expected user, item, propensity, got columns user, item, p": lambda: at(
+        pair=pd.DataFrame({**BOTH, "p": [0.5]})
+    ),
+    "of 1 values 1 are not .e.g. 2.4": lambda: at(pair=pd.DataFrame({**BOTH, "propensity": 2.4})),
+    "1 are not .e.g. 2.4": lambda: at(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
+    "1 rows that repeat an item": lambda: at(item=pd.DataFrame({"item": [2, 2], "propensity": [0.4, 0.4]})),
+    "sequence of numbers": lambda: at(item=["a", "b"]),
+    "user_ids, item_ids.*DataFrame": lambda: KnownPropensity(item=[0.5]).fit(NOBODY),
+    "must be a callable": lambda: at(function=3),
+    r"shape \(\) for 2 pairs": lambda: at(function=lambda u, i: 0.5),
+    "2 are not": lambda: at(function=lambda u, i: u + 2.0),
+    "user must hold codes from 0 to 1": lambda: (
+        KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
+    ),
+    "the weight 1/P is infinite for 1 of 2 values": lambda: at(item=[1.0, 5e-324]),
+    "weight 1/P is infinite for 1 of 2 values": lambda: Propensity(
+        np.array([1.0, 1e-309]), False, "known", 2
+    ),
+    "1 are 0": lambda: at(user=[1e-200, 1.0], item=[1e-200, 1.0]),
+    # The power law
+    r"needs either exposure=.*gamma=0 first, and report.*n\* alone fits": lambda: PowerLawPropensity("fit"),
+    "are read with gamma='fit' only": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
+    "gamma='fit' needs training interactions": lambda: PowerLawPropensity(
+        gamma="fit", recommendations=LISTS
+    ).fit(popularity=[1, 2]),
+    r"top_items\(model, split, k=50\)": lambda: PowerLawPropensity(gamma="fit", recommendations=object()).fit(
+        LOG
+    ),
+    "exposure must be Exposure; got str": lambda: PowerLawPropensity(gamma="fit", exposure="x.csv"),
+    "the exposure has 2 users and 4 items, the training log 2 and 2": lambda: PowerLawPropensity(
+        gamma="fit", exposure=exposure([0], [0], [True])
+    ).fit(LOG),
+    "scale='calibrated' needs random exposure": lambda: PowerLawPropensity(gamma=0.5, scale="calibrated"),
+    "finite numbers; got True": lambda: PowerLawPropensity(gamma=True),
+    "evaluated, logger, unknown": lambda: PowerLawPropensity(gamma=0, source="mine"),
+    r"2 of 3 items have no training interaction.*unseen='smooth' or 'drop'": lambda: PowerLawPropensity(
+        gamma=0, unseen="raise"
+    ).fit(popularity=[0, 1, 0]),
+    r"1 of 2 items a propensity above 1; the largest scale .* is 0.25": lambda: PowerLawPropensity(
+        eta=1, scale=0.5
+    ).fit(popularity=[1, 4]),
+    # γ from lists
+    r"popularity must be finite counts.*; 1 of 3": lambda: gamma([1, -2, 3], [1, 1, 1]),
+    r"recommended must be finite counts >= 0.*; 2 of 3": lambda: gamma([1, 2, 3], [1, np.nan, np.inf]),
+    r"all 2 popularity counts are 0": lambda: gamma([0, 0], [1, 1]),
+    r"none of the 2 items .* was ever recommended": lambda: gamma([1, 2], [0, 0]),
+    r"2 items kept have 1 distinct value of n\*": lambda: gamma([4, 4, 0], [1, 2, 4]),
+    r"recommended must have 3 entries.*got 2": lambda: gamma([1, 2, 3], [1, 2]),
+    r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
+    "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
+    "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
+    "popularity must be a sequence of numbers": lambda: gamma(["a", "b"], [1, 2]),
+    "one-dimensional": lambda: gamma([[1, 2]], [1, 2]),
+    "Did you mean 'poisson'": lambda: gamma([1, 2], [1, 2], method="poison"),
+    "unknown value for source": lambda: gamma([1, 2], [1, 2], source="mine"),
+    r"drop_top must be in \[0, 1\)": lambda: gamma([1, 2], [1, 2], drop_top=1),
+    "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
+    r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
+    "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
+    "fewer than 2 popularity levels were ever recommended": lambda: gamma(
+        [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0
+    ),
+    # γ from random exposure
+    "min_popularity must be a finite number": lambda: calibrated([1, 2], [3, 3], [1, 1], min_popularity="x"),
+    "n_exposed must be finite.*1 of 2": lambda: calibrated([1, 2], [np.nan, 9], [1, 1]),
+    "n_positive must be finite.*1 of 2": lambda: calibrated([1, 2], [9, 9], [-1, 1]),
+    "does for 1 of 2 items": lambda: calibrated([1, 2], [9, 1], [1, 2]),
+    r"no item has both n\* > 0 and an exposure": lambda: calibrated([1, 2], [0, 0], [0, 0]),
+    "none of the exposures of the 2 items": lambda: calibrated([1, 2], [9, 9], [0, 0]),
+    "n_exposed must have 2 entr": lambda: calibrated([1, 2], [9] * 3, [1, 1]),
+    "value for family": lambda: calibrated([1, 2], [9, 9], [1, 1], family="normal"),
+    "n_users must be an integer >= 1": lambda: calibrated([1, 2], [9, 9], [1, 1], n_users=0),
+    "held_out must have 2": lambda: calibrated([1, 2], [9, 9], [1, 1], held_out=[1]),
+    "reaches a rate of 1.*family='poisson'": lambda: calibrated(
+        [1, 2, 4, 8, 16], [3] * 5, [3] * 5, family="binomial"
+    ),
+    # The exponent of popularity
+    "whole numbers; 1 of 3": lambda: fit_popularity_exponent([1, 2.5, 3]),
+    r"finite counts >= 0.*; 1 of 2": lambda: fit_popularity_exponent([1, -2]),
+    "the tail has 1 distinct": lambda: fit_popularity_exponent([4, 4, 0]),
+    "the tail has 0 distinct": lambda: fit_popularity_exponent([1, 2], xmin=9),
+    "xmin must be an integer >= 1": lambda: fit_popularity_exponent([1, 2], xmin="x"),
+    # Exposures
+    "item must hold codes from 0 to 3.* 1 of 1": lambda: exposure([0], [9], [True]),
+    "user must hold whole numbers": lambda: exposure([0.0], [1], [True]),
+    "one length": lambda: exposure([0, 1], [1], [True]),
+    "positive must be bool": lambda: exposure([0], [1], [1.0]),
+    "1 of 2 exposures repeat": lambda: exposure([0, 0], [1, 1], [True, False]),
+    r"must hold 0/1.*1 of 1 rows do not \(e\.g\. 4\)": lambda: Exposure.from_frame(
+        pd.DataFrame({"user": ["a"], "item": [1], "positive": [4]}), LOG
+    ),
+    "needs ratings": lambda: Exposure.from_ratings(LOG, threshold=4),
+    "threshold must be a finite number": lambda: Exposure.from_ratings(
+        Interactions.from_frame(pd.DataFrame({**BOTH, "r": [1]}), value="r"), threshold=float("nan")
+    ),
+    "log must be Interactions": lambda: Exposure.from_ratings(NOBODY, threshold=4),
+    # Measured on exposure
+    "n_strata must be": lambda: StratifiedPropensity(SHOWN, n_strata=0),
+    "exposure must be Exposure; got DataFrame": lambda: StratifiedPropensity(NOBODY),
+    "train must be Interactions": lambda: StratifiedPropensity(SHOWN).fit(NOBODY),
+    "1 of 3 strata have no positive random exposure": lambda: StratifiedPropensity(
+        make(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])[1], n_strata=3
+    ).fit(SHOWN_LOG),
+    "the exposure has 400 users and 6 items, the training log 500 and 6": lambda: StratifiedPropensity(
+        STRANGE
+    ).fit(SHOWN_LOG),
+    "1 of 6 items have no training interaction": lambda: DirectPropensity(SHOWN, unseen="raise").fit(
+        SHOWN_LOG
+    ),
+    "has 400 users": lambda: DirectPropensity(STRANGE).fit(SHOWN_LOG),
+    "exposure must be Exposure; got DataFr": lambda: DirectPropensity(NOBODY),
+    "shrinkage must be a finite number > 0": lambda: DirectPropensity(SHOWN, shrinkage=0),
+    "unknown value for shrinkage": lambda: DirectPropensity(SHOWN, shrinkage="auto"),
+    "unknown value for unseen": lambda: DirectPropensity(SHOWN, unseen="smooth"),
+    # The density ratio
+    "needs random exposure: exposu": lambda: DensityRatioPropensity().fit(SPLIT.train),
+    r"split\.train": lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT),
+    "got DataFrame. Pass Exposure.from_frame": lambda: DensityRatioPropensity(NOBODY),
+    "cross_fit must be an integer >= 2": lambda: DensityRatioPropensity(cross_fit=1),
+    "callable": lambda: DensityRatioPropensity(features="n*"),
+    r"limit must be in \(0, 1\]": lambda: DensityRatioPropensity(limit=0),
+    "the exposure has 1 users and 1 items, the training log 60 and 30": lambda: ratio(
+        SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)
+    ),
+    r"there are 0 random-exposure positives outside the training log and \d+ held-out": lambda: ratio(
+        SPLIT, Exposure(EXPOSURE.user, EXPOSURE.item, EXPOSURE.positive & False, 60, 30)
+    ),
+    r"features must be \(n, k\); got shape": lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
+    r"features must be finite; (\d+) of \1 entries": lambda: ratio(
+        SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)
+    ),
+    # Impressions
+    "reads impressions, which interactions do not have. Fit it to an": lambda: PROPENSITIES[
+        "impressions"
+    ]().fit(LOG),
+    "item_ids of the exposure log are not those of the split": lambda: LoggedPropensity(log=PLACED).fit(LOG),
+    "needs the log's positions": lambda: PROPENSITIES["logged"](examination=CURVE).fit(PLACED),
+    "the log has no propensities; name": lambda: LoggedPropensity().fit(
+        ipseval.ExposureLog.from_frame(FRAME)
+    ),
+    "the log has no propensities": lambda: check_logged(ipseval.ExposureLog.from_frame(FRAME)),
+    "1 of 2 impressions are at positions without .*first: 3": lambda: ExaminationCurve.known([1, 0.5]).at(
+        [1, 3]
+    ),
+    r"theta must be in \(0, 1\]; got 1.5": lambda: ExaminationCurve.known([1, 1.5]),
+    "the log has no positions": lambda: ExaminationModel().fit(PLACED),
+    "all impressions are at one pos": lambda: ExaminationModel().fit(table([(1, 1, 9, 3)])),
+    "position 1 has no clicks in 9 impressions": lambda: ExaminationModel().fit(
+        table([(1, 1, 9, 0), (1, 2, 9, 3)])
+    ),
+    "no group was shown at the first position": lambda: ExaminationModel().fit(
+        table([(1, 1, 9, 3), (2, 2, 9, 3)])
+    ),
+    # Lists
+    "Of a scorer pass its best items": lambda: count_recommendations(np.eye(2), LOG, k=2),
+    "if it holds scores, pass its best items": lambda: count_recommendations(LISTS, LOG),
+    "recommendations is a str": lambda: count_recommendations("popular", LOG),
+    "k must be an integer >= 1": lambda: count_recommendations(LISTS[:, :1], LOG, k=0),
+    "1 ids that are not in the given universe": lambda: count_recommendations(
+        pd.DataFrame({"user": ["z"], "item": [1]}), LOG
+    ),
+    # Labels
+    "Did you mean 'power-law'": lambda: parse_propensity("powerlow:gamma=0"),
+    "Did you mean 'gamma'": lambda: parse_propensity("power-law:gama=0"),
+    "is given once": lambda: parse_propensity("power-law:gamma=0,gamma=1"),
+    "given once, as option=value; got 'gamma'": lambda: parse_propensity("power-law:gamma"),
+    "gamma must be 'fit'": lambda: parse_propensity("power-law:gamma=high"),
+    "holds data, which a label": lambda: parse_propensity("density-ratio:exposure=x"),
+    "gamma must be": lambda: parse_propensity("power-law:gamma=0)"),
+    "a propensity label is": lambda: parse_propensity(""),
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_what_is_refused_says_what_came(text):
+    with pytest.raises(ipseval.InputError, match=re.compile(text, re.DOTALL)):
+        CASES[text]()
