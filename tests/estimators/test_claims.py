@@ -7,7 +7,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Claim, Estimator, claim
+from ipseval.estimators import Estimator, claim
 from tests.inside.estimators import resolve_estimator
 from tests.inside.metrics import RATING_METRICS, rating_metric
 
@@ -92,11 +92,6 @@ def test_no_claim_is_made_of_a_class_that_says_nothing():
 
     assert str(claim(metric("recall@5"), Mine())) == "plug-in: no claim"
     assert (Mine().notes(one_positive_each=True, n_relevant="known"), Mine().caution(np.ones(3))) == ((), "")
-
-
-def test_a_claim_is_its_level_and_its_condition():
-    assert str(Claim("consistent")) == "consistent"
-    assert str(Claim("consistent", "given P")) == "consistent given P"
 
 
 WEIGHTING = {

@@ -10,7 +10,7 @@ import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import LinearForm, Sample, UserSums, claim
 from ipseval.ranking import RankedPositives
-from tests.inside.estimators import Extent, Moments
+from tests.inside.estimators import Moments
 
 
 def ranked() -> RankedPositives:
@@ -57,20 +57,6 @@ def test_coefficients_of_a_global_mean_sum_to_one_and_of_a_global_sum_to_the_mea
     assert twice == pytest.approx(np.array([4, 8, 1]) / 13)
 
 
-def test_an_estimate_of_each_user_is_its_numerator_over_its_denominator():
-    sums = UserSums.of(np.arange(3), np.array([1.0, 6.0, 0.0]), np.array([4.0, 2.0, 0.0]))
-    np.testing.assert_array_equal(sums.user_estimates(), [0.25, 3.0, np.nan])
-
-
-def test_sums_of_more_users_keep_a_volume_only_where_both_have_one():
-    one = UserSums.of(np.arange(2), np.array([1.0, 2.0]), np.ones(2), np.array([3.0, 5.0]))
-    plain = UserSums.of(np.arange(2), np.array([1.0, 2.0]), np.ones(2))
-    assert one.followed_by(one, 2).volume.tolist() == [3, 5, 3, 5]
-    assert one.followed_by(one, 2).users.tolist() == [0, 1, 2, 3]
-    assert one.followed_by(plain, 2).volume is None
-    assert plain.followed_by(one, 2).volume is None
-
-
 def test_a_sample_says_whether_its_propensities_are_probabilities():
     assert "probabilities" in repr(Sample(ranked(), np.ones(3), is_probability=True))
     assert "probabilities" not in repr(Sample(ranked(), np.ones(3)))
@@ -79,14 +65,6 @@ def test_a_sample_says_whether_its_propensities_are_probabilities():
 def test_only_the_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
     level = [claim(ipseval.metric(one), "dr", is_probability=True).level for one in ("dcg", "recall@5")]
     assert level == ["exactly unbiased", "consistent"]
-
-
-@pytest.mark.parametrize(
-    ("users_by_count", "median"), [([5, 1, 1, 1], 2.0), ([0, 2, 1, 0, 1], 1.5), ([1], np.nan)]
-)
-def test_the_median_number_of_positives_is_that_of_users_with_any(users_by_count, median):
-    found = Extent(np.array(users_by_count)).median_positives
-    assert found == pytest.approx(median, nan_ok=True)
 
 
 def test_estimates_that_no_user_moves_have_a_covariance_of_zero():

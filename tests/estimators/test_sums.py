@@ -223,20 +223,25 @@ def test_sums_that_are_ordered_chosen_or_joined_stay_those_of_their_users(kind):
     np.testing.assert_allclose(plain.influence(), sums.influence(), rtol=1e-12, atol=1e-13)
 
 
-def test_users_left_out_of_joined_sums_add_up():
+def test_joined_sums_add_up_users_left_out_and_keep_a_volume_only_where_both_have_one():
     one, two = (UserSums(USERS, N, D, n_undefined=n, root=True) for n in (2, 5))
     assert (one.followed_by(two, 6).n_undefined, one.followed_by(two, 6).root) == (7, True)
+    assert SUMS["ratio"].followed_by(SUMS["volume"], 6).volume is None
+    assert SUMS["volume"].followed_by(SUMS["ratio"], 6).volume is None
 
 
-def test_the_value_of_each_user_of_a_root_is_the_root():
-    sums = undefined([1, 9, 1], [4, 1, 0], root=True)
-    np.testing.assert_array_equal(sums.user_estimates(), [0.5, 3.0, np.nan])
+def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
+    for root, expected in ((True, [0.5, 3.0, np.nan]), (False, [0.25, 9.0, np.nan])):
+        sums = undefined([1, 9, 1], [4, 1, 0], root=root)
+        np.testing.assert_array_equal(sums.user_estimates(), expected)
 
 
 def test_an_extent_counts_positives_and_users_and_adds_up():
     one, two = Extent(np.array([2, 1, 0, 1]), 3, 4), Extent(np.array([1, 2]), 1, 1)
     assert (one.n_positives, one.n_users, one.n_population) == (4, 2, 4)
     assert (one.counts.tolist(), one.median_positives) == ([1, 3], 2.0)
+    assert Extent(np.array([0, 2, 1, 0, 1])).median_positives == 1.5
+    assert np.isnan(Extent(np.array([1])).median_positives)
     both = one.merge(two)
     assert both.positives_per_user.tolist() == [3, 3, 0, 1]
     assert both.positives_per_user.tolist() == two.merge(one).positives_per_user.tolist()
