@@ -7,12 +7,11 @@ import datetime
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipseval.data import Interactions
 from ipseval.data.splits import (
-    Split,
     k_core,
     repeated_splits,
     split_global_time,
@@ -21,6 +20,7 @@ from ipseval.data.splits import (
     split_temporal,
 )
 from ipseval.errors import InputError
+from tests.conftest import examples
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -44,84 +44,80 @@ def pairs(part: Interactions) -> set[tuple[object, object]]:
 
 @st.composite
 def logs(draw: st.DrawFn) -> Interactions:
-    """Logs of up to 60 pairs with many ties in time."""
+    """Logs of up to 60 pairs with many ties in time, and times that differ in their last bits alone."""
     n_users, n_items = draw(st.integers(1, 8)), draw(st.integers(1, 12))
     keys = draw(
         st.lists(st.integers(0, n_users * n_items - 1), min_size=1, max_size=60, unique=True).map(np.array)
     )
-    times = draw(st.lists(st.integers(0, 5), min_size=keys.size, max_size=keys.size))
+    high, low = (draw(st.lists(st.integers(0, n), min_size=keys.size, max_size=keys.size)) for n in (1, 4))
+    # Beside 2^62 there is no room for user and time in 64 bits.
+    step, unit = draw(st.sampled_from([(0, 1), (2**62, 1), (-1, 0.25), (1.0, 1e-300)]))
+    times = np.array(high) * step + np.array(low) * unit
     return Interactions(
-        keys // n_items,
-        keys % n_items,
-        np.arange(n_users),
-        np.arange(n_items),
-        timestamp=np.array(times),
+        keys // n_items, keys % n_items, np.arange(n_users), np.arange(n_items), timestamp=times
     )
 
 
-def make(method: str, log: Interactions, seed: int) -> Split:
-    return {
-        "random": lambda: split_random(log, test_fraction=0.3, validation_fraction=0.2, rng=seed),
-        "temporal": lambda: split_temporal(log, test_fraction=0.3, validation_fraction=0.2),
-        "loo random": lambda: split_leave_one_out(log, rng=seed),
-        "loo temporal": lambda: split_leave_one_out(log, order="temporal"),
-        "global": lambda: split_global_time(log, test_fraction=0.3),
-    }[method]()
+SPLITS = {
+    "random": lambda log, **shares: split_random(log, **shares, rng=0),
+    "temporal": split_temporal,
+    "one, random": lambda log, **number: split_leave_one_out(log, **number, rng=0),
+    "one, temporal": lambda log, **number: split_leave_one_out(log, **number, order="temporal"),
+}
 
 
-METHODS = ("random", "temporal", "loo random", "loo temporal", "global")
-
-
-@pytest.mark.parametrize("method", METHODS)
-@given(log=logs(), seed=st.integers(0, 10))
-def test_nothing_is_lost_and_nothing_occurs_twice(method: str, log: Interactions, seed: int) -> None:
-    try:
-        split = make(method, log, seed)
-    except InputError:
+@pytest.mark.parametrize("method", SPLITS)
+@settings(max_examples=examples(400))
+@given(log=logs(), share=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.2, 0.4]))
+def test_each_user_is_cut_as_by_a_plain_loop(method: str, log: Interactions, share, validation) -> None:
+    by_share, in_time, number = "one" not in method, "temporal" in method, round(5 * validation)
+    shares = {"test_fraction": share, "validation_fraction": validation}
+    expected, tied = {"train": [], "validation": [], "test": []}, 0
+    for user in range(log.n_users):
+        rows = np.flatnonzero(log.user == user).tolist()
+        rows.sort(key=lambda row: (log.timestamp[row], row), reverse=True)
+        m, long_enough = len(rows), len(rows) >= number + 2
+        first, second = (int(m * share + 0.5), int(m * validation + 0.5)) if by_share else (1, number)
+        first, second = (first, second) if by_share or long_enough else (0, 0)
+        expected["test"] += rows[:first]
+        expected["validation"] += rows[first : first + second]
+        expected["train"] += rows[first + second :]
+        cuts = {first, min(first + second, m)} - {0, m}
+        tied += any(log.timestamp[rows[cut - 1]] == log.timestamp[rows[cut]] for cut in cuts)
+    if not expected["test"]:
+        with pytest.raises(InputError, match=r"no user has enough|needs a user with"):
+            SPLITS[method](log, **shares if by_share else {"n_validation": number})
         return
-    parts = [split.train, split.test] + ([] if split.validation is None else [split.validation])
-    keys = np.concatenate([part.pair_key for part in parts])
-    assert sorted(keys) == sorted(log.pair_key)
-    by_key = dict(zip(log.pair_key, log.timestamp, strict=True))
-    for part in parts:
-        assert [by_key[key] for key in part.pair_key] == part.timestamp.tolist()
-
-
-@given(log=logs(), fraction=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.1, 0.4]))
-def test_each_user_gives_the_stated_number_of_pairs(
-    log: Interactions, fraction: float, validation: float
-) -> None:
-    for split_method in (split_random, split_temporal):
-        try:
-            split = split_method(log, test_fraction=fraction, validation_fraction=validation)
-        except InputError:
-            assert int(log.activity.max() * fraction + 0.5) == 0
+    split = SPLITS[method](log, **shares if by_share else {"n_validation": number})
+    row_of = {key: row for row, key in enumerate(log.pair_key.tolist())}
+    kept = []
+    for name, rows in expected.items():
+        part = getattr(split, name)
+        if part is None:
+            assert (name, validation) == ("validation", 0)
             continue
-        for user, m in enumerate(log.activity.tolist()):
-            n_test = int(m * fraction + 0.5)
-            assert split.test.activity[user] == n_test
-            n_validation = 0 if split.validation is None else split.validation.activity[user]
-            assert n_validation == min(int(m * validation + 0.5), m - n_test)
+        found = [row_of[key] for key in part.pair_key.tolist()]
+        assert found == sorted(rows if in_time else found)
+        assert (
+            np.bincount(log.user[found], minlength=9).tolist()
+            == np.bincount(log.user[rows], minlength=9).tolist()
+        )
+        assert np.array_equal(part.timestamp, log.timestamp[found])
+        kept += found
+    assert sorted(kept) == list(range(len(log)))  # nothing is lost, nothing occurs twice
+    assert split.n_users_without_test == int(((log.activity > 0) & (split.test.activity == 0)).sum())
+    assert split.n_tied_users == in_time * tied
+    assert ("broken by row order" in split.description) == bool(split.n_tied_users)
 
 
-@pytest.mark.parametrize("order", ["random", "temporal"])
-@given(log=logs(), n_validation=st.integers(0, 2))
-def test_leave_one_out_leaves_exactly_one_for_every_user_with_enough(
-    order: str, log: Interactions, n_validation: int
-) -> None:
+@given(log=logs())
+def test_a_global_time_keeps_every_row(log: Interactions) -> None:
     try:
-        split = split_leave_one_out(log, order=order, n_validation=n_validation)
+        split = split_global_time(log, test_fraction=0.3)
     except InputError:
-        assert log.activity.max() < n_validation + 2
         return
-    enough = log.activity >= n_validation + 2
-    assert split.test.activity.tolist() == enough.astype(int).tolist()
-    if n_validation == 0:
-        assert split.validation is None
-    else:
-        assert split.validation.activity.tolist() == (enough * n_validation).tolist()
-    assert (split.train.activity[enough] >= 1).all()
-    assert split.n_users_without_test == int(((log.activity > 0) & ~enough).sum())
+    assert sorted([*split.train.pair_key, *split.test.pair_key]) == sorted(log.pair_key)
+    assert split.train.timestamp.max() < split.test.timestamp.min()
 
 
 @given(log=logs(), k=st.integers(1, 4))
@@ -148,57 +144,6 @@ def test_k_core_is_stable_and_the_largest_such_part(log: Interactions, k: int) -
     assert core.timestamp.tolist() == [
         t for u, i, t in zip(log.user, log.item, log.timestamp, strict=True) if (u, i) in left
     ]
-
-
-def test_k_core_peels_a_chain_that_falls_one_link_at_a_time() -> None:
-    # u0-i0-u1-i1-…: every inner node has two links, the ends have one, so a 2-core of the path is empty;
-    # a closed square of four links beside it stays.
-    n = 2_000
-    user = np.concatenate([np.arange(n), np.arange(1, n), [n, n, n + 1, n + 1]])
-    item = np.concatenate([np.arange(n), np.arange(n - 1), [n, n + 1, n, n + 1]])
-    log = Interactions(user, item, np.arange(n + 2), np.arange(n + 2))
-    core = k_core(log, 2)
-    assert core.user_ids.tolist() == [n, n + 1]
-    assert (core.n_users_removed, core.n_items_removed, core.n_pairs_removed) == (n, n, 2 * n - 1)
-
-
-def test_k_core_counts_add_up_over_two_calls() -> None:
-    log = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 1, 1, 2], "item": [0, 1, 0, 1, 2, 2]}))
-    once = k_core(log, 2)
-    twice = k_core(once, 2)
-    assert twice.n_pairs_removed == once.n_pairs_removed == 2
-    assert pairs(twice) == {(0, 0), (0, 1), (1, 0), (1, 1)}
-
-
-def test_temporal_split_holds_out_the_latest_of_each_user() -> None:
-    # a by time: 2, 3, 4, 1; b by time: 1, 3, 2; half of a is 2, of b is ⌊2⌋ = 2, of c ⌊1⌋ = 1.
-    split = split_temporal(timed_log(), test_fraction=0.5)
-    assert pairs(split.test) == {("a", 4), ("a", 1), ("b", 3), ("b", 2), ("c", 5)}
-    assert (split.n_cold_users, split.n_tied_users) == (1, 0)
-
-
-def test_temporal_validation_lies_between_training_and_test() -> None:
-    split = split_temporal(timed_log(), test_fraction=0.25, validation_fraction=0.25)
-    assert pairs(split.test) == {("a", 1), ("b", 2)}
-    assert pairs(split.validation) == {("a", 4), ("b", 3)}
-    assert split.description == "by time per user, 0.25 test, 0.25 validation"
-
-
-def test_temporal_leave_one_out_takes_the_last_and_validates_on_the_last_but_one() -> None:
-    split = split_leave_one_out(timed_log(), order="temporal")
-    assert pairs(split.test) == {("a", 1), ("b", 2)}
-    assert pairs(split.validation) == {("a", 4), ("b", 3)}
-    assert split.n_users_without_test == 1
-
-
-def test_ties_in_time_are_broken_by_row_order_and_counted() -> None:
-    frame = pd.DataFrame({"user": [0, 0, 0, 1, 1, 1], "item": [5, 3, 4, 0, 1, 2], "time": [1, 1, 1, 1, 2, 2]})
-    split = split_leave_one_out(
-        Interactions.from_frame(frame, timestamp="time"), order="temporal", n_validation=0
-    )
-    assert pairs(split.test) == {(0, 4), (1, 2)}
-    assert split.n_tied_users == 2
-    assert "ties in time at the cut of 2 users broken by row order" in split.description
 
 
 def test_global_time_keeps_the_same_time_on_one_side() -> None:

@@ -16,6 +16,7 @@ from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
 from ipseval.errors import DataWarning, InputError
 from tests.conftest import shared_data
+from tests.inside.data import Leakage
 
 
 def log_of(times: list[float], users: list[int] | None = None) -> Interactions:
@@ -190,3 +191,16 @@ def test_the_windows_of_movielens_hold_every_later_row_once():
     tested = np.concatenate([split.test.pair_key for split in splits])
     assert np.array_equal(np.sort(tested), np.sort(log.pair_key[log.timestamp >= first]))
     assert splits.frame["n_test"].sum() == tested.size
+
+
+def test_leakage_counts_later_training_rows_as_a_loop_does() -> None:
+    rng = np.random.default_rng(0)
+    for n_test in (5, 6):
+        time = rng.integers(0, 20, 30)
+        log = Interactions(np.zeros(30, int), np.arange(30), [0], np.arange(30), timestamp=time)
+        train, test = log.select(np.arange(n_test, 30)), log.select(np.arange(n_test))
+        later = [(train.timestamp > one).sum() for one in test.timestamp]
+        found = Leakage.of(train, test)
+        assert found == Leakage(
+            n_test, 30 - n_test, sum(one > 0 for one in later), np.median(later) / (30 - n_test)
+        )

@@ -108,35 +108,3 @@ def test_a_header_of_any_names_is_found_above_times_and_decimal_commas(tmp_path)
         assert len(ipseval.read(tmp_path / "log.csv", user="Kunde", item="Ware")) == 1
         (tmp_path / "log.csv").write_text(f"{row}\n")
         assert ipseval.read(tmp_path / "log.csv").user_ids.tolist() == ["K1"]
-
-
-FAULTS = {
-    "lines that are no JSON": (
-        "log.jsonl",
-        '{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n',
-        r"2 of 3 lines are no JSON \(first: line 2: Expecting property name",
-    ),
-    "an entry that is no object": (
-        "log.json",
-        '[{"user": 1, "item": 2}, 3]',
-        "1 of 2 entries are no records",
-    ),
-    "a user twice": ("log.json", '{"ann": [1], "ann": [2]}', "an object repeats 'ann'"),
-    "an end that is missing": ("log.json", '[{"user": 1, "item": 2}', "cannot read .*JSONDecodeError"),
-    "a number": ("log.json", "3", "log.json holds no table.*got an int"),
-    "nothing": ("log.json", " ", "is empty"),
-    "too many brackets": ("log.jsonl", "[" * 10**5, "cannot read .*RecursionError"),
-    "rows of two lengths": (
-        "log.json",
-        '{"columns": ["user", "item"], "data": [[1, 2], [1, 2, 3]]}',
-        "1 of 2 entries are no records: .*as many values",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_an_error_says_what_is_wrong_with_a_file_of_json(name, tmp_path):
-    file, content, said = FAULTS[name]
-    (tmp_path / file).write_text(content)
-    with pytest.raises(ipseval.InputError, match=said):
-        ipseval.read(tmp_path / file)

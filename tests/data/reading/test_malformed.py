@@ -93,227 +93,194 @@ def folder_of_text(folder: Path) -> object:
 
 
 BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
-# Name -> (call, what the error says, in the order in which it says it).
-CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
+# (call, what the error says, in the order in which it says it).
+CASES: list[tuple[Any, ...]] = [
     # Columns
-    "no column of either": (
-        of(log().rename(columns={"user": "who", "item": "what"})),
-        ["usual name of users", "usual name of items"],
-    ),
-    "a name that is not there": (
-        of(log(), user="usr"),
-        [r"'usr' is not there \(did you mean 'user'\?\); the"],
-    ),
-    "three names that are not there": (
+    (of(log().rename(columns={"user": "who", "item": "what"})), "usual name of users", "usual name of items"),
+    (of(log(), user="usr"), r"'usr' is not there \(did you mean 'user'\?\); the"),
+    (
         of(log(), user="u", item="i", timestamp="t"),
-        ["column 'u' is not there", "column 'i' is not there", "column 't' is not there"],
+        "column 'u' is not there",
+        "column 'i' is not there",
+        "column 't' is not there",
     ),
-    "a name and usual names that are not there": (
+    (
         of(log().rename(columns={"item": "what"}), timestamp="when"),
-        ["column 'when' is not there", "usual name of items"],
+        "column 'when' is not there",
+        "usual name of items",
     ),
-    "two columns of users": (of(log(uid=1)), ["columns 'user', 'uid' could all be the user.*user='user'"]),
-    "two columns of both": (
-        of(log(uid=1, sku=2)),
-        ["could all be the user", "could all be the item"],
-    ),
-    "a column to ignore that is not there": (of(log(), ignore="p"), ["columns to ignore are not there: 'p'"]),
-    "a column twice": (
+    (of(log(uid=1)), "columns 'user', 'uid' could all be the user.*user='user'"),
+    (of(log(uid=1, sku=2)), "could all be the user", "could all be the item"),
+    (of(log(), ignore="p"), "columns to ignore are not there: 'p'"),
+    (
         of(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])),
-        [r"several columns of one name \('item'\)"],
+        r"several columns of one name \('item'\)",
     ),
     # Rows
-    "no rows and no items": (of(log()[["user"]].iloc[:0]), ["usual name of items", "no rows"]),
-    "missing users and items": (
+    (of(log()[["user"]].iloc[:0]), "usual name of items", "no rows"),
+    (
         of(log(user=["a", None, None, "b"], item=[1, 2, 3, None])),
-        [r"2 of 4 rows have no user \(first: rows 1, 2\)", r"1 of 4 rows have no item \(first: row 3\)"],
+        r"2 of 4 rows have no user \(first: rows 1, 2\)",
+        r"1 of 4 rows have no item \(first: row 3\)",
     ),
-    "missing times and ratings": (
+    (
         of(log(ts=[1, None, 3, 4], rating=[None, 1, 1, 1])),
-        ["1 of 4 rows have no timestamp", "1 of 4 rows have no value.*missing='drop'"],
+        "1 of 4 rows have no timestamp",
+        "1 of 4 rows have no value.*missing='drop'",
     ),
-    "pairs that repeat": (
+    (
         of(log(item=[1, 1, 1, 1])),
-        [r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*='keep'"],
+        r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*='keep'",
     ),
-    "pairs that repeat beside missing ids": (
+    (
         of(log(user=["a", "a", "b", None], item=[1, 1, 1, 3])),
-        ["1 of 4 rows have no user", "1 of 4 rows repeat"],
+        "1 of 4 rows have no user",
+        "1 of 4 rows repeat",
     ),
-    "a header among the ids": (
+    (
         of(log(user=["user_id", "1", "2", "3"])),
-        ["row 0 of column 'user' looks like a header: it is 'user_id', and the other 3 ids"],
+        "row 0 of column 'user' looks like a header: it is 'user_id', and the other 3 ids",
     ),
-    "all rows lack something": (
-        of(log(user=None), missing="drop"),
-        ["no row is left: 4 rows without a user"],
-    ),
+    (of(log(user=None), missing="drop"), "no row is left: 4 rows without a user"),
     # Ids
-    "users and items of two types": (
+    (
         of(log(user=["a", 1, "b", 2], item=[1, "x", 2.5, 3])),
-        ["column 'user' mixes ids", "column 'item' mixes ids of types float, int, str"],
+        "column 'user' mixes ids",
+        "column 'item' mixes ids of types float, int, str",
     ),
-    "ids that are lists": (
-        of(log(item=[[[1]], [[2]], [[3]], [[4]]])),
-        ["column 'item'.* which cannot be ids|must hold"],
-    ),
-    "lists of two lengths": (
+    (of(log(item=[[[1]], [[2]], [[3]], [[4]]])), "column 'item'.* which cannot be ids|must hold"),
+    (
         of({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
-        ["the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each"],
+        "the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each",
     ),
-    "lists that lack an entry, or are missing": (
-        of({"user": [1, 2], "items": [[1, None], None]}),
-        ["2 of 3 rows have no item"],
-    ),
-    "ids that are complex": (
-        of(log(item=np.arange(4) * 1j)),
-        ["column 'item' must hold numbers, text or dates"],
-    ),
+    (of({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
+    (of(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
     # Values and times
-    "ratings that are text": (
+    (
         of(log(rating=["5", "four", "3", "two"])),
-        [r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)"],
+        r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)",
     ),
-    "an infinite rating": (
-        of(log(rating=[1, np.inf, 1, 1])),
-        ["1 of 4 entries of column 'rating' are no finite"],
-    ),
-    "thousands or fractions": (
+    (of(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are no finite"),
+    (
         of(log(rating=["1,234", "4", "12,000", "3"])),
-        [r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*"],
+        r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*",
     ),
-    "decimal commas beside points": (
+    (
         of(log(rating=["1,5", "4.5", "1", "3"])),
-        [r"1 of 4 entries of column 'rating' are no finite numbers \(first: row 0: '1,5'\)"],
+        r"1 of 4 entries of column 'rating' are no finite numbers \(first: row 0: '1,5'\)",
     ),
-    "times that are words": (
+    (
         of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
-        [r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'"],
+        r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'",
     ),
-    "times with days and months in doubt": (of(log(ts=["01/02/2026"] * 4)), ["4 of 4 entries.* ISO 8601"]),
-    "times beyond their calendar": (of(log(ts=BEYOND)), ["4 of 4 entries of column 'ts' cannot be kept"]),
-    "seconds taken for milliseconds": (
+    (of(log(ts=["01/02/2026"] * 4)), "4 of 4 entries.* ISO 8601"),
+    (of(log(ts=BEYOND)), "4 of 4 entries of column 'ts' cannot be kept"),
+    (
         of(log(ts=np.full(4, 10**16)), units="ms"),
-        ["4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'"],
+        "4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'",
     ),
-    "times that are truly nothing": (
-        of(log(ts=[object()] * 4)),
-        ["4 of 4 entries of column 'ts' are no finite"],
-    ),
-    "a threshold without values": (
-        of(log().drop(columns="rating"), threshold=3),
-        ["a threshold needs a column"],
-    ),
-    "a threshold above all values": (of(log(), threshold=9), ["no row has a value of at least 9"]),
+    (of(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are no finite"),
+    (of(log().drop(columns="rating"), threshold=3), "a threshold needs a column"),
+    (of(log(), threshold=9), "no row has a value of at least 9"),
     # Universe
-    "users outside the universe": (
+    (
         of(log(), users=["a"]),
-        [r"2 of 4 rows have a user outside the given 1 \(first: rows 2, 3: 'b'.*users=.*unknown='drop'"],
+        r"2 of 4 rows have a user outside the given 1 \(first: rows 2, 3: 'b'.*users=.*unknown='drop'",
     ),
-    "users and items outside": (
+    (
         of(log(), users=["a"], items=[1, 2]),
-        ["2 of 4 rows have a user outside", "1 of 4 rows have an item outside"],
+        "2 of 4 rows have a user outside",
+        "1 of 4 rows have an item outside",
     ),
-    "a universe of another type": (of(log(), items=["1", "2", "3"]), ["ids of different types"]),
-    "a universe that repeats": (of(log(), items=[1, 2, 3, 3]), ["items repeats 1 ids"]),
-    "everything outside": (
-        of(log(), users=["z"], unknown="drop"),
-        ["no row is left: 4 rows with a user outside"],
-    ),
+    (of(log(), items=["1", "2", "3"]), "ids of different types"),
+    (of(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
+    (of(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
     # Impressions
-    "clicks that are neither": (
+    (
         of(clicks(clicked=[1, 2, "no", 0])),
-        [r"2 of 4 entries of column 'clicked' are neither True and False nor .* \(first: rows 1, 2: 2\)"],
+        r"2 of 4 entries of column 'clicked' are neither True and False nor .* \(first: rows 1, 2: 2\)",
     ),
-    "missing clicks": (of(clicks(clicked=[1, None, 0, 1])), ["1 of 4 rows have no clicked"]),
-    "positions and chances": (
+    (of(clicks(clicked=[1, None, 0, 1])), "1 of 4 rows have no clicked"),
+    (
         of(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
-        [
-            "2 of 4 positions",
-            "1 of 4 propensities are 0",
-            "1 of 4 propensities are above 1.*ignore='p_shown'",
-        ],
+        "2 of 4 positions",
+        "1 of 4 propensities are 0",
+        "1 of 4 propensities are above 1.*ignore='p_shown'",
     ),
-    "positions that are text": (of(clicks(position=list("xyz1"))), ["3 of 4 entries of column 'position'"]),
-    "missing items and positions from 0": (
+    (of(clicks(position=list("xyz1"))), "3 of 4 entries of column 'position'"),
+    (
         of(clicks(item=[1, None, 1, 3], position=[0, 2, 1, 2], p_shown=[2, 2, 1, 1])),
-        ["1 of 4 rows have no item", "1 of 3 positions", "1 of 3 propensities are above 1"],
+        "1 of 4 rows have no item",
+        "1 of 3 positions",
+        "1 of 3 propensities are above 1",
     ),
-    "values beside clicks": (
-        of(clicks(plays=1), value="plays"),
-        ["impressions hold clicks.*ignore='clicked'"],
-    ),
-    "a threshold beside clicks": (of(clicks(), threshold=1), ["a threshold is of values.*ignore='clicked'"]),
-    "positions without clicks": (
+    (of(clicks(plays=1), value="plays"), "impressions hold clicks.*ignore='clicked'"),
+    (of(clicks(), threshold=1), "a threshold is of values.*ignore='clicked'"),
+    (
         of(log(pos=1, p=0.5), position="pos", propensity="p"),
-        ["the position is one of impressions", "the propensity is one of impressions.*clicked="],
+        "the position is one of impressions",
+        "the propensity is one of impressions.*clicked=",
     ),
-    "one column for two": (of(log(), user="user", item="user"), ["column 'user' is named for user and item"]),
-    "slates with gaps": (
-        of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
-        [r"1 of 2 slates lack positions .*gaps='keep'"],
-    ),
-    "clicks on what was not shown": (
-        of(clicks(shown=[0, 1, 1, 1])),
-        ["1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"],
-    ),
+    (of(log(), user="user", item="user"), "column 'user' is named for user and item"),
+    (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
+    (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
     # Files
-    "no such file": (lambda folder: ipseval.read(folder / "none.csv"), ["does not exist"]),
-    "an empty file": (text(""), ["is empty"]),
-    "a header alone": (text("user,item\n"), ["no rows"]),
-    "a line too long": (text("user,item\n1,2\n1,2,3\n"), ["cannot read .*log.csv .*line 3"]),
-    "a header that repeats": (text("user,item,item\n1,2,3\n"), ["the header repeats 'item'"]),
-    "a header in doubt": (
+    (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
+    (text(""), "is empty"),
+    (text("user,item\n"), "no rows"),
+    (text("user,item\n1,2\n1,2,3\n"), "cannot read .*log.csv .*line 3"),
+    (text("user,item,item\n1,2,3\n"), "the header repeats 'item'"),
+    (
         text("ann,x\nbob,y\n"),
-        [r"cannot be told whether the first line \('ann', 'x'\) names the columns.*header=True.*=False"],
+        r"cannot be told whether the first line \('ann', 'x'\) names the columns.*header=True.*=False",
     ),
-    "a header read as data": (
+    (
         text("user_id,item_id\n1,2\n2,3\n3,4\n", header=False),
-        ["row 0 of column 'column 1' looks like a header", "row 0 of column 'column 2' looks like a header"],
+        "row 0 of column 'column 1' looks like a header",
+        "row 0 of column 'column 2' looks like a header",
     ),
-    "missing ids in a file": (
-        text("user,item\n1,\n,2\n"),
-        ["1 of 2 rows have no user", "1 of 2 rows have no item"],
+    (text("user,item\n1,\n,2\n"), "1 of 2 rows have no user", "1 of 2 rows have no item"),
+    (text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")), "UnicodeDecodeError.*encoding="),
+    (text(b"\x00\x01\x02\x00", "log.bin"), "no text and no Parquet file"),
+    (truncated, "log.csv.gz"),
+    (zipped, "holds 2 files"),
+    (broken_parquet, "cannot read .*log.parquet"),
+    (folder_of_text, "is a folder without Parquet files; it holds 'part.csv'"),
+    # JSON
+    (
+        text('{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n', "log.jsonl"),
+        r"2 of 3 lines are no JSON \(first: line 2: Expecting property name",
     ),
-    "another encoding": (
-        text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")),
-        ["UnicodeDecodeError.*encoding="],
+    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are no records"),
+    (text('{"ann": [1], "ann": [2]}', "log.json"), "an object repeats 'ann'"),
+    (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
+    (text("3", "log.json"), "log.json holds no table.*got an int"),
+    (text(" ", "log.json"), "log.json is empty"),
+    (text("[" * 10**5, "log.jsonl"), "cannot read .*RecursionError"),
+    (
+        text('{"columns": ["user", "item"], "data": [[1, 2], [1, 2, 3]]}', "log.json"),
+        "1 of 2 entries are no records: .*as many values",
     ),
-    "no text at all": (text(b"\x00\x01\x02\x00", "log.bin"), ["no text and no Parquet file"]),
-    "a damaged archive": (truncated, ["log.csv.gz"]),
-    "an archive of two files": (zipped, ["holds 2 files"]),
-    "a damaged Parquet file": (broken_parquet, ["cannot read .*log.parquet"]),
-    "a folder without Parquet": (folder_of_text, ["is a folder without Parquet files; it holds 'part.csv'"]),
     # Other sources
-    "a number": (lambda folder: ipseval.read(3), ["expected a path, a data frame.*got int"]),
-    "columns of two lengths": (of({"user": [1, 2], "item": [1]}), ["a mapping must give each column"]),
-    "a query without a connection": (lambda folder: ipseval.read("SELECT * FROM log"), ["pass connection="]),
-    "a query of a table that is not there": (
-        lambda folder: with_a_connection("SELECT * FROM log"),
-        ["the query failed .*no such table"],
-    ),
-    "a frame with a connection": (
-        lambda folder: with_a_connection(log()),
-        ["the source is a query as text; got DataFrame"],
-    ),
-    "nulls of polars": (
+    (lambda folder: ipseval.read(3), "expected a path, a data frame.*got int"),
+    (of({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
+    (lambda folder: ipseval.read("SELECT * FROM log"), "pass connection="),
+    (lambda folder: with_a_connection("SELECT * FROM log"), "the query failed .*no such table"),
+    (lambda folder: with_a_connection(log()), "the source is a query as text; got DataFrame"),
+    (
         of(pl.DataFrame({"user": ["a", None], "item": [1, None]})),
-        ["1 of 2 rows have no user", "1 of 2 rows have no item"],
+        "1 of 2 rows have no user",
+        "1 of 2 rows have no item",
     ),
     # Lists
-    "lists without users and order": (
-        of_lists(entries()[["item"]]),
-        ["usual name of users", "usual name of ranks or scores"],
-    ),
-    "no entries": (of_lists(entries().iloc[:0]), ["there are no entries"]),
-    "seen and unknown": (
+    (of_lists(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
+    (of_lists(entries().iloc[:0]), "there are no entries"),
+    (
         of_lists(entries(item=[1, 9, 1, 8])),
-        [
-            r"2 of 4 entries have items unknown to the split \(2 items: 8, 9;",
-            "1 of 4 entries are training items",
-        ],
+        r"2 of 4 entries have items unknown to the split \(2 items: 8, 9;",
+        "1 of 4 entries are training items",
     ),
-    "six at once": (
+    (
         of_lists(
             pd.DataFrame(
                 {
@@ -324,46 +291,35 @@ CASES: dict[str, tuple[Callable[[Path], object], list[str]]] = {
             ),
             gaps="raise",
         ),
-        [
-            "1 of 7 entries have no user",
-            "the ranks of 1 user are not 1, 2, 3",
-            "1 of 7 entries repeat an item of their list",
-            "1 of 7 entries have users unknown",
-            "1 of 7 entries have items unknown",
-            "1 of 7 entries are training items",
-        ],
+        "1 of 7 entries have no user",
+        "the ranks of 1 user are not 1, 2, 3",
+        "1 of 7 entries repeat an item of their list",
+        "1 of 7 entries have users unknown",
+        "1 of 7 entries have items unknown",
+        "1 of 7 entries are training items",
     ),
-    "scores that are missing and text": (
+    (
         of_lists(entries(score=["x", None, 1, 2]).drop(columns="rank")),
-        ["1 of 4 entries of column 'score' are no finite numbers", "1 of 4 entries have no score"],
+        "1 of 4 entries of column 'score' are no finite numbers",
+        "1 of 4 entries have no score",
     ),
-    "ids of lists of another type": (of_lists(entries(item=list("abcd"))), ["ids of different types"]),
-    "lists with and without scores": (of_lists({"a": [3], "b": {1: 0.5}}), ["some lists have scores"]),
-    "a list that is a word": (of_lists({"a": "xyz"}), ["the list of 'a' is a str"]),
-    "rows without users": (
-        of_lists(np.ones((9, 2), dtype=int) * 3),
-        ["the lists have 9 rows and the split 2"],
-    ),
-    "too few users": (of_lists(np.array([[3], [1]]), users=["a"]), ["one id for each of 2 rows; got 1"]),
-    "places beyond the items": (
-        of_lists(np.array([[3], [7]]), items=[1, 2, 3, 4]),
-        ["places below 4; got 3, 7"],
-    ),
-    "scores of another shape": (
-        of_lists((np.ones((2, 2), int), np.ones((2, 1)))),
-        ["scores must be numbers of"],
-    ),
-}
+    (of_lists(entries(item=list("abcd"))), "ids of different types"),
+    (of_lists({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
+    (of_lists({"a": "xyz"}), "the list of 'a' is a str"),
+    (of_lists(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
+    (of_lists(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
+    (of_lists(np.array([[3], [7]]), items=[1, 2, 3, 4]), "places below 4; got 3, 7"),
+    (of_lists((np.ones((2, 2), int), np.ones((2, 1)))), "scores must be numbers of"),
+    (of_lists(entries(), seen="ignore"), "unknown value for seen"),
+    (of_lists(entries(), unknown="last"), "unknown value for unknown"),
+    (of_lists(3), "expected a path, a data frame"),
+    (lambda folder: ipseval.read_lists(entries()), "read_lists takes a path; got DataFrame"),
+]
 
 
-def test_there_are_at_least_sixty_cases():
-    assert len(CASES) >= 60
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in CASES], ids=str)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_an_input(name, tmp_path):
-    call, said = CASES[name]
+def test_one_error_names_all_problems_of_an_input(call, said, tmp_path):
     with pytest.raises(ipseval.InputError) as caught:
         call(tmp_path)
     message = str(caught.value)
