@@ -26,8 +26,8 @@ def write(path: Path) -> None:
         artefacts.write_archive(stream, {"about": "x"}, ARRAYS)
 
 
-def read(path: Path) -> list[np.ndarray]:
-    header, arrays = artefacts.read_archive(path, "Write it again.")
+def read(path: Path, content: bytes | None = None) -> list[np.ndarray]:
+    header, arrays = artefacts.read_archive(path, "Write it again.", content)
     assert header["about"] == "x"
     return arrays
 
@@ -46,17 +46,16 @@ def test_an_archive_comes_back_as_it_was_and_has_the_same_bytes_each_time(tmp_pa
 
 
 def test_every_flipped_byte_and_every_truncation_is_an_error_or_changes_nothing(tmp_path):
-    path, whole = tmp_path / "a.npz", tmp_path / "whole.npz"
-    write(whole)
-    content = whole.read_bytes()
+    path = tmp_path / "a.npz"
+    write(path)
+    content = path.read_bytes()
     places = range(len(content))
     damaged = [content[:place] + bytes([content[place] ^ 255]) + content[place + 1 :] for place in places]
     damaged += [content[:place] for place in places]
     n_refused = 0
     for one in damaged:
-        path.write_bytes(one)
         try:
-            assert same(read(path))
+            assert same(read(path, one))
         except InputError:
             n_refused += 1
     assert n_refused > len(content)

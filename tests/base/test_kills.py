@@ -19,6 +19,7 @@ from tests.inside.base import artefacts
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the platform has no SIGKILL")
 
 ARCHIVES = """
+print("ready", flush=True)
 while True:
     number += 1
     with artefacts.writing(folder / "a.npz") as stream:
@@ -26,11 +27,15 @@ while True:
 """
 # Every estimate of round n has n in its note; so has the name of the recommender.
 RESULTS = """
+import pandas as pd
+import ipseval
 train = pd.DataFrame({"user": range(200), "item": 0})
 test = pd.DataFrame([(user, item) for user in range(200) for item in range(1, 9) if (user * item) % 3 == 1],
                     columns=["user", "item"])
 split = ipseval.Split.from_frames(train, test, items=range(9))
 ranked = ipseval.rank_positives(np.random.default_rng(0).random((200, 9)), split)
+ipseval.evaluate_ranks
+print("ready", flush=True)
 while True:
     number += 1
     one = ipseval.evaluate_ranks({str(number): ranked}, metrics=["recall@3"])
@@ -41,12 +46,9 @@ while True:
 HEAD = """
 import sys
 from pathlib import Path
-import numpy as np, pandas as pd
-import ipseval
+import numpy as np
 from ipseval._base import artefacts
 folder, number = Path(sys.argv[1]), 0
-ipseval.evaluate_ranks
-print("ready", flush=True)
 """
 
 

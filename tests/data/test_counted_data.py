@@ -132,12 +132,3 @@ def test_what_is_in_the_numbers_is_said_before_what_never_entered():
         assert f"v{n_users}: {6 - n_users} of 6 users have no list and count as misses." in said
     assert said.count("entries with items unknown to the split, left out.") == 2
     assert "And 2 more in .data and .frame." in said
-
-
-def test_ranks_keep_what_was_counted_in_parquet(tmp_path):
-    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ipseval[parquet]'")
-    split = ipseval.Split.from_frames(LOG[:2], LOG[3:], items=range(4))
-    ranked = ipseval.rank_positives(np.zeros((3, 4)), split)
-    assert ranked.counted == ()
-    ranked.to_parquet(tmp_path / "ranks.parquet")
-    assert ipseval.RankedPositives.from_parquet(tmp_path / "ranks.parquet").counted == ()

@@ -73,56 +73,25 @@ def test_rows_are_chosen_over_the_same_ids():
 
 
 BAD = {
-    "missing positions": (
-        changed("pos", [1, 2, np.nan, 1, 2, 3]),
-        InputError,
-        "1 missing entry of 6",
+    "1 missing entry of 6": changed("pos", [1, 2, np.nan, 1, 2, 3]),
+    r"2 of 6 positions are no whole numbers from 1 on .first: 0.. Add 1 where the first place is 0": changed(
+        "pos", [0, 1, 2, 0, 1, 2]
     ),
-    "positions from 0": (
-        changed("pos", [0, 1, 2, 0, 1, 2]),
-        InputError,
-        r"2 of 6 positions are no whole numbers from 1 on \(first: 0\). Add 1 where the first place is 0",
-    ),
-    "half positions": (changed("pos", [1, 1.5, 2, 1, 2, 3]), InputError, "1 of 6 positions are no whole"),
-    "gaps": (
-        changed("pos", [1, 2, 4, 1, 2, 3]),
-        InputError,
-        r"1 of 2 slates lack .*slate x has 1, 2, 4",
-    ),
-    "one place twice": (
-        changed("pos", [1, 2, 2, 1, 2, 3]),
-        InputError,
-        "1 of 6 rows have the position",
-    ),
-    "propensity 0": (
-        changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
-        PropensityError,
-        "1 of 6 propensities are 0, negative or missing, though these rows were shown",
-    ),
-    "propensity above 1": (
-        changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
-        PropensityError,
-        r"2 of 6 propensities are above 1 \(largest: 2.5\)",
-    ),
-    "clicks that are counts": (
-        changed("clicked", [0, 2, 0, 0, 1, 0]),
-        InputError,
-        r"1 of 6 .*first: 2",
-    ),
-    "clicks that are text": (changed("clicked", ["no"] * 6), InputError, "must hold True or False"),
-    "an impression twice": (
-        pd.concat([FRAME, FRAME[:2]]),
-        InputError,
-        r"2 of 8 rows repeat an impression .*\(first: 'a', 1\). Pass duplicates='drop'",
-    ),
+    "1 of 6 positions are no whole.*Correct": changed("pos", [1, 1.5, 2, 1, 2, 3]),
+    "1 of 2 slates lack .*slate x has 1, 2, 4": changed("pos", [1, 2, 4, 1, 2, 3]),
+    "1 of 6 rows have the position": changed("pos", [1, 2, 2, 1, 2, 3]),
+    "1 of 6 propensities are 0, negative or missing": changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
+    r"2 of 6 propensities are above 1 \(largest: 2.5\)": changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
+    "1 of 6 .*first: 2": changed("clicked", [0, 2, 0, 0, 1, 0]),
+    "must hold True or False": changed("clicked", ["no"] * 6),
+    "2 of 8 rows repeat an impression .*first: .a., 1.. Pass duplicates": pd.concat([FRAME, FRAME[:2]]),
 }
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_a_bad_log_is_refused_with_the_count_and_the_way_out(case):
-    frame, kind, text = BAD[case]
-    with pytest.raises(kind, match=text):
-        ExposureLog.from_frame(frame, **NAMES)
+@pytest.mark.parametrize("text", BAD)
+def test_a_bad_log_is_refused_with_the_count_and_the_way_out(text):
+    with pytest.raises(PropensityError if "propensities" in text else InputError, match=text):
+        ExposureLog.from_frame(BAD[text], **NAMES)
 
 
 def test_all_faults_are_named_in_one_error():
