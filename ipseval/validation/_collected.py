@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,28 +35,25 @@ RANDOM_SAMPLE = "random-sample"
 Part = tuple[FloatArray, FloatArray, float]
 
 
+@dataclass(eq=False)
 class Collected:
     """Filled split by split by `add`, read by `result`."""
 
-    def __init__(
-        self,
-        metrics: list[Metric],
-        estimators: list[Estimator],
-        models: list[str],
-        propensities: dict[str, Any],
-        exposed: IntArray,
-        weights: FloatArray,
-        ties: TieChoice,
-        confidence_level: float,
-    ) -> None:
-        self.metrics, self.estimators, self.models = metrics, estimators, models
-        self.propensities, self.exposed, self.weights, self.ties = propensities, exposed, weights, ties
-        self.confidence_level = confidence_level
-        self.rows: list[pd.DataFrame] = []  # of one estimator each
-        self.total: dict[tuple[str, str, str], list[Part]] = {}
-        self.users, self.drawn = exposed, weights  # of this split: its users, and how often each is drawn
-        self.notes: dict[tuple[str, type[Warning]], str] = {}
-        self.counts: list[tuple[int, int]] = []
+    metrics: list[Metric]
+    estimators: list[Estimator]
+    models: list[str]
+    propensities: dict[str, Any]
+    exposed: IntArray
+    weights: FloatArray
+    ties: TieChoice
+    confidence_level: float
+    rows: list[pd.DataFrame] = field(default_factory=list)  # of one estimator each
+    total: dict[tuple[str, str, str], list[Part]] = field(default_factory=dict)
+    notes: dict[tuple[str, type[Warning]], str] = field(default_factory=dict)
+    counts: list[tuple[int, int]] = field(default_factory=list)
+    users: IntArray = field(init=False)  # of this split
+    drawn: FloatArray = field(init=False)  # how often each of them is drawn
+    plain: dict[Compared, tuple[FloatArray, FloatArray]] = field(init=False)
 
     @one_blas_thread()  # many small products: two threads took as long, and twice the processor's time
     def add(
@@ -73,7 +70,8 @@ class Collected:
         exposed[self.exposed] = True
         sides = [choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown))]
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
-        compared = Compared.of(targets, sides[0], sides[1], exposed, self.ties)
+        compared = Compared.of(targets, self.metrics, sides[0], sides[1], exposed, self.ties)
+        self.plain = {}
         # Users without positives of either kind add nothing to any estimate.
         self.users = union(*(one.users for one in compared["pooled"].first))
         self.drawn = np.ascontiguousarray(self.weights[:, np.searchsorted(self.exposed, self.users)])
@@ -91,7 +89,7 @@ class Collected:
             own, others = compared.only(fold == place), compared.only(fold != place)
             if not all(len(side) for side in (*own.first, others.first[1])):
                 continue
-            found = others.reference(self.metrics)
+            found = others.reference
             self._add_rows(number, RANDOM_SAMPLE, compared.plain, found, own, pooled, fold=int(place))
             self._add_criteria(RANDOM_SAMPLE, [(compared.plain, found, own)])
 
@@ -121,7 +119,7 @@ class Collected:
         groups = []
         for kind in self.estimators:
             compared, samples = weighted[kind.target]
-            found = compared.estimates(samples, self.metrics, kind)
+            found = compared.estimates(samples, kind)
             self._add_rows(
                 number,
                 label,
@@ -158,7 +156,7 @@ class Collected:
         **more: Any,
     ) -> None:
         """Add a row for each metric and recommender."""
-        other, record = compared.reference(self.metrics), pooled.reference(self.metrics)
+        other, record = compared.reference, pooled.reference
         bias, bias_se = mine.value - other.value, error_of_difference(mine, other)
         row = {
             "split": number,
@@ -190,7 +188,7 @@ class Collected:
         }
         for places, one in weights:
             part = np.arange(bias.size).reshape(len(self.metrics), -1)[places].ravel()
-            contributions = compared.contributions(self.metrics)
+            contributions = compared.contributions
             row["factor"][part], row["factor_beyond_noise"][part] = _factors(
                 contributions if part.size == bias.size else contributions[:, part],
                 one,
@@ -204,7 +202,7 @@ class Collected:
         """Add the criteria of each group of estimates, of its baselines, and their noise."""
         shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
         for kind, own, compared in groups:
-            target, met_plain = compared.once("criteria", partial(self._baseline, compared, shape))
+            target, met_plain = self._baseline(compared, shape)
             drawn = resampled((own,), self.users, self.drawn)[0].reshape(shape)
             met, noise = criteria(drawn, target), _noise(drawn - target)
             for place, metric in enumerate(self.metrics):
@@ -212,10 +210,12 @@ class Collected:
                 self.total.setdefault((metric.label, label, kind.label), []).append(part)
 
     def _baseline(self, compared: Compared, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-        """Return the resamples of the reference, and the criteria of the plain average."""
-        sides = compared.baseline(self.metrics), compared.reference(self.metrics)
-        plain, target = (one.reshape(shape) for one in resampled(sides, self.users, self.drawn))
-        return target, criteria(plain, target)
+        """Return the resamples of the reference, and the criteria of the plain average; made once a split."""
+        if compared not in self.plain:
+            sides = compared.baseline, compared.reference
+            plain, target = (one.reshape(shape) for one in resampled(sides, self.users, self.drawn))
+            self.plain[compared] = target, criteria(plain, target)
+        return self.plain[compared]
 
     def result(self, study: RandomExposureStudy, n_liked: int) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -167,13 +166,9 @@ def exposure_curve(
     InputError
         For fewer than two models, other metrics, and numbers of users that leave nobody to judge.
     """
-    if not isinstance(models, Mapping) or len(models) < 2:
-        raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
-    for name, model in models.items():
-        check_callable(f"the model {name!r}", model)
+    check_trainers(models)
     check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets.")
     check_fraction("confidence_level", confidence_level)
-    check_fraction("test_fraction", test_fraction)
     check_positive_int("n_draws", n_draws)
     sizes, chosen = _sizes(n_users, study), [metric(one) for one in metrics]
     rule = PowerLawPropensity(gamma=0, unseen="smooth") if propensity is None else propensity
@@ -195,6 +190,15 @@ def exposure_curve(
                 place = {"split": number, "draw": draw, "n_users": size}
                 rows += [place | score for score in one.judged(users, found, confidence_level)]
     return ExposureCurve(pd.DataFrame(rows), study.name, confidence_level)
+
+
+def check_trainers(models: Any, *, trained: bool = False) -> None:
+    """Raise `InputError` unless `models` names at least two trainers, or two that are `trained` already."""
+    if not isinstance(models, Mapping) or len(models) < 2:
+        raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
+    for name, model in models.items():
+        if not trained:
+            check_callable(f"the model {name!r}", model)
 
 
 def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
@@ -311,8 +315,5 @@ def _cells(
     frame: pd.DataFrame, columns: tuple[str, ...], models: list[str], metrics: list[str]
 ) -> tuple[FloatArray, ...]:
     """Return columns of a frame with one row per recommender and metric, each (n_metrics, n_models)."""
-    place = {cell: number for number, cell in enumerate(product(metrics, models))}
-    rows = [place[cell] for cell in zip(frame["metric"].tolist(), frame["model"].tolist(), strict=True)]
-    found = np.full((len(columns), len(place)), np.nan)
-    found[:, rows] = [frame[one].to_numpy() for one in columns]
-    return tuple(found.reshape(len(columns), len(metrics), -1))
+    ordered = frame.set_index(["metric", "model"]).reindex(pd.MultiIndex.from_product([metrics, models]))
+    return tuple(ordered[one].to_numpy().reshape(len(metrics), -1) for one in columns)

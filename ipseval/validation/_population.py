@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -23,8 +23,6 @@ from ipseval.ranking import RankedPositives
 from ipseval.validation._criteria import Estimates, contributions_of, estimates
 from ipseval.validation.datasets import RandomExposureStudy
 
-T = TypeVar("T")
-Side = Literal["held_out", "random"]
 Ranks = dict[str, RankedPositives]
 
 
@@ -57,22 +55,23 @@ class Compared:
     # weights. It is not the average over all users: the chance of a random positive rises with |S_u|.
 
     target: Target
+    metrics: tuple[Metric, ...]
     held_out: Ranks
     random: Ranks
     ties: TieChoice
-    _kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
         cls,
         targets: Iterable[Target],
+        metrics: Iterable[Metric],
         held_out: Ranks,
         random: Ranks,
         exposed: BoolArray,
         ties: TieChoice,
     ) -> dict[Target, Compared]:
         """Return the comparisons over the users with random exposure, (n_users,)."""
-        pooled = cls("pooled", _of(held_out, exposed), _of(random, exposed), ties)
+        pooled = cls("pooled", tuple(metrics), held_out, random, ties).only(exposed)
         made: dict[Target, Compared] = {}
         for target in targets:
             found = pooled
@@ -112,23 +111,28 @@ class Compared:
             random={name: one.select(random) for name, one in self.random.items()},
         )
 
-    def reference(self, metrics: Sequence[Metric]) -> Estimates:
-        """Return the plain averages over random positives."""
-        return self._averages("random", tuple(metrics))
+    @cached_property
+    def reference(self) -> Estimates:
+        """The plain averages over random positives."""
+        samples = self._unweighted(self.random)
+        return estimates(samples, self.metrics, self.plain, contributions_of(samples, self.metrics))
 
-    def baseline(self, metrics: Sequence[Metric]) -> Estimates:
-        """Return the plain averages over held-out positives."""
-        return self._averages("held_out", tuple(metrics))
+    @cached_property
+    def baseline(self) -> Estimates:
+        """The plain averages over held-out positives."""
+        return self.estimates(self._unweighted(self.held_out), self.plain)
 
-    def contributions(self, metrics: Sequence[Metric]) -> FloatArray:
-        """Return c of the held-out positives, (n_pos, K); NaN in a column for which there is none."""
-        return self._contributions("held_out", tuple(metrics))
+    @cached_property
+    def contributions(self) -> FloatArray:
+        """C of the held-out positives, (n_pos, K); NaN in a column for which there is none."""
+        return contributions_of(self._unweighted(self.held_out), self.metrics)
 
-    def estimates(
-        self, samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator
-    ) -> Estimates:
+    def estimates(self, samples: Mapping[str, Sample], kind: Estimator) -> Estimates:
         """Return the estimates from weighted held-out positives."""
-        return estimates(samples, metrics, kind, self.contributions(metrics))
+        return estimates(samples, self.metrics, kind, self.contributions)
+
+    def _unweighted(self, ranks: Ranks) -> dict[str, Sample]:
+        return {name: weighted_sample(one, None, None, self.ties) for name, one in ranks.items()}
 
     def weighted(self, propensity: Propensity) -> tuple[Compared, Mapping[str, Sample]]:
         """Return the comparison without positives that have no propensity, and their weighted samples."""
@@ -146,37 +150,9 @@ class Compared:
             left = left.only(users)
         return left, samples
 
-    def _samples(self, side: Side) -> dict[str, Sample]:
-        def make() -> dict[str, Sample]:
-            ranks = self.held_out if side == "held_out" else self.random
-            return {name: weighted_sample(one, None, None, self.ties) for name, one in ranks.items()}
-
-        return self.once(side, make)
-
-    def _contributions(self, side: Side, metrics: tuple[Metric, ...]) -> FloatArray:
-        return self.once(("c", side, metrics), lambda: contributions_of(self._samples(side), metrics))
-
-    def _averages(self, side: Side, metrics: tuple[Metric, ...]) -> Estimates:
-        def make() -> Estimates:
-            return estimates(self._samples(side), metrics, self.plain, self._contributions(side, metrics))
-
-        return self.once(("average", side, metrics), make)
-
-    def once(self, key: Any, make: Callable[[], T]) -> T:
-        """Return `make()`, called once for this comparison."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        made: T = self._kept[key]
-        return made
-
 
 def choose(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:
     """Return the ranked positives that are among the pairs with these keys."""
     first = next(iter(ranks.values()))
     keep = among(first.user * np.int64(n_items) + first.item, pairs)
-    return {name: ranked.select(keep) for name, ranked in ranks.items()}
-
-
-def _of(ranks: Ranks, users: BoolArray) -> Ranks:
-    keep = users[next(iter(ranks.values())).user]
     return {name: ranked.select(keep) for name, ranked in ranks.items()}

@@ -155,34 +155,32 @@ class Validation(Result):
             )
             for metric, part in self.summary.groupby("metric", sort=False)
         ]
-        counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
+        sizes = {"recommender": self.n_models, "split": self.n_splits, "user": self.n_users}
+        counts = [counted(number, noun) for noun, number in sizes.items()]
         level = f"{self.confidence_level * 100:g} % intervals in brackets"
         dropped = counted(round(self.n_random_dropped), "random-exposure positive")
         return Tables(
-            (" · ".join([*(counted(*one) for one in counts), level]),),
+            (" · ".join([*counts, level]),),
             tuple(parts),
             title=f"Validation on {self.name}",
             warnings=self.notes,
-            verdict=_remarks(
-                self.summary,
-                f"Left out as training pairs: {dropped}.",
-                self.confidence_level,
+            verdict=(
+                Remark("Verdict", _verdicts(self.summary, self.confidence_level)),
+                Remark("Data", (f"Left out as training pairs: {dropped}.",)),
             ),
             hint="More: .explain()",
-            appendix=(Heading("How it was made"), Notes(self._headline()), *self._frames()) if page else (),
+            appendix=(
+                Heading("How it was made"),
+                Notes((f"{', '.join(counts)}.", *self._how())),
+                Table.of(self.summary, "Every criterion", intervals=False, folded=True),
+                Table.of(self.frame, "Every estimate", intervals=False, folded=True),
+            )
+            if page
+            else (),
         )
 
-    def _frames(self) -> list[Table]:
-        whole = {
-            "Every criterion": self.summary,
-            "Every estimate": self.frame,
-        }
-        return [Table.of(frame, name, intervals=False, folded=True) for name, frame in whole.items()]
-
-    def _headline(self) -> tuple[str, ...]:
-        counts = ((self.n_models, "recommender"), (self.n_splits, "split"), (self.n_users, "user"))
+    def _how(self) -> tuple[str, ...]:
         return (
-            f"{', '.join(counted(*one) for one in counts)}.",
             f"Pooled averages are over the {counted(self.n_exposed, 'user')} with random exposure. Averages "
             f"over users are over {self.n_compared:,.0f} of them, with held-out and random positives.",
             f"{self.n_random_dropped:,.0f} random-exposure positives are training pairs and left out.",
@@ -207,12 +205,11 @@ class Validation(Result):
         return plot_validation(frame, ax=ax)
 
 
-def _remarks(summary: pd.DataFrame, data: str, level: float) -> tuple[Remark, ...]:
-    """Return the verdict, and what was left out."""
+def _verdicts(summary: pd.DataFrame, level: float) -> tuple[str, ...]:
+    """Return the verdict by each metric."""
     metrics = summary.groupby("metric", sort=False)
     one = len(metrics) == 1
-    verdict = [_verdict(part, "" if one else f"By {metric}, ", level) for metric, part in metrics]
-    return Remark("Verdict", tuple(verdict)), Remark("Data", (data,))
+    return tuple(_verdict(part, "" if one else f"By {metric}, ", level) for metric, part in metrics)
 
 
 def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
@@ -228,17 +225,14 @@ def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
     name, share = f"{best['propensity']} with {best['estimator']}", f"{best['reduction']:z.0%}"
     if not pd.isna(best["reduction_low"]):
         share += f" [{best['reduction_low']:z.0%}, {best['reduction_high']:z.0%}]"
-    nearest = f"comes nearest to random exposure{_of_tried(len(weighted))}: it removes {share} of the plain"
+    tried = f", the best of {len(weighted)} tried" if len(weighted) > 1 else ""
+    nearest = f"comes nearest to random exposure{tried}: it removes {share} of the plain"
     texts = [f"{name} {nearest} average's error."]
     if best["tau_change_high"] < 0:
         texts.insert(0, "no weights to decide with: the order is worse than the plain one.")
     elif best["reduction_low"] <= 0:
         texts.insert(0, "no weights are shown to help.")
     return before + " ".join([*texts, *_left(best, level), *_order(best)])
-
-
-def _of_tried(n_tried: int) -> str:
-    return f", the best of {n_tried} tried" if n_tried > 1 else ""
 
 
 def _left(row: Mapping[Any, Any], level: float) -> list[str]:

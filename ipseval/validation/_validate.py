@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int
+from ipseval._base.checks import as_generator, as_list, check_fraction, check_positive_int
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct
 from ipseval._base.types import RngLike, TieChoice
-from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
@@ -30,13 +29,13 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
-from ipseval.ranking import RankedPositives, baselines, rank_positives, top_items
+from ipseval.ranking import baselines, rank_positives, top_items
 from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import Calibration, seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._curve import held_out_and_random
+from ipseval.validation._curve import check_trainers, held_out_and_random
 from ipseval.validation._population import liked_pairs, shown_outside
 from ipseval.validation._result import Validation
 from ipseval.validation.datasets import RandomExposureStudy
@@ -125,14 +124,16 @@ def validate(
     DataWarning
         Once per propensity that warned while it was fitted; all texts are in `.notes`.
     """
-    _check_given(models, propensities)
+    check_trainers(models, trained=split is not None)
+    if not isinstance(propensities, Mapping) or not propensities:
+        raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
+    if RANDOM_SAMPLE in propensities:
+        raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
     check_fraction("confidence_level", confidence_level)
     check_positive_int("n_folds", n_folds, minimum=2)
-    chosen, estimators = [metric(one) for one in metrics], list(estimators)
+    chosen = [metric(one) for one in as_list(metrics, "metrics")]
     _check_metrics(chosen)
-    compared = [resolve_estimator(one) for one in estimators]
-    if not compared:
-        raise InputError("estimators is empty; name at least one.")
+    compared = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
     check_compute(compute)
     generator = as_generator(rng)
     positives = study.positives(threshold)
@@ -153,38 +154,17 @@ def validate(
         one = split or split_random(positives.biased, test_fraction=test_fraction, rng=generator)
         fold = generator.permutation(np.arange(one.n_users) % n_folds)
         shown = shown_outside(study, one, threshold)
-        if split is None:
-            for name, model in models.items():
-                check_callable(f"the model {name!r}", model)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        ranks = _ranks(scorers, one, shown, compute)
+        both = held_out_and_random(one, liked_pairs(shown))
+        ranks = {
+            name: rank_positives(model, both, name=name, compute=compute) for name, model in scorers.items()
+        }
         collected.add(number, one, shown, scorers, ranks, fold)
     return collected.result(study, len(positives.random))
 
 
-def _check_given(models: Mapping[str, Any], propensities: Mapping[str, Any]) -> None:
-    if not isinstance(models, Mapping) or len(models) < 2:
-        raise InputError('models must map at least two names to trainers: {"name": train -> scorer}.')
-    if not isinstance(propensities, Mapping) or not propensities:
-        raise InputError('propensities must be a non-empty mapping {"name": propensity}.')
-    if RANDOM_SAMPLE in propensities:
-        raise InputError(f"{RANDOM_SAMPLE!r} names the plain average of the random sample; choose another.")
-
-
-def _ranks(
-    scorers: Mapping[str, Any], split: Split, shown: Exposure, compute: ComputeOptions
-) -> dict[str, RankedPositives]:
-    """Return the ranks of held-out and random positives by every model, made in one pass."""
-    union = held_out_and_random(split, liked_pairs(shown))
-    return {
-        name: rank_positives(scorer, union, name=name, compute=compute) for name, scorer in scorers.items()
-    }
-
-
 def _check_metrics(chosen: list[Metric]) -> None:
-    if not chosen:
-        raise InputError("metrics is empty; name at least one.")
     others = [one.label for one in chosen if one.kind != "mean"]
     if others:
         raise InputError(

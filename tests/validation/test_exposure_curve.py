@@ -74,10 +74,9 @@ def test_removed_is_one_minus_the_ratio_of_mean_errors_and_its_error_is_over_spl
     assert row["removed_se"] == pytest.approx(ratio.std(ddof=1) / np.sqrt(2))
 
 
-def test_the_same_seed_gives_the_same_curve_and_all_interactions_a_row_more(study, curve):
-    options = {"metrics": ["recall@5"], "n_splits": 2, "n_draws": 2, "rng": 0}
-    again = exposure_curve(MODELS, study, n_users=[0, 50, 200], **options)
-    pd.testing.assert_frame_equal(again.scores, curve.scores)
+def test_the_same_seed_gives_the_same_curve(study, curve):
+    again = exposure_curve(MODELS, study, n_users=[0, 50, 200], metrics=["recall@5"], n_draws=2, rng=0)
+    pd.testing.assert_frame_equal(again.scores, curve.scores[curve.scores["split"] == 0])
 
 
 @pytest.mark.parametrize(

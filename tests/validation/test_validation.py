@@ -27,6 +27,9 @@ def small_study():
     return World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(1, n_per_user=20)
 
 
+SHOWN = Exposure(np.array([0]), np.array([0]), np.array([True]), 300, 80)
+
+
 def brute_force_hits(scores, train, positives, k):
     """Of each user with positives outside training: which of them are within k of all items outside it."""
     users = {}
@@ -43,17 +46,18 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     split = split_random(study.positives().biased, rng=3)
     rng = np.random.default_rng(0)
     models = {"a": rng.normal(size=(300, 80)), "b": rng.normal(size=(300, 80))}
-    result = validate(models, study, propensities=EQUAL, metrics=["recall@10"], split=split, n_resamples=0)
+    options = {"metrics": ["recall@10"], "estimators": ["snips-pooled", "snips-global", "snips"]}
+    result = validate(models, study, propensities=EQUAL, split=split, n_resamples=0, **options)
     weighted = result.frame[result.frame["propensity"] == "equal"].set_index(["estimator", "model"])
     held_out = set(split.test.user.tolist())
     for name, scores in models.items():
         hits = brute_force_hits(scores, split.train, study.positives().random, 10)
         by_user = np.mean([np.mean(one) for user, one in hits.items() if user in held_out])
         pooled = np.mean(np.concatenate(list(hits.values())))
-        assert weighted.loc[("snips-global", name), "reference"] == pytest.approx(by_user, abs=1e-12)
-        assert weighted.loc[("snips-pooled", name), "reference"] == pytest.approx(pooled, abs=1e-12)
-        record = weighted["reference_pooled"].xs(name, level="model")
-        assert record.tolist() == pytest.approx([pooled] * 2, abs=1e-12)
+        mine = weighted.xs(name, level="model")
+        assert mine["target"].tolist() == ["pooled", "user", "user"]
+        assert mine["reference"].tolist() == pytest.approx([pooled, by_user, by_user], abs=1e-12)
+        assert mine["reference_pooled"].tolist() == pytest.approx([pooled] * 3, abs=1e-12)
     in_train = np.isin(study.positives().random.pair_key, split.train.pair_key)
     assert result.n_random_dropped == in_train.sum() > 0
     counts = weighted.loc["snips-pooled", "n_reference_positives"]
@@ -89,19 +93,6 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
         for one in ("estimate", "std_error"):  # the same sums, added in another order
             np.testing.assert_allclose(merged[one], merged[f"{one}_other"], rtol=1e-13)
         assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
-
-
-def test_estimators_of_the_pooled_average_have_the_pooled_reference_whatever_their_label(study):
-    estimators = ("snips-pooled", "snips-global", "snips")
-    result = validate(MODELS, study, propensities=EQUAL, estimators=estimators, n_resamples=0, rng=0)
-    rows = result.frame[result.frame["propensity"] == "equal"]
-    assert rows.groupby("estimator")["target"].unique().map(list).to_dict() == {
-        "snips-pooled": ["pooled"],
-        "snips-global": ["user"],
-        "snips": ["user"],
-    }
-    same = rows["reference"] == rows["reference_pooled"]
-    assert same.tolist() == (rows["target"] == "pooled").tolist()
 
 
 def test_equal_weights_remove_nothing_and_change_no_order(study):
@@ -166,14 +157,15 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
         return Propensity(raw * factors[len(calls) % 2], False, "up to a factor", 80)
 
     options = {"metrics": ["recall@10"], "n_resamples": 0, "rng": 0}
-    one = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 1.0))}, **options)
-    two = validate(MODELS, study, propensities={"p": partial(rule, factors=(1.0, 50.0))}, **options)
+    one, two, other = (
+        validate(MODELS, study, propensities={"p": partial(rule, factors=factors)}, **options).frame[
+            "estimate"
+        ]
+        for one in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))
+    )
     # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
-    folds_alone = [validate(MODELS, study, propensities={"p": partial(rule, factors=f)}, **options)
-                   for f in ((3.0, 50.0), (50.0, 7.0))]  # fmt: skip
-    assert np.allclose(two.frame["estimate"], folds_alone[0].frame["estimate"], rtol=1e-12)
-    assert np.allclose(two.frame["estimate"], folds_alone[1].frame["estimate"], rtol=1e-12)
-    assert np.allclose(two.frame["estimate"], one.frame["estimate"], atol=0.01)
+    assert np.allclose(two, other, rtol=1e-12)
+    assert np.allclose(two, one, atol=0.01)
 
 
 def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
@@ -228,6 +220,8 @@ def test_what_propensities_warn_about_is_kept_and_said_once(study):
         ({"models": {}}, "at least two names"),
         ({"models": {"a": baselines.popularity}}, "at least two names"),
         ({"propensities": {}}, "propensities must be a non-empty mapping"),
+        ({"propensities": {"random-sample": EQUAL["equal"]}}, "'random-sample' names the plain average"),
+        ({"propensities": {"direct": DirectPropensity(SHOWN)}}, r"holds an exposure.*Pass a function"),
         ({"propensities": {"p": 3}}, "propensity 'p' is an int; expected a Propensity, a model"),
         ({"propensities": {"p": lambda c: 3}}, "function of propensity 'p' returned an int"),
         ({"metrics": []}, "metrics is empty"),
@@ -235,10 +229,7 @@ def test_what_propensities_warn_about_is_kept_and_said_once(study):
         ({"metrics": ["atop", "auc", "dcg"]}, "auc, dcg: only metrics of mean type"),
         ({"metrics": ["nothing"]}, "unknown metric 'nothing'"),
         ({"estimators": ["nothing"]}, "unknown estimator 'nothing'"),
-        ({"n_splits": 0}, "n_splits must be an integer >= 1"),
         ({"n_folds": 1}, "n_folds must be an integer >= 2"),
-        ({"n_resamples": -1}, "n_resamples must be an integer >= 0"),
-        ({"confidence_level": 1.0}, r"confidence_level must be in \(0, 1\)"),
         ({"threshold": 9}, "no rating of the biased log is >= 9"),
     ],
 )
@@ -247,12 +238,6 @@ def test_unusable_input_is_refused(study, change, message):
     models = options.pop("models")
     with pytest.raises(InputError, match=message):
         validate(models, options.pop("study"), **options)
-
-
-def test_a_model_that_holds_an_exposure_is_refused(study):
-    exposure = Exposure(study.random.user, study.random.item, study.random.value >= 4, 300, 80)
-    with pytest.raises(InputError, match=r"holds an exposure.*Pass a function"):
-        validate(MODELS, study, propensities={"direct": DirectPropensity(exposure)}, metrics=["atop"])
 
 
 def test_a_split_of_other_ids_is_refused(study):

@@ -52,7 +52,7 @@ def bias_left(world, propensity, n_logs):
 
 @pytest.fixture(scope="module", name="world")
 def large_world():
-    return World(n_users=5000, n_items=1000, mean_relevant=40, rng=1)
+    return World(n_users=3000, n_items=800, mean_relevant=40, rng=1)
 
 
 def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric(world):
