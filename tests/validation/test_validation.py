@@ -157,12 +157,9 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
         return Propensity(raw * factors[len(calls) % 2], False, "up to a factor", 80)
 
     options = {"metrics": ["recall@10"], "n_resamples": 0, "rng": 0}
-    one, two, other = (
-        validate(MODELS, study, propensities={"p": partial(rule, factors=factors)}, **options).frame[
-            "estimate"
-        ]
-        for one in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))
-    )
+    rules = [partial(rule, factors=one) for one in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))]
+    found = [validate(MODELS, study, propensities={"p": one}, **options).frame for one in rules]
+    one, two, other = (frame["estimate"] for frame in found)
     # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
     assert np.allclose(two, other, rtol=1e-12)
     assert np.allclose(two, one, atol=0.01)
