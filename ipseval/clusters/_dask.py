@@ -77,7 +77,8 @@ def evaluate_dask(
     counts = _counted("item", train, *([test] if items is None else []))
     plan = make_plan(*catalogue(counts, items), lambda: _counted("user", train, test), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
-    frames = {"train": train[["user", "item"]], "test": test[["user", "item"]], **_named(lists)}
+    frames = {"train": train[["user", "item"]], "test": test[["user", "item"]]}
+    frames |= {f"model {name}": frame for name, frame in lists.items()}
     parts = _side_by_side(frames) if partitioned else _shuffled(frames, n_partitions or test.npartitions)
     shared = delayed((plan, factors, list(models)))
     reduce = delayed(_reduce, pure=True)
@@ -86,10 +87,6 @@ def evaluate_dask(
     while len(merged) > 1:
         merged = [merge(one, other) for one, other in zip_longest(merged[::2], merged[1::2])]
     return finish([merged[0].compute()], {**lists, **factors}, plan)
-
-
-def _named(lists: dict[str, Any]) -> dict[str, Any]:
-    return {f"model {name}": frame for name, frame in lists.items()}
 
 
 def _counted(column: str, *frames: Any) -> pd.DataFrame:

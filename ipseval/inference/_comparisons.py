@@ -172,14 +172,18 @@ def _pairs(keys: list[Key], reference: str | None) -> list[tuple[str, str, str, 
     models = list(dict.fromkeys(key[0] for key in keys))
     if len(models) < 2:
         raise InputError(f"comparison needs at least two recommenders; got {len(models)}.")
-    if reference is not None and reference not in models:
-        raise UnknownNameError("recommender", reference, models)
-    if reference is None:
-        pairs = list(combinations(models, 2))
-    else:
-        pairs = [(model, reference) for model in models if model != reference]
+    pairs = pairs_of(models, reference)
     cells = list(dict.fromkeys(key[1:] for key in keys))
     return [(*cell, model, other) for cell in cells for model, other in pairs]
+
+
+def pairs_of(names: Sequence[str], reference: str | None, noun: str = "recommender") -> list[tuple[str, str]]:
+    """Return every pair of names, or each other name with the reference."""
+    if reference is None:
+        return list(combinations(names, 2))
+    if reference not in names:
+        raise UnknownNameError(noun, reference, names)
+    return [(name, reference) for name in names if name != reference]
 
 
 def _tested(

@@ -50,11 +50,6 @@ class Rewarded:
     def __repr__(self) -> str:
         return f"Rewarded({self.user.size:,} shown pairs of {self.total.size:,} users)"
 
-    @property
-    def residual(self) -> FloatArray:
-        """Y − θ m̂ of the shown pairs, (n_shown,)."""
-        return np.asarray(self.clicked - self.examined * self.predicted)
-
     def by_user(self, values: FloatArray) -> FloatArray:
         """Return Σ of values over each user's shown pairs, (n_users,)."""
         return np.bincount(self.user, values, minlength=self.total.size).astype(np.float64)
@@ -152,7 +147,7 @@ class DoublyRobust(Modelled):
     def terms(self, rewarded: Rewarded, metric: Metric) -> Terms:
         """Return the sums."""
         made = rewarded.metric(metric)
-        rest = rewarded.weight * rewarded.residual
+        rest = rewarded.weight * (rewarded.clicked - rewarded.examined * rewarded.predicted)
         numerator = made.modelled + rewarded.by_user(rest * made.shown)
         if metric.kind == "mean":
             return numerator, rewarded.total + rewarded.by_user(rest), None

@@ -62,14 +62,12 @@ class Target:
         return np.where(self.held >= 0, reward[fold, self.held, place], 0.0)
 
 
-def as_target(policy: Any, log: ExposureLog, places_of_log: IntArray, name: str) -> Target:
+def as_target(policy: Any, log: ExposureLog, held: IntArray, place: IntArray, name: str) -> Target:
     """Return a policy that is a table (n_items, n_places) or a frame of lists with the rows of a log."""
-    position = np.zeros(len(log), dtype=np.int64) if log.position is None else log.position
-    place = np.searchsorted(places_of_log, position)
     if isinstance(policy, np.ndarray):
-        target = _of_table(policy, log, place, places_of_log, name)
+        target = _of_table(policy, log, place, held, name)
     elif hasattr(policy, "columns"):
-        target = _of_lists(policy, log, position, name)
+        target = _of_lists(policy, log, held[place], name)
     else:
         raise InputError(
             f"policy {name!r} must be an array of chances (n_items, n_places), or a frame of lists with "
@@ -78,7 +76,7 @@ def as_target(policy: Any, log: ExposureLog, places_of_log: IntArray, name: str)
     if target.held is not None and (target.held < 0).all():
         raise InputError(
             f"policy {name!r} meets no row of the log: its lists have no item of a user at a position of the "
-            f"log (which are {examples(places_of_log)})."
+            f"log (which are {examples(held)})."
         )
     return target
 
@@ -214,8 +212,8 @@ def evaluate_policies(
         check_real("shrinkage", shrinkage, low=0.0, low_open=False)
     check_positive_int("n_folds", n_folds, minimum=2)
     _, unit = np.unique(log.user, return_inverse=True)
-    held = np.zeros(1, np.int64) if log.position is None else np.unique(log.position)
-    place = np.zeros(len(log), np.int64) if log.position is None else np.searchsorted(held, log.position)
+    position = np.zeros(len(log), np.int64) if log.position is None else log.position
+    held, place = np.unique(position, return_inverse=True)
     n_units = int(unit.max()) + 1
     fold = (as_generator(rng).permutation(n_units) % n_folds)[unit]
     theta = np.ones(len(log)) if examination is None else examination.at(held[place])
@@ -229,7 +227,7 @@ def evaluate_policies(
     values: dict[tuple[str, str], Value] = {}
     gains, weights, overlap = {}, {}, []
     for name, policy in policies.items():
-        target = as_target(policy, log, held, name)
+        target = as_target(policy, log, held, place, name)
         w = target.chance / log.propensity
         gains[name], weights[name] = by_unit(w * log.clicked), by_unit(w)
         modelled = mean_of(by_unit(target.modelled(reward, place, fold)), rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from ipseval._base.types import FloatArray
 from ipseval.data import ExposureLog
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators._labels import IPS, SNIPS
-from ipseval.inference._comparisons import adjust
+from ipseval.inference._comparisons import adjust, pairs_of
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR
 from ipseval.report import Tables
@@ -78,9 +77,8 @@ class Value:
             total, variance, self.further, self.further**2, confidence_level=confidence_level
         )
         rest = z * np.sqrt(max(error**2 - variance, 0.0))
-        return self.value - float(np.hypot(total - low, rest)), self.value + float(
-            np.hypot(high - total, rest)
-        )
+        below, above = (float(np.hypot(end - total, rest)) for end in (low, high))
+        return self.value - below, self.value + above
 
 
 def mean_of(values: FloatArray, mass: FloatArray) -> Value:
@@ -115,9 +113,30 @@ class PolicyEvaluation(Result):
     confidence_level: float = 0.95
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: values, who earns most, what the weights allow, what is claimed."""
+        """Return the report: a row per policy, who earns most, what the weights allow, what is claimed."""
         del page
-        return _tables(self, digits)
+        check_positive_int("digits", digits)
+        frame, n_impressions = self.frame, int(self.rows.sum())
+        labels = list(frame["estimator"].unique())
+        record = next((one for one in OF_RECORD if one in labels), labels[0])
+        own = frame[frame["estimator"] == record].sort_values("estimate", ascending=False, kind="stable")
+        shown = pd.DataFrame({"policy": own["policy"].to_numpy()})
+        for label in labels:
+            rows = frame[frame["estimator"] == label].set_index("policy").loc[shown["policy"]]
+            for end, name in (("", "estimate"), ("_low", "ci_low"), ("_high", "ci_high")):
+                shown[label + end] = rows[name].to_numpy()
+        places = decimals(((frame["ci_high"] - frame["ci_low"]) / 2).dropna(), digits)
+        claims = frame.groupby("claim", sort=False)["estimator"].unique()
+        level = f"{self.confidence_level:.0%} intervals in brackets"
+        return Tables(
+            summary=(f"{n_impressions:,} impressions · clicks per impression · {level}",),
+            parts=(Table.of(shown, formats=f".{places}f"),),
+            verdict=(
+                Remark("Verdict", (_verdict(self, list(own["policy"]), record),)),
+                Remark("Weights", tuple(_weights(self.overlap, n_impressions))),
+                Remark("Claim", tuple(f"{listed(list(names))}: {text}." for text, names in claims.items())),
+            ),
+        )
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -194,15 +213,10 @@ class PolicyEvaluation(Result):
         Jeunen & Ustimenko, Δ-OPE: off-policy estimation with pairs of policies, RecSys 2024,
         doi 10.1145/3640457.3688162.
         """
-        names = list(self.weights)
-        if reference is not None and reference not in names:
-            raise UnknownNameError("policy", reference, names)
-        pairs = list(combinations(names, 2))
-        if reference is not None:
-            pairs = [(name, reference) for name in names if name != reference]
         rows = []
-        for a, b in pairs:
-            found = {"delta-ips": self._difference(a, b)}
+        for a, b in pairs_of(list(self.weights), reference, "policy"):
+            gain, weight = self.gains[a] - self.gains[b], self.weights[a] - self.weights[b]
+            found = {"delta-ips": controlled(gain, weight, self.rows, 0.0)}
             for estimator in dict.fromkeys(one for _, one in self.values):
                 one, other = self.values[a, estimator], self.values[b, estimator]
                 found[estimator] = Value(one.value - other.value, one.influence - other.influence)
@@ -211,10 +225,6 @@ class PolicyEvaluation(Result):
                 rows.append((a, b, estimator, *self._interval(value), float(2 * ndtr(-z))))
         columns = ["policy", "reference", "estimator", "difference", "std_error", "ci_low", "ci_high"]
         return pd.DataFrame(rows, columns=[*columns, "p_value"])
-
-    def _difference(self, a: str, b: str) -> Value:
-        gain, weight = self.gains[a] - self.gains[b], self.weights[a] - self.weights[b]
-        return controlled(gain, weight, self.rows, 0.0)
 
     def _interval(self, value: Value) -> tuple[float, float, float, float]:
         return value.value, value.standard_error, *value.interval(self.confidence_level)
@@ -226,37 +236,6 @@ def controlled(gain: FloatArray, weight: FloatArray, rows: FloatArray, expected:
     spread = float(normal.influence @ normal.influence)
     beta = float(plain.influence @ normal.influence) / spread if spread > 0 else 0.0
     return Value(plain.value - beta * (normal.value - expected), plain.influence - beta * normal.influence)
-
-
-def _tables(found: PolicyEvaluation, digits: int) -> Tables:
-    """Return the report: a row per policy, a column per estimator, the verdict, the weights, the claims."""
-    check_positive_int("digits", digits)
-    frame, n_impressions = found.frame, int(found.rows.sum())
-    labels = list(frame["estimator"].unique())
-    record = next((one for one in OF_RECORD if one in labels), labels[0])
-    own = frame[frame["estimator"] == record].sort_values("estimate", ascending=False, kind="stable")
-    shown = pd.DataFrame({"policy": own["policy"].to_numpy()})
-    for label in labels:
-        rows = frame[frame["estimator"] == label].set_index("policy").loc[shown["policy"]]
-        shown[label] = rows["estimate"].to_numpy()
-        shown[f"{label}_low"], shown[f"{label}_high"] = rows["ci_low"].to_numpy(), rows["ci_high"].to_numpy()
-    places = decimals(((frame["ci_high"] - frame["ci_low"]) / 2).dropna(), digits)
-    claims = {
-        str(text): list(part["estimator"].unique()) for text, part in frame.groupby("claim", sort=False)
-    }
-    remarks = (
-        Remark("Verdict", (_verdict(found, list(own["policy"]), record),)),
-        Remark("Weights", tuple(_weights(found.overlap, n_impressions))),
-        Remark("Claim", tuple(f"{listed(names)}: {text}." for text, names in claims.items())),
-    )
-    return Tables(
-        summary=(
-            f"{n_impressions:,} impressions · clicks per impression · {found.confidence_level:.0%} "
-            "intervals in brackets",
-        ),
-        parts=(Table.of(shown, formats=f".{places}f"),),
-        verdict=remarks,
-    )
 
 
 def _verdict(found: PolicyEvaluation, policies: list[str], record: str) -> str:

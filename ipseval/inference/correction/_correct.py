@@ -89,7 +89,7 @@ def correct(
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
-    prior, known = _checked(prior), check_evidence(evidence)
+    known = check_evidence(evidence)
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
     ranks = rank_with_exposure(models, split, known.exposure, compute=compute)
     depth = max(one.cutoff or 1 for one in asked)
@@ -252,7 +252,8 @@ def correct_path(
         As in `correct`.
     """
     check_fraction("confidence_level", confidence_level)
-    prior = _checked(prior)
+    prior = CorrectionPrior() if prior is None else prior
+    check_type("prior", prior, CorrectionPrior)
     if exposure is not None:
         check_type("exposure", exposure, Exposure, "Pass Exposure.from_frame(frame, split).")
     sample = None
@@ -263,12 +264,6 @@ def correct_path(
             check_same_positives(random)
             sample = RandomSample.of(random, path)
     return Correction(path, prior, sample, posterior(path, prior, sample), exposure, confidence_level)
-
-
-def _checked(prior: CorrectionPrior | None) -> CorrectionPrior:
-    prior = CorrectionPrior() if prior is None else prior
-    check_type("prior", prior, CorrectionPrior)
-    return prior
 
 
 def _pairs(key: IntArray, split: Split) -> Interactions:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_positive_int
+from ipseval._base.checks import check_positive_int
 from ipseval._base.types import FloatArray
 from ipseval.data._evidence import Exposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
+from ipseval.inference._comparisons import pairs_of
 from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
 from ipseval.inference.correction._difference import Difference
@@ -134,40 +134,35 @@ class Correction(Result):
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        path, rows = self.path, []
-        plain = resolve_estimator(AOA_POOLED)
-        claims = [str(plain.claim(metric)) for metric in path.metrics for _ in path.models]
-        log_error = np.sqrt(np.diagonal(path.covariance[0]))
+        path, sample, own = self.path, self.sample, self.difference
         strong = int(np.argmin(np.abs(path.alpha[: ALPHAS.size] - self.alpha.mean)))
         cut = path.clipped[strong]
         clip = f"{cut:.0%} of the weight is cut at the mean strength" if cut >= 0.005 else ""
         log = (path.n_users, path.n_positives)
-        rows += self._rows(AOA_POOLED, path.value[0], log_error, claims, (*log, path.ess[0]), "")
-        if self.sample is not None:
-            error = np.sqrt(np.diagonal(self.sample.own + path.half_hit(self.sample.n_positives)))
-            counts = (self.sample.n_users, self.sample.n_positives, float(self.sample.n_positives))
-            rows += self._rows(RANDOM_SAMPLE, self.sample.value, error, claims, counts, "")
-            if self.difference is not None:
-                own, half = self.difference, path.half_hit(self.sample.n_positives)
-                error = np.sqrt(np.diagonal(own.covariance + half))
-                rows += self._rows(DIFFERENCE, own.value, error, claims, counts, "")
-        error = np.sqrt(np.diagonal(self.posterior.total_covariance))
-        alone = "" if self.sample is not None else "no random exposure: the level rests on the prior"
+        rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log, path.ess[0]))
+        if sample is not None:
+            half = path.half_hit(sample.n_positives)
+            counts = (sample.n_users, sample.n_positives, float(sample.n_positives))
+            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half, counts)
+            if own is not None:
+                rows += self._rows(DIFFERENCE, own.value, own.covariance + half, counts)
+        alone = "" if sample is not None else "no random exposure: the level rests on the prior"
         unexplained = "" if self.explained else UNEXPLAINED
         note = "; ".join(one for one in (alone, unexplained, clip) if one)
-        counts = (*log, path.ess[strong])
-        rows += self._rows(CORRECTED, self.posterior.total_mean, error, claims, counts, note)
+        found = self.posterior.total_mean, self.posterior.total_covariance
+        rows += self._rows(CORRECTED, *found, (*log, path.ess[strong]), note)
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
 
     def _rows(
         self,
         estimator: str,
         value: FloatArray,
-        error: FloatArray,
-        claims: list[str],
+        covariance: FloatArray,
         counts: tuple[int, int, float],
-        note: str,
+        note: str = "",
     ) -> list[tuple[Any, ...]]:
+        plain, error = resolve_estimator(AOA_POOLED), np.sqrt(np.diagonal(covariance))
+        claims = [str(plain.claim(metric)) for metric in self.path.metrics for _ in self.path.models]
         if estimator == CORRECTED:
             low, high = self._interval(np.eye(value.size))
         else:
@@ -236,12 +231,7 @@ class Correction(Result):
             metric, estimator, model, reference, difference = R(model) − R(reference), std_error, ci_low,
             ci_high, probability_higher: the posterior probability that the difference is above 0.
         """
-        models = self.path.models
-        if reference is not None:
-            check_choice("reference", reference, models)
-            pairs = [(one, reference) for one in models if one != reference]
-        else:
-            pairs = list(combinations(models, 2))
+        pairs = pairs_of(self.path.models, reference)
         names = [(metric.label, CORRECTED, *pair) for metric in self.path.metrics for pair in pairs]
         if not names:
             return pd.DataFrame(columns=list(COMPARED))
