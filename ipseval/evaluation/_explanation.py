@@ -112,17 +112,18 @@ def json_text(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
 
 def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
     """Return hashes of positives, users, graded relevance and propensities; null for what there is not."""
-    # Nine digits: the last bits of a power depend on the machine.
-    columns = {
-        "users_sha256": map(str, [*sample.ranked.user_ids, *_owners(sample)]),
-        "gains_sha256": None if sample.ranked.gain is None else map("{:.9g}".format, sample.ranked.gain),
-        "n_relevant_sha256": None if sample.n_relevant is None else map("{:.9g}".format, sample.n_relevant),
-        "propensity_sha256": None if sample.propensity is None else map("{:.9g}".format, sample.propensity),
+    columns: dict[str, Any] = {
+        "gains": sample.ranked.gain,
+        "n_relevant": sample.n_relevant,
+        "propensity": sample.propensity,
     }
-    hashes: dict[str, str | None] = {"positives_sha256": positives}
-    for name, values in columns.items():
-        hashes[name] = None if values is None else sha256("\x1f".join(values))
-    return hashes
+    users = sha256("\x1f".join(map(str, [*sample.ranked.user_ids, *_owners(sample)])))
+    # Nine digits: the last bits of a power depend on the machine.
+    hashes = {
+        f"{name}_sha256": None if values is None else sha256("\x1f".join(map("{:.9g}".format, values)))
+        for name, values in columns.items()
+    }
+    return {"positives_sha256": positives, "users_sha256": users, **hashes}
 
 
 def _owners(sample: Sample) -> AnyArray | tuple[()]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -246,15 +247,9 @@ class Questions(Estimates):
 
     def _swept(self, metric: str, estimator: str) -> Sensitivity:
         """Return R(γ) by one metric and estimator alone, as the others take their time and are not drawn."""
-        metrics, estimators = self.definitions
-        return sensitivity(
-            self._whole(),
-            [one for one in metrics if one.label == metric],
-            [one for one in estimators if one.label == estimator],
-            self.propensity,
-            gamma=np.linspace(-1, 3, 41),
-            confidence_level=self.confidence_level,
-        )
+        metrics = [one for one in self.definitions[0] if one.label == metric]
+        estimators = [one for one in self.definitions[1] if one.label == estimator]
+        return replace(self, definitions=(metrics, estimators)).sensitivity()
 
     def diff(self, other: Questions, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
         """Return what changed since another evaluation: this one minus `other`, for every estimate of both.

@@ -227,11 +227,8 @@ class Verdict:
     def same(self) -> tuple[str, ...]:
         """The recommenders that are first with the same plain average; none where one is alone."""
         first, *others = self.order
-        value = (
-            {}
-            if self.posterior is None
-            else dict(zip(self.posterior.models, self.posterior.plain, strict=True))
-        )
+        says = self.posterior
+        value = {} if says is None else dict(zip(says.models, says.plain, strict=True))
         gaps = {
             one: value[first] - value[one] if one in value else self.standing.difference(first, one)[0]
             for one in others
@@ -380,18 +377,12 @@ def order_frame(found: Sequence[Verdict], frame: pd.DataFrame) -> pd.DataFrame:
         own = frame[frame["metric"] == one.metric].set_index(["estimator", "model"])["estimate"]
         says = one.posterior
         for model, other in zip(one.order, [*one.order[1:], ""], strict=False):
-            weighted = own[one.weighted, model] if one.weighted else NAN
-            values = (own[one.estimator, model], weighted, NAN, NAN, NAN, NAN, NAN)
+            row = {"metric": one.metric, "recommender": model, "plain": own[one.estimator, model]}
+            row["weighted"] = own[one.weighted, model] if one.weighted else NAN
             if says is not None and model in says.models:
-                at, ahead = says.models.index(model), one.p_ahead(model, other)
-                values = (
-                    says.plain[at],
-                    weighted,
-                    says.mean[at],
-                    says.low[at],
-                    says.high[at],
-                    ahead,
-                    says.loss[at],
-                )
-            rows.append((one.metric, model, *values))
+                at = says.models.index(model)
+                row |= {"plain": says.plain[at], "corrected": says.mean[at], "ci_low": says.low[at]}
+                row |= {"ci_high": says.high[at], "p_ahead_of_next": one.p_ahead(model, other)}
+                row["expected_loss"] = says.loss[at]
+            rows.append(row)
     return pd.DataFrame(rows, columns=ORDER.split())

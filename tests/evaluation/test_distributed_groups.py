@@ -60,7 +60,7 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
     for by in (
         "popularity:3",
         [ipseval.evaluation.segments.item_groups(["a"] * 25, name="k")],
-        {"c": "cold-items"},
+        ["cold-items"],
     ):
         plan = make_plan(items, np.ones(25, dtype=int), by=by, **options)
         assert not plan.grouped.reads_users

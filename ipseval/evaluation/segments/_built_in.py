@@ -28,65 +28,55 @@ Rule = Callable[[IntArray, int, Axis, str], Groups]
 def resolve(
     by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
-    """Return the groups that a label, frame, Series, grouping, list or mapping of these names, by the ids."""
-    made = _resolved(by, user_ids, item_ids, counts)
+    """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
+    made = tuple(_resolved(one, user_ids, item_ids, counts) for one in _each(by))
     names = [one.name for one in made]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InputError(
-            f"by= names {', '.join(repeated)} twice; give names with a mapping {{name: groups}}."
-        )
+        raise InputError(f"by= names {', '.join(repeated)} twice; name one by user_groups or item_groups.")
     if not made:
         raise InputError("by= is empty; name at least one grouping.")
-    return tuple(made)
+    return made
 
 
 def of_items_alone(by: Any) -> bool:
     """Return whether `by` names groups of items only, which can be made without knowing the users."""
-    if isinstance(by, str):
-        known = BUILT_IN.get(by.partition(":")[0].strip().lower())
-        return known is not None and known[0] == "item"
-    if isinstance(by, (Groups, Grouping)):
-        return by.axis == "item"
-    if isinstance(by, pd.Series):
-        return by.index.name == "item"
+    return all(_axis(one) == "item" for one in _each(by))
+
+
+def _each(by: Any) -> list[Any]:
+    """Return the single groupings of `by`, one for each attribute of a frame."""
     if columns_named(by):
-        return "user" not in columns_named(by)
-    if isinstance(by, Mapping):
-        by = list(by.values())
-    return isinstance(by, (list, tuple)) and all(of_items_alone(one) for one in by)
+        return [*groupings_of(by)]
+    if not isinstance(by, (list, tuple)):
+        return [by]
+    if any(isinstance(each, (list, tuple)) for each in by):  # it may hold itself
+        raise InputError("by holds a list inside a list; name every grouping once, in one list.")
+    return [one for each in by for one in _each(each)]
 
 
-def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> list[Groups]:
+def _axis(by: Any) -> str | None:
+    """Return what a grouping is of, where that is known without the ids."""
     if isinstance(by, str):
-        return [_built_in(by, users, items, counts)]
+        return BUILT_IN.get(by.partition(":")[0].strip().lower(), (None,))[0]
+    return str(by.index.name) if isinstance(by, pd.Series) else getattr(by, "axis", None)
+
+
+def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> Groups:
+    if isinstance(by, str):
+        return _built_in(by, users, items, counts)
+    if isinstance(by, Mapping) and any(by.keys() <= set(ids.tolist()) for ids in (users, items)):
+        by = pd.Series(by, name="group")  # a group for each id
+    if isinstance(by, pd.Series):
+        axis = series_axis(by, users, items)
+        by = Grouping(axis, by, str(by.name or f"{axis} group"))
+    if isinstance(by, Grouping):
+        return by.resolve(users if by.axis == "user" else items)
     if isinstance(by, Groups):
         size = (users if by.axis == "user" else items).size
         if by.codes.size != size:
             raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {size:,} here.")
-        return [by]
-    if isinstance(by, Grouping):
-        return [by.resolve(users if by.axis == "user" else items)]
-    if isinstance(by, Mapping) and by and any(by.keys() <= set(ids.tolist()) for ids in (users, items)):
-        by = pd.Series(by, name="group")  # a group for each id
-    if isinstance(by, pd.Series):
-        axis = series_axis(by, users, items)
-        return _resolved(Grouping(axis, by, str(by.name or f"{axis} group")), users, items, counts)
-    if columns_named(by):
-        return [one for each in groupings_of(by) for one in _resolved(each, users, items, counts)]
-    if isinstance(by, Mapping):
-        found = []
-        for name, one in by.items():
-            groups = _resolved(one, users, items, counts)
-            if len(groups) != 1:
-                raise InputError(f"{name!r} holds {len(groups)} groupings; name one attribute.")
-            only = groups[0]
-            found.append(Groups(only.axis, str(name), only.labels, only.codes, only.note))
-        return found
-    if isinstance(by, (list, tuple)):
-        if any(isinstance(each, (list, tuple)) for each in by):  # it may hold itself
-            raise InputError("by holds a list inside a list; name every grouping once, in one list.")
-        return [one for each in by for one in _resolved(each, users, items, counts)]
+        return by
     raise InputError(
         f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id; "
         f"got {type(by).__name__}. Groups are also what user_groups and item_groups return."

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, counted, examples
+from ipseval._base.checks import counted, examples
 from ipseval._base.columns import columns_of
 from ipseval._base.ids import as_ids, places, to_id_array
 from ipseval._base.types import AnyArray, IntArray, freeze
@@ -211,7 +211,6 @@ def series_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) 
 
 
 def _grouping(axis: Axis, source: Any, name: str | None) -> Grouping:
-    check_choice("axis", axis, AXES)
     known = isinstance(source, (pd.Series, Mapping, np.ndarray, list, tuple)) or callable(source)
     if not known:
         raise InputError(

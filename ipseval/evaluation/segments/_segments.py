@@ -20,6 +20,7 @@ from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
+from ipseval.inference._frame import joined
 from ipseval.inference._interval_methods import within_unit
 from ipseval.report import Tables
 from ipseval.report._reported import Result
@@ -110,17 +111,14 @@ def gap_of(one: FloatArray, two: FloatArray) -> FloatArray:
     return np.where(np.abs(gap) <= ROUNDING * (np.abs(one) + np.abs(two)), 0.0, gap)
 
 
-def gap_error(one: float, two: float, both: float) -> float:
-    """Return the standard error of a difference from variances and covariance; 0 where they cancel."""
+def gap_error(one: FloatArray, two: FloatArray, both: FloatArray) -> FloatArray:
+    """Return standard errors of differences from variances and covariances; 0 where they cancel, or are 0."""
     variance = one + two - 2 * both
-    return float(np.sqrt(variance)) if variance > ALIKE * (one + two) else 0.0
+    known = (one > 0) & (two > 0) & (variance > ALIKE * (one + two))
+    return np.sqrt(np.where(known, variance, 0.0))
 
 
 Cell = tuple[str, str]
-GAPS = (
-    *("by", "metric", "estimator", "model", "group", "reference", "difference", "std_error"),
-    *("ci_low", "ci_high", "p_value", "note"),
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,28 +308,34 @@ class Segments(Result):
         """
         if reference is not None:
             check_choice("reference", reference, self.labels)
-        rows = []
+        a, b = np.array(self._group_pairs(reference)).T
+        labels, parts = np.array(self.labels, dtype=object), []
         for (metric, estimator), cell in self.cells.items():
             for number, model in enumerate(self.models):
                 value, covariance = cell.shown(number), cell.within(number)
-                hidden, users = cell.suppressed[number], cell.effective[number] - 1
-                for a, b in self._group_pairs(reference):
-                    one, two = covariance[a, a], covariance[b, b]
-                    error = gap_error(one, two, covariance[a, b]) if one and two else 0.0
-                    freedom = satterthwaite(one, two, users[a], users[b])
-                    gap = float(gap_of(value[a], value[b]))
-                    half = float(reach(np.array(error), freedom + 1, 1 - self.confidence_level))
-                    notes = [_said(cell, place, bool(hidden[place]), False) for place in (a, b)]
-                    rows.append(
-                        (
-                            *(self.name, metric, estimator, model, self.labels[a], self.labels[b]),
-                            *(gap, np.nan if np.isnan(gap) else error, gap - half, gap + half),
-                            float(t_test(np.array(gap), np.array(error), np.array(freedom))),
-                            "; ".join(dict.fromkeys(filter(None, notes))),
-                        )
-                    )
-        frame = pd.DataFrame(rows, columns=list(GAPS))
-        return _adjusted(frame, correction, ["metric", "estimator", "model"])
+                variance, users = np.diag(covariance), cell.effective[number] - 1
+                hidden = cell.suppressed[number].tolist()
+                said = [_said(cell, place, one, False) for place, one in enumerate(hidden)]
+                gap = gap_of(value[a], value[b])
+                error = gap_error(variance[a], variance[b], covariance[a, b])
+                freedom = satterthwaite(variance[a], variance[b], users[a], users[b])
+                half = reach(error, freedom + 1, 1 - self.confidence_level)
+                columns = {
+                    "by": self.name,
+                    "metric": metric,
+                    "estimator": estimator,
+                    "model": model,
+                    "group": labels[a],
+                    "reference": labels[b],
+                    "difference": gap,
+                    "std_error": np.where(np.isnan(gap), np.nan, error),
+                    "ci_low": gap - half,
+                    "ci_high": gap + half,
+                    "p_value": t_test(gap, error, freedom),
+                    "note": [joined(said[one], said[other]) for one, other in zip(a, b, strict=True)],
+                }
+                parts.append(pd.DataFrame(columns))
+        return _adjusted(pd.concat(parts, ignore_index=True), correction, ["metric", "estimator", "model"])
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: a table per metric, who leads where, whether groups differ.

@@ -37,7 +37,6 @@ def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_
         ipseval.evaluation.segments.item_groups({10: "a", 20: "b", 30: "a", 40: "b"}, name="kind"),
         ipseval.evaluation.segments.item_groups(["a", "b", "a", "b"], name="kind"),
         ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 20 == 10, "a", "b"), name="kind"),
-        {"kind": ipseval.evaluation.segments.item_groups(["a", "b", "a", "b"])},
     ],
 )
 def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
@@ -78,9 +77,7 @@ def test_several_groupings_come_in_their_order_and_names_must_differ():
         "popularity",
     ]
     with pytest.raises(ipseval.InputError, match="names device twice"):
-        resolve([frame, {"device": "activity"}], USERS, ITEMS, COUNTS)
-    with pytest.raises(ipseval.InputError, match="'x' holds 2 groupings"):
-        resolve({"x": frame}, USERS, ITEMS, COUNTS)
+        resolve([frame, frame[["user", "device"]]], USERS, ITEMS, COUNTS)
 
 
 WRONG = {
