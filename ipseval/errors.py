@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,9 @@ class Problem:
         >>> repeats.said(as_options=True)
         '3 rows repeat a pair. Pass --duplicates drop to keep the first.'
         """
-        phrase = _option if as_options else _argument
+        return self._phrased(_option if as_options else _argument)
+
+    def _phrased(self, phrase: Callable[[str, str | None], str]) -> str:
         way_out = re.sub(r"\{(\w+)(?:=([^}]*))?\}", lambda found: phrase(found[1], found[2]), self.way_out)
         return f"{self.what}. {way_out}." if way_out else f"{self.what}."
 
@@ -67,11 +69,20 @@ def _argument(name: str, value: str | None) -> str:
     return f"{name}={value if value in ('True', 'False', '…') else repr(value)}"
 
 
+# Arguments whose option has another name, as the option of that name means something else.
+_RENAMED = {"propensity": "propensity-column", "missing": "incomplete"}
+
+
 def _option(name: str, value: str | None) -> str:
-    option = f"--{name.replace('_', '-')}"
     if value in ("True", "False"):
-        return option if value == "True" else option.replace("--", "--no-")
+        return f"--{'' if value == 'True' else 'no-'}{name}"
+    option = f"--{_RENAMED.get(name, name).replace('_', '-')}"
     return option if value is None else f"{option} {value}"
+
+
+def _option_of_lists(name: str, value: str | None) -> str:
+    """Return an option of a file of lists, whose columns are named behind the file."""
+    return f"FILE:{name}=COLUMN" if value in (None, "…") else _option(name, value)
 
 
 class ProblemsError(InputError):
@@ -94,7 +105,8 @@ class ProblemsError(InputError):
 
     def said(self, *, as_options: bool = False) -> str:
         """Return the whole text, with arguments of Python or options of the command line."""
-        said = [one.said(as_options=as_options) for one in self.problems]
+        option = _option_of_lists if "Lists" in self.takes_options else _option
+        said = [one._phrased(option if as_options else _argument) for one in self.problems]
         optional = self.takes_options and not as_options and any("{" in one.way_out for one in self.problems)
         taker = f"Options go to {self.takes_options}." if optional else ""
         if len(said) == 1:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,20 +33,18 @@ class BaselineChecks:
 
     def assert_not_worse(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
         """Check against `baselines/<name>.npz`; the name of the test by default."""
-        self._check("assert_not_worse", evaluation, name, options)
+        from ipseval.testing import assert_not_worse  # here: pytest loads plugins in every project
+
+        assert_not_worse(evaluation, self._path(name), update=self.update, **options)
 
     def assert_metric(self, evaluation: Evaluation, name: str | None = None, **options: Any) -> None:
         """Check for the same numbers as in `baselines/<name>.npz`."""
-        self._check("assert_metric", evaluation, name, options)
+        from ipseval.testing import assert_metric
 
-    def _check(
-        self, assertion: str, evaluation: Evaluation, name: str | None, options: dict[str, Any]
-    ) -> None:
-        # Imported here: pytest loads plugins in every project of the environment.
-        from ipseval import testing
+        assert_metric(evaluation, self._path(name), update=self.update, **options)
 
-        check: Callable[..., None] = partial(getattr(testing, assertion), update=self.update)
-        check(evaluation, self.folder / f"{name or self.default_name}.npz", **options)
+    def _path(self, name: str | None) -> Path:
+        return self.folder / f"{name or self.default_name}.npz"
 
 
 @pytest.fixture

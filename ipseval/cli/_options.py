@@ -66,13 +66,18 @@ def whole_numbers(text: str) -> list[int]:
     return [whole(1)(part.strip()) for part in text.split(",")]
 
 
+def add_choice(group: Any, name: str, choices: Sequence[str], words: str = "") -> None:
+    """Add an option that takes one of some words; the first is the default."""
+    group.add_argument(name, choices=choices, default=choices[0], help=words or None)
+
+
 def add_log_or_parts(parser: argparse.ArgumentParser) -> None:
     """Add the log, or the files of a split made elsewhere."""
     add_log(parser, optional="?")
     group = parser.add_argument_group("a split made elsewhere, in place of LOG")
     group.add_argument("--train", metavar="FILE", help="the training part")
     group.add_argument("--test", metavar="FILE", help="the held-out positives")
-    group.add_argument("--overlap", choices=("raise", "drop"), default="raise", help="pairs in both")
+    add_choice(group, "--overlap", ("raise", "drop"), "pairs in both")
 
 
 def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
@@ -90,9 +95,7 @@ def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
     add("--threshold", type=float, metavar="X", help="least value of a positive; smaller ones are left out")
     add("--users", metavar="FILE", help="the whole user universe, in the order of the rows of arrays")
     add("--items", metavar="FILE", help="the whole catalogue, in the order of the columns of arrays")
-    add(
-        "--units", choices=("auto", "s", "ms", "us", "ns", "none"), default="auto", help="of times as numbers"
-    )
+    add_choice(group, "--units", ("auto", "s", "ms", "us", "ns", "none"), "of times as numbers")
     add("--separator", metavar="TEXT", help="between columns; default: found")
     header = argparse.BooleanOptionalAction
     add("--header", action=header, help="whether the first line names the columns; default: found")
@@ -105,33 +108,24 @@ def _add_faults(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "what does not fit", "Left out only where you say so, and counted in the result."
     )
-    add = group.add_argument
-    add("--duplicates", choices=("raise", "drop", "keep"), default="raise", help="pairs that occur again")
-    add("--incomplete", choices=("raise", "drop"), default="raise", help="rows that lack something")
-    add(
-        "--unknown",
-        choices=("raise", "drop", "candidate"),
-        default="raise",
-        help="ids outside the universe; in lists, 'candidate' lets them keep their places",
-    )
-    add(
-        "--seen",
-        choices=("raise", "drop", "keep", "include"),
-        default="raise",
-        help="training items in lists, which are no candidates; 'include' makes them candidates",
-    )
-    add("--gaps", choices=("raise", "keep"), default="raise", help="positions that are not 1, 2, 3, …")
-    add("--unshown-clicks", choices=("raise", "drop"), default="raise", help="clicks on what was not shown")
+    add_choice(group, "--duplicates", ("raise", "drop", "keep"), "pairs that occur again")
+    add_choice(group, "--incomplete", ("raise", "drop"), "rows that lack something")
+    words = "ids outside the universe; in lists, 'candidate' lets them keep their places"
+    add_choice(group, "--unknown", ("raise", "drop", "candidate"), words)
+    words = "training items in lists, which are no candidates; 'include' makes them candidates"
+    add_choice(group, "--seen", ("raise", "drop", "keep", "include"), words)
+    add_choice(group, "--gaps", ("raise", "keep"), "positions that are not 1, 2, 3, …")
+    add_choice(group, "--unshown-clicks", ("raise", "drop"), "clicks on what was not shown")
 
 
 def add_split(parser: argparse.ArgumentParser) -> None:
     """Add how a log is divided."""
     group = parser.add_argument_group("how LOG is split")
     add = group.add_argument
-    add("--split", choices=SPLITS, default="random", help="how test positives are chosen; default: random")
+    add_choice(group, "--split", SPLITS, "how test positives are chosen; default: random")
     add("--test-fraction", type=float, default=0.2, metavar="X", help="in (0, 1); default: 0.2")
     add("--validation-fraction", type=float, default=0.0, metavar="X", help="in [0, 1); default: 0")
-    add("--order", choices=("random", "temporal"), default="random", help="of leave-one-out: which is last")
+    add_choice(group, "--order", ("random", "temporal"), "of leave-one-out: which is last")
     add("--n-validation", type=int, default=1, metavar="N", help="of leave-one-out; default: 1")
     add("--test-start", metavar="TIME", help="of global-time: where the test part begins")
     add("--k-core", type=whole(1), metavar="K", help="first keep users and items with K interactions each")
@@ -156,9 +150,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         "--users/--items), or lists: a table with user, item and rank or score. A name alone is a baseline: "
         "popularity, random, item_knn, ease or pure_svd. Default: all of these",
     )
-    group.add_argument(
-        "--missing", choices=("zero", "drop", "raise"), default="zero", help="users without a list"
-    )
+    add_choice(group, "--missing", ("zero", "drop", "raise"), "users without a list")
 
 
 def add_propensity(parser: argparse.ArgumentParser) -> None:
@@ -192,12 +184,8 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     )
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
     add("--recommendations", metavar="FILE", help="lists of the recommender that made the log, for a fit")
-    add(
-        "--source",
-        choices=("logger", "evaluated", "unknown"),
-        default="unknown",
-        help="what made --recommendations: the system that logged, or a recommender that is evaluated here",
-    )
+    words = "what made --recommendations: the system that logged, or a recommender that is evaluated here"
+    add_choice(group, "--source", ("unknown", "logger", "evaluated"), words)
     add_exposure(group)
 
 
@@ -222,7 +210,7 @@ def add_metrics(parser: argparse.ArgumentParser, default: str = "recall@10,mean_
     group = parser.add_argument_group("what is computed")
     add = group.add_argument
     add("--metrics", "--metric", metavar="LABELS", default=default, help=f"separated by commas: {default}")
-    add("--ties", default="default", choices=("default", "mean", "min", "max", "expected"))
+    add_choice(group, "--ties", ("default", "mean", "min", "max", "expected"))
     add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
 
 
@@ -254,19 +242,11 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
         help="for ild@k: a table with item and a column per coordinate, or one of arrays; or .npy, with "
         "rows in the order of the sorted ids or of --items",
     )
-    add(
-        "--interval",
-        choices=("normal", "percentile", "bca"),
-        default="normal",
-        help="from the standard error, or from a bootstrap over users; default: normal",
-    )
+    words = "from the standard error, or from a bootstrap over users; default: normal"
+    add_choice(group, "--interval", ("normal", "percentile", "bca"), words)
     add("--n-resamples", type=whole(1), default=10_000, metavar="N", help="of the bootstrap; default: 10000")
-    add(
-        "--on-low-ess",
-        choices=("warn", "raise", "nan", "ignore"),
-        default="warn",
-        help="weighted estimates of a small effective sample size; default: warn",
-    )
+    words = "weighted estimates of a small effective sample size; default: warn"
+    add_choice(group, "--on-low-ess", ("warn", "raise", "nan", "ignore"), words)
 
 
 def add_compute(parser: argparse.ArgumentParser) -> None:
@@ -282,7 +262,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     """Add where the result goes and in which form."""
     group = parser.add_argument_group("output")
     add = group.add_argument
-    add("--format", choices=FORMATS, default="text", help="of what is printed; default: text")
+    add_choice(group, "--format", FORMATS, "of what is printed; default: text")
     add(
         *("--out", "--output", "-o"),
         action="append",

@@ -15,12 +15,6 @@ SUFFIXES = {".txt": "text", ".md": "md", ".tex": "latex", ".csv": "csv", ".json"
 TABLES = (".csv", ".tsv", ".parquet")
 
 
-def _csv(result: Any) -> str:
-    from ipseval.report._words import csv_text
-
-    return csv_text(result.frame)
-
-
 def _json(result: Any) -> str:
     from ipseval.evaluation import Evaluation
 
@@ -33,7 +27,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "text": str,
     "md": lambda result: str(result.to_markdown()),
     "latex": lambda result: str(result.to_latex()),
-    "csv": _csv,
+    "csv": lambda result: str(result.to_csv()),
     "json": _json,
     "html": lambda result: str(result.to_html()),
 }
@@ -120,39 +114,14 @@ _PHRASES = {
     "Use split_global_time or split_sliding to": "Use --split global-time to",
     r"correct with ipseval\.metric\(label, sampled='bv'\)": "take a metric such as recall@10~bv",
 }
-# Arguments of `read` whose option has another name, as the option of that name means something else.
-_RENAMED = {"propensity": "propensity-column", "missing": "incomplete"}
 _NAMES = {"rng": "--seed", "n_threads": "--threads", "max_memory": "--memory"}
 
 
 def said(error: IpsevalError, options: argparse.Namespace) -> str:
     """Return the text of an error in the words of the command line."""
     if isinstance(error, ProblemsError):
-        return _of_problems(error)
+        return error.said(as_options=True)
     return in_options(str(error), options)
-
-
-def _of_problems(error: ProblemsError) -> str:
-    """Return all problems of an input; columns of a file alone are named behind the file."""
-    lists = "Lists" in error.takes_options
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1], found[2]
-        if lists and value in (None, "…"):
-            return f"FILE:{name}=COLUMN"
-        if value in ("True", "False"):
-            return f"--{'' if value == 'True' else 'no-'}{name}"
-        shown = f"--{_RENAMED.get(name, name).replace('_', '-')}"
-        return shown if value is None else f"{shown} {value}"
-
-    texts = []
-    for one in error.problems:
-        way_out = re.sub(r"\{(\w+)(?:=([^}]*))?\}", option, one.way_out)
-        texts.append(f"{one.what}. {way_out}." if way_out else f"{one.what}.")
-    if len(texts) == 1:
-        return f"{error.source}: {texts[0]}"
-    listed = "".join(f"\n  {place}. {text}" for place, text in enumerate(texts, 1))
-    return f"{error.source} has {len(texts)} problems:{listed}"
 
 
 def in_options(text: str, options: argparse.Namespace) -> str:

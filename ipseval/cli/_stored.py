@@ -12,13 +12,6 @@ from ipseval.cli._output import check_out, deliver, say
 from ipseval.errors import InputError
 
 
-def load(path: str) -> Any:
-    """Return a stored evaluation."""
-    from ipseval.evaluation import Evaluation
-
-    return Evaluation.load(path)
-
-
 def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "result",
@@ -32,10 +25,10 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 def _run_report(options: argparse.Namespace) -> int:
     from ipseval.evaluation._leaderboard import report_of
-    from ipseval.report import load as load_result
+    from ipseval.report import load
 
     check_out(options)
-    loaded: dict[str, Any] = {Path(path).stem: load_result(path) for path in options.result}
+    loaded: dict[str, Any] = {Path(path).stem: load(path) for path in options.result}
     if len(loaded) < len(options.result):
         raise InputError("several results have one name, which the report would show; rename the files.")
     deliver(next(iter(loaded.values())) if len(loaded) == 1 else report_of(loaded), options)
@@ -72,10 +65,11 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_compare(options: argparse.Namespace) -> int:
+    from ipseval.evaluation import Evaluation
     from ipseval.testing import compare_results, concluded
 
     check_out(options)
-    new, old = load(options.new), load(options.old)
+    new, old = Evaluation.load(options.new), Evaluation.load(options.old)
     if options.metric is None:
         deliver(new.diff(old, models=renamed(options.model)), options)
         return 0

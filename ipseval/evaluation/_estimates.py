@@ -89,7 +89,8 @@ class Estimates(Result):
         if not self.samples:
             raise InputError(
                 "this needs the ranked positives, which stayed on the cluster, or out of the file. Rank them "
-                "here, with ipseval.evaluate or evaluate_ranks."
+                "here, with ipseval.evaluate or evaluate_ranks. Groups: pass by= to evaluate_dask or "
+                "evaluate_spark."
             )
         return self.samples
 
@@ -207,8 +208,8 @@ class Estimates(Result):
         """Return a verdict with the smallest difference that the test of the two highest would find."""
         if len(one.leaders) < 2:
             return one
-        pair = {key: each for key, each in self.estimates.items() if key[1:] == (one.metric, one.estimator)}
-        pair = {key: each for key, each in pair.items() if key[0] in one.leaders[:2]}
+        keys = [(model, one.metric, one.estimator) for model in one.leaders[:2]]
+        pair = {key: self.estimates[key] for key in keys}
         found = compare(pair, confidence_level=self.confidence_level)["minimum_detectable_difference"]
         return replace(one, detectable=float(found.iloc[0]))
 

@@ -12,7 +12,6 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_choice, counted
 from ipseval.errors import InputError
 from ipseval.evaluation._result import Evaluation
-from ipseval.evaluation._verdict import Verdict
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
@@ -44,21 +43,19 @@ class Leaderboard(Result):
         metric, data, estimator, model, estimate, ci_low, ci_high; leads: whether it is the highest or is not
         told from it by the paired test (Holm within the evaluation), missing where nothing can be compared.
         """
-        rows = []
+        parts = []
         for metric in self.metrics:
             for name, one in self.evaluations.items():
-                verdict = _verdict(one, metric)
+                verdict = next(each for each in one.verdicts if each.metric == metric)
                 label = self.estimator or verdict.estimator
                 found = one.frame
-                found = found[(found["metric"] == metric) & (found["estimator"] == label)]
+                found = found[(found["metric"] == metric) & (found["estimator"] == label)].assign(data=name)
                 standing = verdict.standings[label]
-                for row in found.to_dict("records"):
-                    known = len(standing.ranked) > 1 and not np.isnan(row["estimate"])
-                    leads = row["model"] in standing.leaders if known else None
-                    bounds = (row["estimate"], row["ci_low"], row["ci_high"])
-                    rows.append((metric, name, label, row["model"], *bounds, leads))
+                known = found["estimate"].notna() & (len(standing.ranked) > 1)
+                leads = found["model"].isin(standing.leaders).astype("boolean")
+                parts.append(found.assign(leads=leads.where(known)))
         columns = ["metric", "data", "estimator", "model", "estimate", "ci_low", "ci_high", "leads"]
-        return pd.DataFrame(rows, columns=columns).astype({"leads": "boolean"})
+        return pd.concat(parts, ignore_index=True)[columns]
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: a table per metric with a column per evaluation, and what leads how often."""
@@ -123,18 +120,13 @@ class Leaderboard(Result):
         return Table((*header, "leads"), body, metric, words=words, metric=metric)
 
 
-def _verdict(evaluation: Evaluation, metric: str) -> Verdict:
-    return next(one for one in evaluation.verdicts if one.metric == metric)
-
-
 def _order(rows: pd.DataFrame) -> list[str]:
     """Return the recommenders, those that lead most often first, then by mean rank."""
     ranks = rows.groupby("data")["estimate"].rank(ascending=False)
     means = ranks.groupby(rows["model"]).mean()
     leads = rows["leads"].fillna(False).astype(int).groupby(rows["model"]).sum()
-    models = list(dict.fromkeys(rows["model"]))
     return sorted(
-        models, key=lambda model: (-leads[model], means[model] if means[model] == means[model] else np.inf)
+        dict.fromkeys(rows["model"]), key=lambda model: (-leads[model], means.fillna(np.inf)[model])
     )
 
 
@@ -148,13 +140,8 @@ def _sentence(metric: str, rows: pd.DataFrame, order: Sequence[str], several: bo
     first = [model for model in order if leads.get(model, 0) == leads.max()]
     by = f"By {metric}, " if several else ""
     one = len(first) == 1
-    times = (
-        "on both"
-        if leads.max() == n == 2
-        else f"on all {n}"
-        if leads.max() == n
-        else f"on {leads.max()} of {n}"
-    )
+    everywhere = "on both" if n == 2 else f"on all {n}"
+    times = everywhere if leads.max() == n else f"on {leads.max()} of {n}"
     return (
         f"{by}{listed(first)} {'leads' if one else 'lead'} most often: highest, or not told apart from it, "
         f"{times} data sets."

@@ -12,7 +12,7 @@ from ipseval.evaluation._estimates import Estimates
 from ipseval.evaluation._sweeps import Swept
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Part, Table
-from ipseval.report._words import LEVEL, decimals, number, shown_p
+from ipseval.report._words import LEVEL, decimals, number, shown_p, signed_at
 
 GAMMA = (
     "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "
@@ -69,20 +69,16 @@ def _difference(row: pd.Series[Any], flag: str) -> Cell:
     if math.isnan(gap):
         return Cell("undefined", flag=flag)
     if math.isnan(low):
-        return Cell(_signed(gap, 4), "not tested", flag=flag)
+        return Cell(signed_at(gap, 4), "not tested", flag=flag)
     places = decimals([high - low])
-    bounds = f"[{_signed(low, places)}, {_signed(high, places)}]"
+    bounds = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
     return Cell(
-        _signed(gap, places),
+        signed_at(gap, places),
         f"{bounds} {shown_p(p_value)}",
         strong=p_value < LEVEL and not flag,
         flag=flag,
         at=(low, gap, high),
     )
-
-
-def _signed(value: float, places: int) -> str:
-    return f"{value:+.{places}f}".replace("-", "−")
 
 
 def _sensitivity(page: Estimates) -> list[Part]:

@@ -20,7 +20,7 @@ from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._estimates import Estimates, distinct_of
 from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
-from ipseval.evaluation.segments._build import samples_of, segment
+from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.inference import Sensitivity, bounds, compare
 from ipseval.inference._comparisons import Correction, Family
@@ -365,14 +365,13 @@ class Questions(Estimates):
         InputError
             Without a weighted estimator; for a metric whose positives do not add up, such as hit@k.
         """
-        samples, definitions = samples_of(self), self.definitions
+        samples, definitions = self._whole(), self.definitions
         first = next(iter(samples.values())).ranked
         groups = resolve(by, first.unit_ids, first.item_ids, counts or self.training)
         if len(groups) > 1:
             raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
         known = {one.label: one for one in definitions[0]}
-        if metric is not None:
-            metric = chosen("metric", metric, known)
+        one = definitions[0][0] if metric is None else known[chosen("metric", metric, known)]
         found = [one for one in definitions[1] if one.weighted]
         if weighted is None and not found:
             raise InputError(
@@ -381,5 +380,4 @@ class Questions(Estimates):
             )
         heavy = found[0] if weighted is None else resolve_estimator(weighted)
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
-        one = definitions[0][0] if metric is None else known[metric]
         return Decomposition.of(groups[0], samples, one, light, heavy)

@@ -23,7 +23,7 @@ from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Heading, Remark, Table
-from ipseval.report._words import LEVEL, bare, decimals, listed, number, shown_p, signed
+from ipseval.report._words import LEVEL, bare, decimals, listed, number, shown_p, signed, signed_at
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS, FEWEST_ROWS, MOST_ROWS = 40, 3, 12
@@ -193,9 +193,7 @@ def _behind(verdict: Verdict, model: str, places: int) -> Cell:
         return Cell("not tested")
     if gap == 0 and p_value == 1:
         return Cell("no difference")
-    text = f"{gap:+.{places}f}".replace("-", "−")
-    if not float(f"{gap:.{places}f}"):
-        text = signed(gap, 1)
+    text = signed_at(gap, places) if float(f"{gap:.{places}f}") else signed(gap, 1)
     if p_value < LEVEL:
         return Cell(text, shown_p(p_value))
     return Cell(text, f"{shown_p(p_value)}  {UNTOLD}", short=UNTOLD)

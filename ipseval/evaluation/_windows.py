@@ -264,23 +264,22 @@ def _over_windows(
 ) -> dict[str, float]:
     """Return mean and slope over windows with errors over users, each user one cluster."""
     places, n = np.asarray(places, dtype=np.float64), values.size
-    found: dict[str, float] = {"n_windows": n}
-    reach = float(ndtri((1 + level) / 2))
-    weights = {"mean": np.full(n, 1 / max(n, 1)), "trend": np.zeros(n)}
-    if n > 1:
-        centred = places - places.mean()
-        weights["trend"] = centred / (centred**2).sum()
     users = int((entered.sum(axis=0) > 0).sum()) if n else 0
-    for name, weight in weights.items():
-        known = n >= (1 if name == "mean" else 2) and users > 1
-        value = float(weight @ values) if known else np.nan
-        error = np.nan
-        if known:
-            error = float(np.sqrt(users / (users - 1) * (np.einsum("w,wu->u", weight, parts) ** 2).sum()))
-        prefix = "" if name == "mean" else "trend_"
-        found |= {name: value, f"{prefix or 'std_'}error": error}
-        low, high = (value - reach * error, value + reach * error)
-        found |= {f"{prefix or 'ci_'}low": low, f"{prefix or 'ci_'}high": high}
+    reach = float(ndtri((1 + level) / 2))
+
+    def over(weight: FloatArray, least: int) -> tuple[float, ...]:
+        """Return a weighted sum of the windows, with its error and interval."""
+        if n < least or users < 2:
+            return (np.nan,) * 4
+        value = float(weight @ values)
+        error = float(np.sqrt(users / (users - 1) * (np.einsum("w,wu->u", weight, parts) ** 2).sum()))
+        return value, error, value - reach * error, value + reach * error
+
+    found: dict[str, float] = {"n_windows": n}
+    found |= zip(("mean", "std_error", "ci_low", "ci_high"), over(np.full(n, 1 / max(n, 1)), 1), strict=True)
+    centred = places - places.mean() if n > 1 else places
+    slope = over(centred / (centred**2).sum(), 2) if n > 1 else over(centred, 2)
+    found |= zip(("trend", "trend_error", "trend_low", "trend_high"), slope, strict=True)
     found["trend_p"] = np.nan
     if found["trend_error"] > 0:
         found["trend_p"] = _p_value(found["trend"], found["trend_error"])

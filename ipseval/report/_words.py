@@ -55,7 +55,11 @@ def signed(value: float, digits: int) -> str:
     """
     if value == 0 or math.isnan(value):
         return "0" if value == 0 else "undefined"
-    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return signed_at(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
+
+
+def signed_at(value: float, places: int) -> str:
+    """Return a difference with its sign and so many decimals."""
     return f"{value:+.{places}f}".replace("-", "−")
 
 

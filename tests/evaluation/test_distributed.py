@@ -196,7 +196,7 @@ def test_per_user_values_are_kept_when_asked_for_only():
     ):
         with pytest.raises(InputError, match="only moments of the users were kept"):
             ask()
-    with pytest.raises(InputError, match="Pass by= to evaluate_dask or evaluate_spark"):
+    with pytest.raises(InputError, match="pass by= to evaluate_dask or evaluate_spark"):
         merged.by("popularity")
     for ask in (merged.sensitivity, merged.bounds, merged.to_json):
         with pytest.raises(InputError, match="the ranked positives, which stayed on the cluster"):

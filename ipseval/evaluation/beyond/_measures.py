@@ -87,10 +87,8 @@ class Recommended:
     def history(self) -> FloatArray:
         """Mean n* over the training items of each user with a list, (n,); NaN without any."""
         size = self.train.activity[self.top.users]
-        total = np.bincount(self.train.user, self.popularity[self.train.item], minlength=self.train.n_users)[
-            self.top.users
-        ]
-        return np.asarray(total / np.where(size > 0, size, np.nan))
+        total = np.bincount(self.train.user, self.popularity[self.train.item], minlength=self.train.n_users)
+        return np.asarray(total[self.top.users] / np.where(size > 0, size, np.nan))
 
 
 N_GROUPS, SMOOTHING = 10, 0.01  # of calibration: popularity groups, and the share of p in q
@@ -123,9 +121,7 @@ def gini(data: Recommended) -> UserSums:
     """Return the Gini coefficient of the exposure of all items of the catalogue, with jackknife terms."""
     n_items, total = data.train.n_items, float(data.exposure.sum())
     order = np.sort(data.exposure)
-    below = np.cumsum(np.bincount(data.exposure)) - np.bincount(
-        data.exposure
-    )  # items less exposed than c times
+    below = np.append(0, np.cumsum(np.bincount(data.exposure)))  # items less exposed than c times
     above = float(((2 * np.arange(1, n_items + 1) - n_items - 1) * order).sum())
     # An item that loses one exposure takes the lowest place of those that had as many.
     held = np.sort(np.where(data.inside, data.exposure[data.item], -1), axis=1)

@@ -9,15 +9,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
+import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.ids import to_id_array
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
 from ipseval.evaluation._evaluate import Evaluation
-from ipseval.evaluation.partitions._partition import popularity_of, reduce_partition, universe
+from ipseval.evaluation.partitions._partition import catalogue, reduce_partition
 from ipseval.evaluation.partitions._plan import PartitionOptions, bar, finish, make_plan, split_models
 
 ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
@@ -74,8 +73,8 @@ def evaluate_duckdb(
     with TemporaryDirectory(dir=temporary, prefix="ipseval-") as folder, duckdb.connect() as connection:
         _settings(connection, threads=n_threads, memory_limit=memory_limit, temp_directory=folder)
         tables = {name: _Table(connection, name, files) for name, files in (("train", train), ("test", test))}
-        ids, popularity = _catalogue(connection, tables, items)
-        plan = make_plan(ids, popularity, lambda: _user_rows(connection, tables), **options)
+        ids, popularity = catalogue(_counts(connection, tables, "item"), items)
+        plan = make_plan(ids, popularity, lambda: _counts(connection, tables, "user"), **options)
         lists, factors = split_models(models, plan.users, len(ids))
         listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
         n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))
@@ -159,26 +158,16 @@ def _dealt(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
     return n_parts
 
 
-def _catalogue(connection: Any, tables: dict[str, _Table], items: Any | None) -> tuple[AnyArray, IntArray]:
-    """Return the ids of all items and the number of training interactions of each."""
-    query = f"SELECT item, count(*) AS n FROM {tables['train'].source} GROUP BY item"  # nosec B608
-    counted = connection.execute(query).df().dropna()
-    if items is None:
-        tested = connection.execute(f"SELECT DISTINCT item FROM {tables['test'].source}").df().dropna()  # nosec B608
-        ids = universe(pd.unique(pd.concat([counted["item"], tested["item"]])))
-    else:
-        ids = to_id_array(items, "items")
-    return ids, popularity_of(ids, counted["item"].to_numpy(), counted["n"].to_numpy())
-
-
-def _user_rows(connection: Any, tables: dict[str, _Table]) -> pd.DataFrame:
+def _counts(connection: Any, tables: dict[str, _Table], column: str) -> pd.DataFrame:
+    """Return the ids in a column of both files, each once, with their rows as `trained` and `tested`."""
     rows = " UNION ALL ".join(
-        f"SELECT user, {name == 'train'}::INT AS trained, {name == 'test'}::INT AS tested FROM {one.source}"  # nosec B608
+        f"SELECT {column} AS id, {name == 'train'}::INT AS trained, {name == 'test'}::INT AS tested "  # nosec B608
+        f"FROM {one.source}"
         for name, one in tables.items()
     )
-    query = f"SELECT user, sum(trained) AS trained, sum(tested) AS tested FROM ({rows}) GROUP BY user"  # nosec B608
+    query = f"SELECT id, sum(trained) AS trained, sum(tested) AS tested FROM ({rows}) GROUP BY id"  # nosec B608
     counts: pd.DataFrame = connection.execute(query).df()
-    return counts.set_index("user")
+    return counts.dropna().set_index("id").astype(np.int64)
 
 
 def _found(name: str, files: Files) -> list[str]:

@@ -10,8 +10,7 @@ from scipy.linalg import block_diag
 
 from ipseval._base.checks import counted
 from ipseval._base.types import BoolArray, FloatArray, IntArray
-from ipseval.errors import InputError
-from ipseval.estimators import Sample, UserSums
+from ipseval.estimators import UserSums
 from ipseval.estimators._sums import WIDTH, Moments
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._groups import Groups, TrainingCounts
@@ -136,20 +135,9 @@ Key = tuple[str, str, str]
 
 def segment(evaluation: Any, by: Any, *, counts: TrainingCounts | None = None) -> dict[str, Segments]:
     """Return name -> segments of an evaluation, for one grouping or several."""
-    first = next(iter(samples_of(evaluation).values())).ranked
+    first = next(iter(evaluation._whole().values())).ranked
     groups = resolve(by, first.unit_ids, first.item_ids, counts or evaluation.training)
     return {one.name: _segments(evaluation, one) for one in groups}
-
-
-def samples_of(evaluation: Any) -> dict[str, Sample]:
-    """Return the ranked positives of each recommender, or raise `InputError` where they are elsewhere."""
-    if not evaluation.samples:
-        raise InputError(
-            "groups need the ranked positives, which stayed on the cluster. Pass by= to evaluate_dask or "
-            "evaluate_spark, or rank them here, with ipseval.evaluate."
-        )
-    samples: dict[str, Sample] = evaluation.samples
-    return samples
 
 
 def _segments(evaluation: Any, groups: Groups) -> Segments:

@@ -13,7 +13,7 @@ from ipseval._base.checks import check_choice, check_models, counted, examples, 
 from ipseval._base.columns import columns_of, frame_columns
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import places
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
@@ -166,23 +166,27 @@ def _aligned(
         places(columns[what], ids, f"{name}, column {what!r}")
         for what, ids in (("query", slates.query_ids), ("item", slates.item_ids))
     ]
-    key = codes[0] * n_items + codes[1]
-    wanted = slates.query * n_items + slates.item
-    order = np.argsort(wanted)
-    place = np.minimum(np.searchsorted(wanted, key, sorter=order), wanted.size - 1)
-    row = order[place]
-    known = (codes[0] >= 0) & (codes[1] >= 0) & (wanted[row] == key)
-    _check_known(columns, known, name)
+    listed = pd.Index(slates.query * n_items + slates.item)
+    row = listed.get_indexer(pd.Index(np.where(np.minimum(*codes) < 0, -1, codes[0] * n_items + codes[1])))
+    pairs = columns["query"], columns["item"]
+    n_other, first = _first(row < 0, *pairs)
+    if n_other:
+        raise InputError(
+            f"{name} scores {counted(n_other, 'item')} of {row.size:,} that are not listed for their query "
+            f"({first}); the candidates are the items listed."
+        )
+    n_again, first = _first(pd.Series(row).duplicated().to_numpy(), *pairs)
+    if n_again:
+        raise InputError(
+            f"{name} scores {counted(n_again, 'item')} of a query again ({first}); score each item once."
+        )
     found = np.zeros(len(slates), dtype=bool)
     found[row] = True
-    _check_once(row, found, columns, name)
-    n_lacking = int((~found).sum())
+    n_lacking, first = _first(~found, slates.query_ids[slates.query], slates.item_ids[slates.item])
     if n_lacking and unscored == "raise":
-        first = int(np.flatnonzero(~found)[0])
-        pair = slates.query_ids[slates.query[first]], slates.item_ids[slates.item[first]]
         raise InputError(
-            f"{name} has no score for {n_lacking:,} of {len(slates):,} listed items (first: query and item "
-            f"{examples(pair)}). Score them, or pass unscored='miss' for lists that end before."
+            f"{name} has no score for {n_lacking:,} of {len(slates):,} listed items ({first}). Score them, "
+            "or pass unscored='miss' for lists that end before."
         )
     score = columns["score"]
     scores = np.zeros(len(slates), dtype=score.dtype if score.dtype.kind in "iuf" else object)
@@ -190,24 +194,11 @@ def _aligned(
     return scores, found, some(Count("listed items without a score, misses", n_lacking, len(slates)))
 
 
-def _check_known(columns: Mapping[str, AnyArray], known: BoolArray, name: str) -> None:
-    if not known.all():
-        pair = columns["query"][~known][0], columns["item"][~known][0]
-        raise InputError(
-            f"{name} scores {counted(int((~known).sum()), 'item')} of {known.size:,} that are not listed for "
-            f"their query (first: query and item {examples(pair)}); the candidates are the items listed."
-        )
-
-
-def _check_once(row: IntArray, found: BoolArray, columns: Mapping[str, AnyArray], name: str) -> None:
-    n_again = row.size - int(found.sum())
-    if n_again:
-        again = int(np.flatnonzero(pd.Series(row).duplicated())[0])
-        pair = columns["query"][again], columns["item"][again]
-        raise InputError(
-            f"{name} scores {counted(n_again, 'item')} of a query again (first: query and item "
-            f"{examples(pair)}); score each item once."
-        )
+def _first(rows: BoolArray, query: AnyArray, item: AnyArray) -> tuple[int, str]:
+    """Return how many rows are meant, and which pair is the first of them."""
+    n = int(rows.sum())
+    at = int(rows.argmax()) if n else 0
+    return n, f"first: query and item {examples((query[at], item[at]))}" if n else ""
 
 
 def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:

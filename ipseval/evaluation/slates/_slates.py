@@ -95,18 +95,17 @@ class Slates:
         }
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of slates must have one length; got {sizes}.")
-        _check_labels(self.label)
         _check_distinct(self)
-        if self.position is not None and (self.position < 1).any():
-            n_bad = int((self.position < 1).sum())
-            raise InputError(f"position must be 1, 2, 3, …; {n_bad:,} of {len(self):,} rows are below 1.")
-        if self.propensity is not None:
-            n_bad = int((~((self.propensity > 0) & (self.propensity <= 1))).sum())
-            if n_bad:
-                raise PropensityError(
-                    f"propensity must be in (0, 1]; {n_bad:,} of {len(self):,} rows are not. A row that "
-                    "cannot be observed belongs in no slate."
-                )
+        label, chance = self.label, self.propensity
+        relevance = "label must be finite and >= 0, 0 for what is not relevant"
+        _check_rows(
+            (label >= 0) & np.isfinite(label), relevance, "Set labels below 0 to 0 where they mean the same."
+        )
+        if self.position is not None:
+            _check_rows(self.position >= 1, "position must be 1, 2, 3, …")
+        if chance is not None:
+            out = "A row that cannot be observed belongs in no slate."
+            _check_rows((chance > 0) & (chance <= 1), "propensity must be in (0, 1]", out, PropensityError)
 
     @classmethod
     def from_frame(
@@ -310,21 +309,17 @@ class Slates:
         )
 
 
-def _check_labels(label: FloatArray) -> None:
-    n_bad = int((~((label >= 0) & np.isfinite(label))).sum())
+def _check_rows(good: BoolArray, must: str, advice: str = "", kind: type[InputError] = InputError) -> None:
+    n_bad = int((~good).sum())
     if n_bad:
-        raise InputError(
-            f"label must be finite and >= 0, 0 for what is not relevant; {n_bad:,} of {label.size:,} rows "
-            "are not. Set labels below 0 to 0 where they mean the same."
-        )
+        raise kind(f"{must}; {n_bad:,} of {good.size:,} rows are not. {advice}".rstrip())
 
 
 def _check_distinct(slates: Slates) -> None:
-    key = slates.query * np.int64(max(slates.item_ids.size, 1)) + slates.item
-    ordered = np.sort(key)
-    repeated = np.flatnonzero(ordered[1:] == ordered[:-1])
+    ordered = np.sort(slates.query * np.int64(max(slates.item_ids.size, 1)) + slates.item)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if repeated.size:
-        query, item = divmod(int(ordered[repeated[0]]), slates.item_ids.size)
+        query, item = divmod(int(repeated[0]), slates.item_ids.size)
         raise InputError(
             f"{repeated.size:,} of {len(slates):,} rows list an item again in its query (first: query "
             f"{examples(slates.query_ids[[query]])}, item {examples(slates.item_ids[[item]])}); "

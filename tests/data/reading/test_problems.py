@@ -19,7 +19,7 @@ def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_p
     assert "missing='drop'" in str(caught.value)
     assert "duplicates='drop'" in str(caught.value)
     options = caught.value.said(as_options=True)
-    assert "--missing drop" in options
+    assert "--incomplete drop" in options
     assert "--duplicates drop" in options
     assert "='" not in options
     with pytest.raises(ProblemsError) as doubt:
