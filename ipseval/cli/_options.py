@@ -185,7 +185,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
     add("--recommendations", metavar="FILE", help="lists of the recommender that made the log, for a fit")
     words = "what made --recommendations: the system that logged, or a recommender that is evaluated here"
-    add_choice(group, "--source", ("unknown", "logger", "evaluated"), words)
+    add("--source", choices=("logger", "evaluated", "unknown"), default="unknown", help=words)
     add_exposure(group)
 
 
