@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import Definition, Metric, Parameter, cached, one_of, simple_rank
+from ipseval.metrics._base import Definition, Metric, Parameter, cached, mean_rank, one_of
 from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
@@ -67,7 +67,7 @@ def over_ties(
     """Return c of each positive under a tie rule, (n_pos,): at the mean rank, or the mean over its places."""
     n = ranked.n_candidates
     if rule == "mean" or not ranked.has_ties:
-        return at_rank(simple_rank(ranked, "mean"), n)
+        return at_rank(mean_rank(ranked), n)
     above, size = places(ranked, rule)
     value = np.asarray(at_rank(above + 1.0, n), dtype=np.float64)
     tied = size > 1
@@ -218,9 +218,5 @@ class Atop(AdditiveMetric):
         return share_below(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        if rule in ("mean", "expected") or not ranked.has_ties:
-            rank = simple_rank(ranked, "mean")
-        else:
-            above, size = places(ranked, rule)
-            rank = above + (size + 1) / 2
-        return self.at_rank(rank, ranked.n_candidates)
+        above, size = places(ranked, rule)
+        return self.at_rank(above + (size + 1) / 2, ranked.n_candidates)

@@ -328,25 +328,14 @@ def cached(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], 
     return found
 
 
-def simple_rank(ranked: RankedPositives, rule: TieRule) -> FloatArray:
-    """Return the 1-based rank of each positive under "mean", "min" or "max", (n_pos,)."""
-    if rule == "min" or not ranked.has_ties:
-        if "rank" not in ranked.derived:
-            ranked.derived["rank"] = readonly(ranked.n_above + 1.0)
-        first: FloatArray = ranked.derived["rank"]
-        return first
-    if rule == "max":
-        return ranked.n_above + ranked.n_tied + 1.0
+def mean_rank(ranked: RankedPositives) -> FloatArray:
+    """Return the 1-based rank of each positive, the mean of its places among ties, (n_pos,)."""
     return ranked.n_above + 0.5 * ranked.n_tied + 1.0
 
 
 def place_in_user(ranked: RankedPositives) -> IntArray:
     """Return how many positives of its user come before each positive, in the order of the rows, (n_pos,)."""
-    if "place" not in ranked.derived:
-        place = np.arange(len(ranked)) - np.repeat(ranked.starts, ranked.counts)
-        ranked.derived["place"] = readonly(place)
-    found: IntArray = ranked.derived["place"]
-    return found
+    return np.arange(len(ranked)) - np.repeat(ranked.starts, ranked.counts)
 
 
 def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:

@@ -99,13 +99,10 @@ def largest_first(ranked: RankedPositives, worth: FloatArray) -> FloatArray:
         return known
     by_count = np.argsort(ranked.counts, kind="stable")
     size, begin = np.unique(ranked.counts[by_count], return_index=True)
-    if size.size == 1:  # one table
-        made = np.sort(worth.reshape(-1, int(size[0])), axis=1)[:, ::-1].reshape(-1)
-    else:
-        made = np.empty_like(worth)
-        for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
-            rows = ranked.starts[users, None] + np.arange(width)
-            made[rows] = np.sort(worth[rows], axis=1)[:, ::-1]
+    made = np.empty_like(worth)
+    for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
+        rows = ranked.starts[users, None] + np.arange(width)
+        made[rows] = np.sort(worth[rows], axis=1)[:, ::-1]
     if fixed:
         ranked.derived["largest first"] = (worth, readonly(made))
     return made

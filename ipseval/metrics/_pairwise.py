@@ -11,7 +11,7 @@ import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.metrics._additive import share_below
-from ipseval.metrics._base import Definition, Metric, buckets, cached, place_in_user, simple_rank
+from ipseval.metrics._base import Definition, Metric, buckets, cached, mean_rank, place_in_user
 from ipseval.metrics._ideal_list import largest_first
 from ipseval.metrics._ties import (
     MANY,
@@ -84,7 +84,7 @@ class Auc(Metric):
     ) -> FloatArray:
         """Return [Σ ŷ (n − 1 − z) − s(s − 1)/2] / (s(n − s)): exactly unbiased given s, no independence."""
         n, s = ranked.n_candidates[ranked.starts], n_relevant
-        pairs = ranked.sum_by_user(inverse * (ranked.n_candidates - simple_rank(ranked, "mean")))
+        pairs = ranked.sum_by_user(inverse * (ranked.n_candidates - mean_rank(ranked)))
         return np.where(n > s, (pairs - s * (s - 1) / 2) / (s * (n - s)), np.nan)
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
@@ -107,7 +107,7 @@ class Auc(Metric):
         self._unbiased_rule(ranked, ties)
         total = ranked.sum_by_user(inverse)
         e2 = 0.5 * (total**2 - ranked.sum_by_user(inverse**2))
-        below = ranked.n_candidates - simple_rank(ranked, "mean")
+        below = ranked.n_candidates - mean_rank(ranked)
         return (
             ranked.sum_by_user(inverse * below) - e2,
             (ranked.n_candidates[ranked.starts] - 1) * total - 2 * e2,

@@ -25,7 +25,7 @@ from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
-from ipseval.ranking._top_lists import Best, ListMaker, TopK
+from ipseval.ranking._top_lists import ListMaker, TopK
 from ipseval.ranking.adapters import adapt
 from ipseval.ranking.kernels.blocks import Batch
 
@@ -94,43 +94,34 @@ def rank_positives(
     (array([1, 1]), array([1, 1]))
     """
     k = 0 if top_k is None else check_positive_int("top_k", top_k)
-    return rank_with_best(
-        model,
-        split,
-        name=name,
-        candidates=candidates,
-        compute=compute,
-        top_k=k,
-    )
+    return _rank(model, split, name, compute, candidates, k)
 
 
-def rank_with_best(
+def _rank(
     model: Any,
     split: Split,
-    *,
     name: str,
+    compute: ComputeOptions,
     candidates: Any = "all",
-    compute: ComputeOptions = DEFAULT_COMPUTE,
-    top_k: int = 0,
-    best: Best | None = None,
-    positives: bool = True,
+    k: int = 0,
+    top: TopK | None = None,
 ) -> RankedPositives:
-    """Return ranks, and hand the `best` items on in the same pass; `positives`: whether any is ranked."""
+    """Return the ranks of the positives; with `top`, of none, as each user's best items are handed to it."""
     check_split(split)
     resources = Resources(check_compute(compute), name)
     adapted = model if isinstance(model, (Lists, ListEntries)) else adapt(model, split, name=name)
     is_lists = isinstance(adapted, (Lists, ListEntries)) or is_list_frame(adapted)
-    if best is not None and (is_lists or isinstance(adapted, RankedPositives)):
+    if top is not None and (is_lists or isinstance(adapted, RankedPositives)):
         raise InputError(
             f"{name}: the best items of every user need scores of all items, which lists and ranks lack."
         )
     with _named(name):
         if isinstance(adapted, RankedPositives):
-            return _as_it_is(adapted, candidates, name, top_k)
+            return _as_it_is(adapted, candidates, name, k)
         targets = Targets.from_split(split)
-        if not positives:
+        if top is not None:
             targets = replace(targets, user=targets.user[:0], item=targets.item[:0], gain=None)
-        return _ranked(adapted, split, targets, candidates, resources, top_k, best, is_lists=is_lists)
+        return _ranked(adapted, split, targets, candidates, resources, k, top, is_lists=is_lists)
 
 
 def top_items(
@@ -190,8 +181,7 @@ def top_items(
             user, item, n_above, n_tied = part
             each(replace(targets, user=user, item=item).ranked(n_above, n_tied))
 
-    best = Best(k, keep, all_users=True)
-    rank_with_best(model, split, name=name, compute=compute, best=best, positives=False)
+    _rank(model, split, name, compute, top=TopK(k, keep, np.arange(split.n_users)))
     nothing = (np.zeros(0, dtype=np.int64),) * 4
     columns = [np.concatenate(one) for one in zip(nothing, *parts.values(), strict=True)]
     order = np.argsort(columns[0], kind="stable")  # a user's items are in one part
@@ -228,7 +218,7 @@ def _ranked(
     candidates: Any,
     resources: Resources,
     k: int,
-    best: Best | None,
+    top: TopK | None,
     *,
     is_lists: bool,
 ) -> RankedPositives:
@@ -245,19 +235,17 @@ def _ranked(
     elif allowed is not None:
         targets = restrict_items(targets, allowed)
     maker = ListMaker(distinct(targets.user), split.n_users, k) if k else None
-    if maker is not None:
-        best = maker.best if best is None else best.beside(maker.best)
-    top = None if best is None else TopK(best, np.arange(split.n_users))
+    top = top if maker is None else maker.top
     if is_lists:
         ranked = rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name, top=top)
         return ranked if maker is None else replace(ranked, top=maker.lists())
     scorer = as_scorer(model, split, name)
-    n_rows = targets.user.size + (0 if best is None else split.n_users)
+    n_rows = targets.user.size + (0 if top is None else split.n_users)
     kernels = kernels_for(resources.compute.engine, n_rows * split.n_items)
     if lists is not None:
         counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
     else:
-        batch = Batch.of(targets, all_users=best is not None and best.all_users)
+        batch = Batch.of(targets, all_users=top is not None and top.exhaustive)
         counts = _rank_catalogue(scorer, targets, batch, allowed, kernels, resources, top)
     return targets.ranked(*counts, top=None if maker is None else maker.lists())
 

@@ -71,23 +71,12 @@ class DuplicateItems:
 
 def twins(item: AnyArray, bias: FloatArray) -> IntArray:
     """Return a number for each item that is shared exactly by the items of equal factors and bias."""
-    odd = np.random.default_rng(0).integers(1, 2**63, size=item.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    word = np.uint32 if item.dtype == np.float32 else np.uint64
-    key = np.zeros(item.shape[0], dtype=np.uint64)
-    for k in range(item.shape[1]):
-        key += (item[:, k] + item.dtype.type(0)).view(word) * odd[k]  # + 0: -0.0 equals 0.0
-        key ^= key >> np.uint64(29)
+    columns = [item + item.dtype.type(0)]  # + 0: -0.0 equals 0.0
     if bias.size:
-        key += (bias + 0.0).view(np.uint64) * odd[-1]
-    _, first, twin = np.unique(key, return_index=True, return_inverse=True)
-    twin = twin.ravel().astype(np.int64)
-    other = np.flatnonzero(first[twin] != np.arange(item.shape[0]))
-    same = (item[other] == item[first[twin[other]]]).all(axis=1)
-    if bias.size:
-        same &= bias[other] == bias[first[twin[other]]]
-    strangers = other[~same]  # a collision of keys
-    twin[strangers] = first.size + np.arange(strangers.size)
-    return twin
+        columns.append(bias[:, None] + 0.0)
+    rows = np.hstack([np.ascontiguousarray(one).view(np.uint8) for one in columns])
+    twin = np.unique(rows.view(np.dtype((np.void, rows.shape[1]))).ravel(), return_inverse=True)[1]
+    return twin.astype(np.int64)
 
 
 def hand_on_best(factors: Factors, batch: Batch, kernels: ModuleType, top: TopK) -> None:

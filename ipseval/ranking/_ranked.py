@@ -220,16 +220,7 @@ class RankedPositives:
             return self.sum_by_user(values) / self.counts
         if np.shape(weights) != self.user.shape or np.shape(values)[:1] != self.user.shape:
             raise InputError(f"values and weights must have one entry for each of {len(self):,} positives.")
-        return self.sum_by_user(values * weights) / self._total(weights)
-
-    def _total(self, weights: FloatArray) -> FloatArray:
-        """Return Σw over each user's positives, or what it was when the last weights were the same."""
-        if not isinstance(weights, np.ndarray) or weights.flags.writeable:  # they may be others by now
-            return self.sum_by_user(weights)
-        if self.derived.get("total", (None,))[0] is not weights:
-            self.derived["total"] = (weights, readonly(self.sum_by_user(weights)))
-        total: FloatArray = self.derived["total"][1]
-        return total
+        return self.sum_by_user(values * weights) / self.sum_by_user(weights)
 
     def select(self, keep: BoolArray) -> RankedPositives:
         """Return the chosen positives; their ranks stay as they are."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,27 +51,6 @@ Handler = Callable[
 ]  # user, item, n_above, n_tied of some users
 
 
-@dataclass(frozen=True, eq=False)
-class Best:
-    """What is to be done with each user's best candidates: those with fewer than k scored strictly above."""
-
-    k: int
-    handle: Handler  # from several threads, with all the best of a few users, sorted; each user once
-    all_users: bool = False  # whether users without test positives are wanted, too
-    all_ties: bool = True  # all that tie with the k-th, or those that come first in the catalogue
-
-    def beside(self, other: Best) -> Best:
-        """Return what serves both."""
-
-        def handle(user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
-            for one in (self, other):
-                kept = slice(None) if one.k >= k else n_above < one.k
-                one.handle(user[kept], item[kept], n_above[kept], n_tied[kept])
-
-        k = max(self.k, other.k)
-        return Best(k, handle, self.all_users or other.all_users, self.all_ties or other.all_ties)
-
-
 class ListMaker:
     """Makes lists of the first k items of users."""
 
@@ -85,9 +64,9 @@ class ListMaker:
         self._row[users] = np.arange(users.size)
 
     @property
-    def best(self) -> Best:
+    def top(self) -> TopK:
         """What the lists need of a ranking."""
-        return Best(self._item.shape[1], self._add, all_ties=False)
+        return TopK(self._item.shape[1], self._add, np.arange(self._row.size), exhaustive=False)
 
     def _add(self, user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
         row, place = self._row[user], n_above
@@ -104,36 +83,34 @@ class ListMaker:
         return TopLists(self._users, self._item)
 
 
+@dataclass(frozen=True, eq=False)
 class TopK:
-    """Finds the k best among candidates of users, and hands them on; see `Best`."""
+    """Finds each user's best candidates, those with fewer than k scored strictly above, and hands them on."""
 
-    # `users`: the user of each row of a part of the work; `items`: the code of each item of a part of them.
-
-    def __init__(self, best: Best, users: IntArray, items: IntArray | None = None) -> None:
-        self._best, self._users, self._items = best, users, items
-
-    @property
-    def k(self) -> int:
-        """How many candidates there must be above an item that is not kept."""
-        return self._best.k
+    k: int
+    handle: Handler  # from several threads, with all the best of a few users, sorted; each user once
+    users: IntArray  # the user of each row of a part of the work
+    items: IntArray | None = None  # the code of each item of a part of them; None: all
+    # Of all users, with all that tie with the k-th; or of those with positives, with what comes first.
+    exhaustive: bool = True
 
     def of_users(self, users: IntArray) -> TopK:
         """Return the same for a part of the work whose users are these."""
-        return TopK(self._best, users, self._items)
+        return replace(self, users=users)
 
     def of_items(self, items: IntArray | None) -> TopK:
         """Return the same for work in which item j is `items[j]`, ascending."""
-        return self if items is None else TopK(self._best, self._users, items)
+        return self if items is None else replace(self, items=items)
 
     def put(self, row: IntArray, item: IntArray, score: AnyArray) -> None:
         """Hand on the k best of these candidates: all that may count of each of their users."""
         # `row`: the user's place in this part of the work. Sorted by row and item; no pair occurs twice.
-        n_above, n_tied = ranks_in_rows(row, score)
+        n_above, n_tied = ranks_within_group(row, score)
         kept = np.flatnonzero(n_above < self.k)
         row, item = row[kept], item[kept]
-        if self._items is not None:
-            item = self._items[item]
-        self._best.handle(self._users[row], item, n_above[kept], n_tied[kept])
+        if self.items is not None:
+            item = self.items[item]
+        self.handle(self.users[row], item, n_above[kept], n_tied[kept])
 
     def put_stored(self, block: AnyArray, row: IntArray, excluded: IntArray) -> None:
         """Hand on the k best of scores (n_users, n_items) without the pairs (row, excluded)."""
@@ -147,22 +124,23 @@ class TopK:
             part = block[first : first + step]
             low = reached_by(part, self.k)
             users, items, score = reaching(part, low)
-            self.of_users(self._users[first : first + step]).put(users, items, score)
+            self.of_users(self.users[first : first + step]).put(users, items, score)
 
     def put_shared(self, score: AnyArray, start: IntArray, excluded: IntArray) -> None:
         """Hand on the k best of scores (n_items,) that all share, without each user's excluded items."""
         # `excluded[start[u]:start[u + 1]]` are those of user u.
-        order = np.lexsort((-np.arange(score.size), score))[::-1]
+        rising = np.lexsort((-np.arange(score.size), score))
+        order = rising[::-1]
         for first in range(0, start.size - 1, SHARED):
             part = start[first : first + SHARED + 1]
             depth = min(self.k + int(np.diff(part).max()), score.size)
-            if self._best.all_ties and depth:
-                depth = int(np.searchsorted(-score[order], -score[order[depth - 1]], side="right"))
+            if self.exhaustive and depth:
+                depth = score.size - int(np.searchsorted(score[rising], score[order[depth - 1]]))
             items, gone = np.sort(order[:depth]), excluded[part[0] : part[-1]]
             row, place = np.repeat(np.arange(part.size - 1), np.diff(part)), np.searchsorted(items, gone)
             inside = np.append(items, -1)[place] == gone
-            some = self.of_users(self._users[first : first + SHARED])
-            some = some.of_items(items if self._items is None else self._items[items])
+            some = self.of_users(self.users[first : first + SHARED])
+            some = some.of_items(items if self.items is None else self.items[items])
             some.put_stored(np.tile(score[items], (part.size - 1, 1)), row[inside], place[inside])
 
 
@@ -186,29 +164,3 @@ def reaching(scores: AnyArray, low: AnyArray) -> tuple[IntArray, IntArray, AnyAr
         found = np.flatnonzero(scores >= low[:, None])
     row, column = np.divmod(found, max(scores.shape[1], 1))
     return row, column, scores[row, column]
-
-
-def ranks_in_rows(row: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same row score higher than, and tie with, each; rows are ascending."""
-    size = np.bincount(row)
-    place = np.arange(row.size) - (np.cumsum(size) - size)[row]
-    width = int(size.max(initial=0))
-    if size.size * width > ENTRIES + 8 * row.size:  # a few rows are many times longer than the others
-        return ranks_within_group(row, score)
-    if score.dtype.kind != "f":
-        score = np.unique(score, return_inverse=True)[1].astype(np.float64)
-    table = np.full((size.size, width), np.nan, dtype=score.dtype)
-    table[row, place] = -score
-    order = np.argsort(table, axis=1)
-    ordered = np.take_along_axis(table, order, axis=1)
-    column = np.arange(table.shape[1])
-    new = np.ones(table.shape, dtype=bool)
-    new[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    first = np.maximum.accumulate(np.where(new, column, 0), axis=1)
-    ends = np.ones_like(new)
-    ends[:, :-1] = new[:, 1:]
-    last = np.minimum.accumulate(np.where(ends, column, table.shape[1])[:, ::-1], axis=1)[:, ::-1]
-    n_above, n_tied = np.empty_like(order), np.empty_like(order)
-    np.put_along_axis(n_above, order, first, axis=1)
-    np.put_along_axis(n_tied, order, last - first, axis=1)
-    return n_above[row, place], n_tied[row, place]

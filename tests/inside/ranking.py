@@ -19,7 +19,6 @@ from ipseval.ranking._candidates import (
     restrict_lists,
     without,
 )
-from ipseval.ranking._exact import rank_with_best
 from ipseval.ranking._exact_topk import DuplicateItems, twins
 from ipseval.ranking._factors import STEP_PART, Factors, common_step
 from ipseval.ranking._lists import is_list_frame, rank_lists, resolve_lists
@@ -28,7 +27,6 @@ from ipseval.ranking._sampled import Drawer, _skip
 from ipseval.ranking._sampling import Sampling, counted_above
 from ipseval.ranking._scorers import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
-from ipseval.ranking._top_lists import Best, TopK, ranks_in_rows, reaching
+from ipseval.ranking._top_lists import TopK, reaching
 from ipseval.ranking.adapters._adapt import ADAPTERS
 from ipseval.ranking.adapters._base import align
-from ipseval.ranking.kernels.numpy_count import _search

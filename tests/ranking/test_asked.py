@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, Lists, SampledCandidates, Split, rank_positives
+from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import Best, Targets, _exact, rank_with_best
+from tests.inside.ranking import Targets, _exact
 
 TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
 SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
@@ -16,6 +16,7 @@ SCORES = np.arange(18.0).reshape(3, 6)
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 3], "rank": 1})
 OWN = pd.DataFrame({"user": [0, 1, 2], "item": [1, 3, 0]})
 DRAWN = SampledCandidates(2, rng=0)
+RANKED = rank_positives(SCORES, SPLIT, top_k=3)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,11 @@ DRAWN = SampledCandidates(2, rng=0)
         (LISTS, {"candidates": DRAWN}, "m: sampled candidates need scores of all items"),
         (SCORES, {"candidates": DRAWN, "top_k": 1}, "m: a sample of candidates has no lists of the first 1;"),
         (SCORES, {"top_k": 0}, "top_k must be an integer >= 1; got 0"),
+        (RANKED, {"top_k": 4}, r"m is already ranked, without its first 4 items; .* with top_k=4"),
+        (RANKED, {"candidates": OWN}, "m is already ranked; rank the model again among other"),
+        (RANKED, {"candidates": DRAWN}, "m is already ranked; rank the model again among other"),
+        (RANKED, {"candidates": [1]}, "m is already ranked; rank the model again among other"),
+        (SCORES, {"compute": 2}, "compute must be ipseval.ComputeOptions.*; got int"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(model, options, message):
@@ -32,28 +38,23 @@ def test_options_that_contradict_each_other_are_refused(model, options, message)
 
 
 def test_ranks_are_taken_as_they_are_where_they_are_what_is_asked_for():
-    ranked = rank_positives(SCORES, SPLIT, top_k=3)
-    assert rank_positives(ranked, SPLIT) is ranked
-    assert rank_positives(ranked, SPLIT, top_k=2) is ranked
-    assert rank_positives(ranked, SPLIT, top_k=3) is ranked
-    with pytest.raises(InputError, match="m is already ranked, without its first 4 items"):
-        rank_positives(ranked, SPLIT, name="m", top_k=4)
-    for options in ({"candidates": OWN}, {"candidates": DRAWN}, {"candidates": [1]}):
-        with pytest.raises(InputError, match="m is already ranked; rank the model again among other"):
-            rank_positives(ranked, SPLIT, name="m", **options)
+    for options in ({}, {"top_k": 2}, {"top_k": 3}):
+        assert rank_positives(RANKED, SPLIT, **options) is RANKED
 
 
-@pytest.mark.parametrize("model", [LISTS, rank_positives(SCORES, SPLIT)])
+@pytest.mark.parametrize("model", [LISTS, RANKED])
 def test_the_best_of_every_user_need_scores_of_all_items(model):
-    best = Best(1, lambda *part: None)
     with pytest.raises(InputError, match="m: the best items of every user need scores of all items"):
-        rank_with_best(model, SPLIT, name="m", best=best)
+        top_items(model, SPLIT, name="m", k=1)
 
 
 def test_lists_of_the_best_are_kept_where_they_are_asked_for():
-    assert rank_with_best(SCORES, SPLIT, name="m").top is None
     assert rank_positives(SCORES, SPLIT).top is None
     assert rank_positives(SCORES, SPLIT, top_k=1).top.item.tolist() == [[5], [5], [5]]
+    top = rank_positives(SCORES, SPLIT, top_k=6).top  # of users with five, six and five candidates
+    assert (top.length.tolist(), top.depth, top.first(2).item.tolist()) == ([5, 6, 5], 6, [[5, 4]] * 3)
+    assert repr(top) == "TopLists(the first 6 items of 3 users)"
+    assert rank_positives(LISTS, SPLIT, top_k=2).top.item.tolist() == [[1, -1], [3, -1], [-1, -1]]
 
 
 def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_names_it_itself():
@@ -105,25 +106,6 @@ def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, pla
         rank_positives(model, SPLIT, name="m", **options)
 
 
-def test_lists_of_ids_of_another_type_are_refused_for_that_alone():
-    lists = pd.DataFrame({"user": [0, 1], "item": ["x", "y"], "rank": 1})
-    with pytest.raises(InputError) as refused:
-        rank_positives(lists, SPLIT)
-    assert "the column of items" in str(refused.value)
-    assert "training items" not in str(refused.value)
-
-
-def test_rows_of_arrays_are_the_users_of_the_split_or_are_named():
-    three = np.array([[1, 2], [3, 4], [0, 5]])
-    assert rank_positives(Lists(three), SPLIT).n_above.tolist() == [0, 1, 0, 0]
-    with pytest.raises(
-        InputError, match=r"the lists have 4 rows and the split 3 users; pass users=, the ids"
-    ):
-        rank_positives(Lists(np.vstack([three, [[1, 2]]])), SPLIT)
-    nothing = rank_positives(Lists(np.full((3, 2), -1)), SPLIT)
-    assert (nothing.max_rank, nothing.n_above.tolist()) == (0, [0] * 4)
-
-
 def test_the_best_of_users_without_positives_are_found_too():
     split = Split.from_frames(
         pd.DataFrame(TRAIN), pd.DataFrame({"user": [1], "item": [2]}), users=range(3), items=range(6)
@@ -158,14 +140,3 @@ def test_all_other_items_may_be_drawn_and_have_chance_one():
     ranked = rank_positives(SCORES[:2], split, candidates=drawn)
     assert (ranked.n_above.tolist(), ranked.n_candidates.tolist()) == ([2], [6])
     assert ranked.sampling.above_estimate.tolist() == [2.0]
-
-
-def test_items_that_can_be_drawn_are_those_of_positive_weight_that_are_no_training_items():
-    weights = np.array([0.5, 0.25, 1.0, 0.5, 0.0, 0.5])
-    drawn = SampledCandidates(4, distribution=weights, replacement=False, rng=0)
-    # User 0: of five with a weight one is a training item, and one the positive.
-    with (
-        pytest.warns(UserWarning, match="^1 of 6 items have probability 0"),
-        pytest.raises(InputError, match="has 3 other candidates that can be drawn, but 4 are needed"),
-    ):
-        rank_positives(SCORES, SPLIT, candidates=drawn)

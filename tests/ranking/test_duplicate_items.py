@@ -4,56 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from tests.inside.ranking import DuplicateItems, Factors, _exact_topk
-from tests.ranking.test_exact import exact_scores, expected
-from tests.ranking.worlds import ENGINES, random_world, rows, world_of
-
-engines = pytest.mark.parametrize("engine", ENGINES)
-seeds = st.integers(0, 2**32 - 1)
+from tests.inside.ranking import DuplicateItems, Factors, _exact_topk, twins
+from tests.ranking.worlds import ENGINES, world_of
 
 
-def tied_factors(rng: np.random.Generator, n: int, d: int, dtype: str) -> np.ndarray:
-    """Return rows of which some are copies, some differ in the last bits, and some are 0."""
-    rows = rng.normal(size=(n, d))
-    copies = rng.random(n) < 0.5
-    rows[copies] = rows[rng.integers(max(n // 4, 1), size=int(copies.sum()))]
-    near = rng.random(n) < 0.3
-    rows[near] = rows[0] + rng.choice([0.0, 1e-9, 1e-16], size=(int(near.sum()), d))
-    rows[rng.random(n) < 0.2] = 0.0
-    rows[rng.random(n) < 0.1] *= 1e-17
-    return rows.astype(dtype)
-
-
-@engines
-@given(
-    seed=seeds,
-    n_users=st.integers(1, 12),
-    n_items=st.integers(1, 40),
-    d=st.integers(1, 7),
-    dtype=st.sampled_from(["float32", "float64"]),
-    with_bias=st.booleans(),
-    fewest=st.integers(2, 5),
-    most=st.integers(1, 3),
-)
-def test_copies_near_copies_and_rows_of_zeros_are_ranked_as_defined(
-    engine, seed, n_users, n_items, d, dtype, with_bias, fewest, most
-):
-    rng = np.random.default_rng(seed)
-    world = random_world(rng, n_users, n_items)
-    user, item = (tied_factors(rng, n, d, dtype) for n in (world.n_users, n_items))
-    bias = rng.choice([0.0, 0.0, 0.5, -np.inf], size=n_items) if with_bias else None
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_exact_topk, "FEWEST", fewest)
-        patch.setattr(_exact_topk, "MOST", most)
-        ranked = rank_positives((user, item, bias), world.split, compute=ComputeOptions(engine=engine))
-    assert rows(ranked) == expected(world, exact_scores(user, item, bias))
-
-
-@engines
+@pytest.mark.parametrize("engine", ENGINES)
 def test_many_ties_need_few_exact_scores(engine, monkeypatch):
     rng = np.random.default_rng(0)
     n_users, n_items = 60, 2000
@@ -79,26 +36,6 @@ def test_many_ties_need_few_exact_scores(engine, monkeypatch):
     stored = rank_positives(scores, world.split, compute=compute)
     np.testing.assert_array_equal(ranked.n_above, stored.n_above)
     np.testing.assert_array_equal(ranked.n_tied, stored.n_tied)
-
-
-@given(seed=seeds, n_users=st.integers(1, 12), n_items=st.integers(1, 40), dtype=st.sampled_from("fdqQ"))
-def test_one_score_per_item_is_ranked_as_a_copy_for_every_user(seed, n_users, n_items, dtype):
-    rng = np.random.default_rng(seed)
-    world = random_world(rng, n_users, n_items)
-    vector = rng.integers(0, 8, size=n_items).astype(dtype)
-    if dtype in "fd":
-        vector[rng.random(n_items) < 0.2] = -np.inf
-        vector[rng.random(n_items) < 0.2] = -0.0
-    shape = (world.n_users, n_items)
-    shared, copied = np.broadcast_to(vector, shape), np.tile(vector, (world.n_users, 1))
-    want = expected(world, copied)
-    assert rows(rank_positives(shared, world.split)) == want
-    if dtype == "d":
-        nothing = np.zeros((world.n_users, 2)), np.zeros((n_items, 2))
-        assert rows(rank_positives((*nothing, vector), world.split)) == want
-    allowed = sorted({item for _, item in world.test} | set(range(0, n_items, 2)))
-    among = rank_positives(shared, world.split, candidates=allowed)
-    assert rows(among) == expected(world, copied, allowed=set(allowed))
 
 
 def test_a_nan_in_a_shared_score_is_counted_for_every_user():
@@ -138,10 +75,16 @@ def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
     assert classes(monkeypatch, 5, 9, bias) is None
 
 
-def test_items_that_are_alike_and_tie_with_the_best_of_the_others_are_among_the_best():
-    # Whole numbers, which products tell without an error: items 0 to 19 score 5, and so does item 60.
-    item = np.array([[5.0, 0.0]] * 20 + [[-j, 0.0] for j in range(1, 41)] + [[0.0, 5.0]])
-    world = world_of(1, 61, {(0, 1)}, {(0, 60)})
-    ranked = rank_positives((np.ones((1, 2)), item), world.split, top_k=1)
-    assert ranked.top.item.tolist() == [[0]]
-    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([0], [19])
+def test_twins_are_the_items_of_equal_factors_and_bias():
+    rng = np.random.default_rng(0)
+    item = rng.integers(0, 2, size=(60, 3)).astype(np.float64)
+    item[7] = [-0.0, 0.0, 1.0]
+    item[8] = [0.0, -0.0, 1.0]
+    bias = rng.integers(0, 2, size=60).astype(float)
+    bias[7], bias[8] = 0.0, -0.0
+    for column, dtype in ((bias, np.float64), (np.zeros(0), np.float32)):
+        found = twins(item.astype(dtype), column)
+        rows = item if not column.size else np.column_stack([item, column])
+        for one in range(60):
+            for two in range(60):
+                assert (found[one] == found[two]) == (rows[one] == rows[two]).all()

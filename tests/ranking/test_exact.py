@@ -1,309 +1,339 @@
-"""Exact ranks against the definition, by both engines."""
+"""Exact ranks and the best items against the definition, for every scorer, engine and size of the work."""
 
 from __future__ import annotations
+
+import itertools
+import warnings
+from collections import Counter
+from functools import cache
+from types import ModuleType
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ipseval import ComputeOptions, rank_positives
+from ipseval.errors import DataWarning
+from ipseval.ranking import top_items
+from ipseval.ranking.kernels import numpy_count
+from tests.conftest import examples
 from tests.golden.ranking_oracle import inner_product, rank_all
-from tests.ranking.worlds import ENGINES, INSTALLED, World, random_world, rows, world_of
+from tests.inside.ranking import _exact_topk, _factors, _top_lists, kernels_for
+from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, random_world, rows, world_of
 
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", ">f4", ">i8")
 
-seeds = st.integers(0, 2**32 - 1)
+KERNELS: dict[str, tuple[ModuleType, ...]] = {
+    engine: (kernels_for(engine, 0), _factors, _exact_topk, _top_lists) for engine in INSTALLED
+}
+KERNELS["numpy"] += (numpy_count,)
+COMPILED = ("ROWS", "FEW")  # what Numba takes as it is when it compiles
+
 engines = pytest.mark.parametrize("engine", ENGINES)
+seeds = st.integers(0, 2**32 - 1)
+# How the work is cut into pieces: constants of the modules, and options. None of them may change a rank.
+sizes = st.fixed_dictionaries(
+    {
+        "TILE": st.integers(1, 200),
+        "SLOTS": st.integers(0, 4),
+        "MASK_BYTES": st.sampled_from((1, 60, 2**19)),
+        "COPIED": st.integers(1, 3),
+        "LANES": st.sampled_from((8, 16, 2040)),
+        "PAIRS": st.integers(1, 9),
+        "FEW": st.integers(1, 99),
+        "ROWS_BYTES": st.sampled_from((1, 500, 2**19)),
+        "TRANSPOSED": st.integers(1, 9),
+        "COLUMNS_BYTES": st.sampled_from((1, 100, 2**19)),
+        "FEWEST": st.integers(2, 16),
+        "MOST": st.integers(1, 3),
+        "ENTRIES": st.sampled_from((1, 100, 2**18)),
+        "SHARED": st.integers(1, 5),
+        "GROUPS": st.sampled_from((1, 5, 64)),
+    }
+)
+options = st.fixed_dictionaries({"n_threads": st.integers(1, 3), "block_size": st.integers(1, 9)})
+
+
+def set_sizes(patch: pytest.MonkeyPatch, engine: str, values: dict[str, int]) -> None:
+    for name, value in values.items():
+        for module in KERNELS[engine]:
+            if hasattr(module, name) and (engine == "numpy" or name not in COMPILED):
+                patch.setattr(module, name, value)
+
+
+def exact_scores(user, item, bias=None) -> np.ndarray:
+    """Return Σ_k u_k v_k (+ bias) of all pairs, added in order in double precision."""
+    return np.array(
+        [
+            [inner_product(u, v, None if bias is None else bias[i]) for i, v in enumerate(item.tolist())]
+            for u in user.tolist()
+        ]
+    )
+
+
+def best_of(scores, split, k: int, pool=None) -> dict[tuple[int, int], tuple[int, int]]:
+    """Return {(user, item): (above, tied)} of each user's best items, by comparing every pair of scores."""
+    hidden = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
+    found = {}
+    for user, row in enumerate(scores):
+        items = [
+            i for i in range(row.size) if (user, i) not in hidden and (pool is None or (user, i) in pool)
+        ]
+        for item in items:
+            above = int((row[items] > row[item]).sum())
+            if above < k:
+                found[user, item] = above, int((row[items] == row[item]).sum()) - 1
+    return found
+
+
+def check(model, world: World, scores, compute: ComputeOptions, k: int, pool=None, candidates="all") -> None:
+    """Check ranks, lists of the first k and the best items of all users against the scores of all pairs."""
+    n_items = scores.shape[1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of positives that are no candidates
+        ranked = rank_positives(model, world.split, compute=compute, top_k=k, candidates=candidates)
+    assert rows(ranked) == rank_all(scores.tolist(), world.train, world.test, candidates=pool)
+    assert ranked.n_not_candidates == len(world.test) - len(ranked)
+    competing = itertools.product(range(world.n_users), range(n_items)) if pool is None else pool
+    size = Counter(user for user, item in competing if (user, item) not in world.train)
+    assert ranked.n_candidates.tolist() == [size[user] for user in ranked.user.tolist()]
+    best = best_of(scores, world.split, k, pool)
+    assert ranked.top.users.tolist() == sorted(set(ranked.user.tolist()))
+    for user, items in zip(ranked.top.users.tolist(), ranked.top.item.tolist(), strict=True):
+        first = sorted((above, item) for (u, item), (above, _) in best.items() if u == user)[:k]
+        assert items == [item for _, item in first] + [-1] * (k - len(first))
+    if pool is None:
+        top = top_items(model, world.split, k=k, compute=compute)
+        assert rows(top) == [(*pair, *rank) for pair, rank in sorted(best.items())]
+
+
+def noise(rng, shape, dtype):
+    return 1 + np.finfo(dtype).eps * rng.integers(-2, 3, size=shape)
+
+
+def one_place(rng, item):
+    return item[:1] * noise(rng, item.shape, item.dtype)
+
+
+def copies(rng, item):
+    return item[rng.integers(min(6, len(item)), size=item.shape[0])]
+
+
+def almost_copies(rng, item):
+    return copies(rng, item) * noise(rng, item.shape, item.dtype)
+
+
+def short(rng, item):
+    return item * np.where(rng.random((item.shape[0], 1)) < 0.8, 1e-9, 1)
+
+
+def one_direction(rng, item):
+    return item[:1] * rng.integers(1, 20, size=(item.shape[0], 1))
+
+
+def whole(rng, item):
+    return np.round(2 * item)
+
+
+def tenths(rng, item):
+    return np.round(2 * item) * 0.1
+
+
+def mixed(rng, item):
+    """Return rows of which some are copies, some differ in the last bits, and some are 0."""
+    item = np.where(rng.random((len(item), 1)) < 0.5, copies(rng, item), item)
+    near = rng.random(len(item)) < 0.3
+    item[near] = item[0] + rng.choice([0.0, 1e-9, 1e-16], size=(int(near.sum()), item.shape[1]))
+    item[rng.random(len(item)) < 0.2] = 0.0
+    item[rng.random(len(item)) < 0.1] *= 1e-17
+    return item
+
+
+KINDS = (one_place, copies, almost_copies, short, one_direction, whole, tenths, mixed)
+
+
+@engines
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    seed=seeds,
+    n_users=st.integers(1, 12),
+    n_items=st.integers(1, 90),
+    d=st.integers(1, 9),
+    dtype=st.sampled_from(("float16", "float32", "float64", "int32")),
+    scale=st.sampled_from((1e-30, 1e-12, 1.0, 1e12, 1e35)),
+    bias=st.sampled_from(("none", "finite", "infinite")),
+    k=st.integers(1, 9),
+    values=sizes,
+    compute=options,
+)
+def test_factors_are_ranked_by_their_exact_sums(
+    engine, kind, seed, n_users, n_items, d, dtype, scale, bias, k, values, compute
+):
+    rng = np.random.default_rng(seed)
+    world = random_world(rng, n_users, n_items)
+    user, item = rng.normal(size=(world.n_users, d)), kind(rng, rng.normal(size=(n_items, d)))
+    if kind in (whole, tenths, mixed):
+        user = kind(rng, user)
+    # Of 1e35 · 1e5 the product leaves the range of single precision.
+    user, item = (user * scale, item * max(1, scale / 1e30)) if dtype == "float64" else (user, item)
+    user, item = user.astype(dtype), item.astype(dtype)
+    offset = rng.choice([0.0, 0.0, 0.5, 0.1], size=n_items)
+    if bias == "infinite":
+        offset[rng.random(n_items) < 0.2] = -np.inf
+        offset[rng.random(n_items) < 0.1] = np.inf
+    model = (user, item) if bias == "none" else (user, item, offset)
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, engine, values)
+        check(model, world, exact_scores(*model), ComputeOptions(engine=engine, **compute), k)
 
 
 def tied_scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
     """Return few distinct values, so that ties abound; with infinities where the type has them."""
     scores = rng.integers(0, rng.integers(1, 6) + 1, size=shape).astype(dtype)
-    if np.dtype(dtype).kind == "f":
+    kind = np.dtype(dtype)
+    if kind.kind == "f":
         scores[rng.random(shape) < 0.1] = -np.inf
         scores[rng.random(shape) < 0.05] = np.inf
+        scores[rng.random(shape) < 0.1] = -0.0
+    elif kind.itemsize == 8:
+        scores += kind.type(2**60)  # whole numbers that double precision does not tell apart
     return scores
 
 
-def expected(world: World, scores, **options) -> list[tuple[int, int, int, int]]:
-    return rank_all(scores.tolist(), world.train, world.test, **options)
+def padded(scores):
+    around = np.zeros((2 * scores.shape[0], 3 * scores.shape[1]), dtype=scores.dtype)
+    around[::2, ::3] = scores
+    return around[::2, ::3]
 
 
-def exact_scores(user_factors, item_factors, bias=None) -> np.ndarray:
-    return np.array(
-        [
-            [
-                inner_product(u, v, None if bias is None else bias[i])
-                for i, v in enumerate(item_factors.tolist())
-            ]
-            for u in user_factors.tolist()
-        ]
-    )
+def read_only(scores):
+    frozen = scores.copy()
+    frozen.flags.writeable = False
+    return frozen
 
 
-@engines
-@given(seed=seeds, n_users=st.integers(1, 12), n_items=st.integers(1, 40), dtype=st.sampled_from(DTYPES))
-@example(seed=0, n_users=1, n_items=1, dtype="float32")
-def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dtype):
-    rng = np.random.default_rng(seed)
-    world = random_world(rng, n_users, n_items)
-    scores = tied_scores(rng, (world.n_users, n_items), dtype)
-    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == expected(
-        world, scores
-    )
+FORMS = {
+    "array": lambda scores: scores,
+    "by columns": np.asfortranarray,
+    "with gaps": padded,
+    "backwards": lambda scores: scores[::-1].copy()[::-1],
+    "read-only": read_only,
+    "sparse rows": sp.csr_array,
+    "sparse pairs": sp.coo_matrix,
+    "function": lambda scores: lambda users: scores[users],
+    "one for all": lambda scores: np.broadcast_to(scores[0], scores.shape),
+}
 
 
 @engines
+@settings(max_examples=examples(600))
 @given(
     seed=seeds,
     n_users=st.integers(1, 12),
-    n_items=st.integers(1, 40),
-    d=st.integers(1, 9),
-    dtype=st.sampled_from(("float16", "float32", "float64", "int32")),
-    with_bias=st.booleans(),
-    coarse=st.booleans(),
+    n_items=st.integers(1, 70),
+    dtype=st.sampled_from(DTYPES),
+    form=st.sampled_from(list(FORMS)),
+    k=st.integers(1, 9),
+    values=sizes,
+    compute=options,
 )
-def test_factors_are_ranked_by_their_inner_products(
-    engine, seed, n_users, n_items, d, dtype, with_bias, coarse
-):
+@example(0, 1, 1, "float32", "array", 1, {}, {})
+def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dtype, form, k, values, compute):
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
-    scale = 1 if coarse or dtype == "int32" else 0.37
-    user = (rng.integers(-2, 3, size=(world.n_users, d)) * scale).astype(dtype)
-    item = (rng.integers(-2, 3, size=(n_items, d)) * scale).astype(dtype)
-    bias = None
-    if with_bias:
-        bias = np.where(rng.random(n_items) < 0.2, -np.inf, rng.integers(-1, 2, size=n_items) * 0.1)
-    ranked = rank_positives((user, item, bias), world.split, compute=ComputeOptions(engine=engine))
-    assert rows(ranked) == expected(world, exact_scores(user, item, bias))
+    scores = tied_scores(rng, (world.n_users, n_items), dtype)
+    if form.startswith("sparse") and dtype in ("float16", ">f4", ">i8"):
+        scores = scores.astype("float32")  # SciPy holds no others
+    model = FORMS[form](scores)
+    if form == "one for all":
+        scores = np.tile(scores[:1], (world.n_users, 1))
+    with pytest.MonkeyPatch.context() as patch:
+        set_sizes(patch, engine, values)
+        check(model, world, scores, ComputeOptions(engine=engine, **compute), k)
 
 
-@engines
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("scale", [1e-30, 1e-12, 1.0, 1e12, 1e25])
-def test_scores_that_differ_in_the_last_bits_only_are_told_apart(engine, dtype, scale):
-    # 3,000 items within a few units in the last place of one another: a single-precision product puts many
-    # of them in the wrong order, whatever its block shape.
-    rng = np.random.default_rng(7)
-    n_users, n_items, d = 6, 3000, 24
-    base = rng.normal(size=d)
-    item = (base * (1 + rng.integers(-3, 4, size=(n_items, d)) * 1e-7)).astype(dtype)
-    user = (rng.normal(size=(n_users, d)) * scale).astype(dtype)
-    item[100:500] = item[0]
-    test = {(u, i) for u in range(n_users) for i in (0, 17, 999, 2999)}
-    train = {(u, i) for u in range(n_users) for i in (3, 4, 2998)}
-    world = world_of(n_users, n_items, train, test)
-    ranked = rank_positives((user, item), world.split, compute=ComputeOptions(engine=engine))
-    assert rows(ranked) == expected(world, exact_scores(user, item))
-    assert ranked.n_tied[ranked.item == 0].min() >= 400
-
-
-@engines
-def test_items_with_the_same_factors_tie_wherever_they_stand(engine):
-    # The trap: in a BLAS product the last bit of an entry may depend on its row and column.
-    rng = np.random.default_rng(3)
-    n_users, n_items = 70, 4500
-    user = rng.normal(size=(n_users, 50)).astype(np.float32)
-    item = np.tile(rng.normal(size=50).astype(np.float32), (n_items, 1))
-    world = world_of(n_users, n_items, {(0, 0)}, {(u, (u * 61) % n_items) for u in range(1, n_users)})
-    ranked = rank_positives((user, item), world.split, compute=ComputeOptions(engine=engine))
-    assert (ranked.n_above == 0).all()
-    assert (ranked.n_tied == n_items - 1).all()
-
-
-@engines
-def test_integers_beyond_two_to_the_53_keep_their_order(engine):
-    world = world_of(1, 4, {(0, 3)}, {(0, 0), (0, 1), (0, 2)})
-    scores = np.array([[2**60, 2**60 + 1, 2**60 + 1, 0]])
-    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == [
-        (0, 0, 2, 0),
-        (0, 1, 0, 1),
-        (0, 2, 0, 1),
-    ]
-    unsigned = scores.astype(np.uint64) + np.uint64(2**63)
-    assert rank_positives(unsigned, world.split, compute=ComputeOptions(engine=engine)).n_above.tolist() == [
-        2,
-        0,
-        0,
-    ]
-
-
-@engines
-@given(seed=seeds, n_items=st.integers(1, 30))
-def test_the_layout_of_the_array_does_not_matter(engine, seed, n_items):
-    rng = np.random.default_rng(seed)
-    world = random_world(rng, 6, n_items)
-    scores = tied_scores(rng, (world.n_users, n_items), "float32")
-    want = expected(world, scores)
-    padded = np.zeros((2 * world.n_users, 3 * n_items), dtype=np.float32)
-    padded[::2, ::3] = scores
-    frozen = scores.copy()
-    frozen.flags.writeable = False
-    for same in (np.asfortranarray(scores), padded[::2, ::3], frozen, scores[::-1].copy()[::-1]):
-        assert rows(rank_positives(same, world.split, compute=ComputeOptions(engine=engine))) == want
-    assert (
-        rows(rank_positives(sp.csr_array(scores), world.split, compute=ComputeOptions(engine=engine))) == want
-    )
-    assert (
-        rows(rank_positives(sp.coo_matrix(scores), world.split, compute=ComputeOptions(engine=engine)))
-        == want
-    )
-    assert (
-        rows(rank_positives(lambda users: scores[users], world.split, compute=ComputeOptions(engine=engine)))
-        == want
-    )
-
-
-@engines
-def test_a_read_only_memmap_is_ranked_in_place(engine, tmp_path):
+def test_a_read_only_memmap_is_ranked_in_place(tmp_path):
     rng = np.random.default_rng(5)
     world = random_world(rng, 20, 50)
     scores = tied_scores(rng, (world.n_users, 50), "float32")
     scores.tofile(tmp_path / "scores.bin")
     mapped = np.memmap(tmp_path / "scores.bin", dtype=np.float32, mode="r", shape=scores.shape)
-    assert rows(rank_positives(mapped, world.split, compute=ComputeOptions(engine=engine))) == expected(
-        world, scores
-    )
+    check(mapped, world, scores, ComputeOptions(engine="numpy"), 3)
 
 
 @engines
-def test_a_missing_entry_of_a_sparse_matrix_is_a_score_of_zero(engine):
-    world = world_of(1, 4, {(0, 3)}, {(0, 0), (0, 1)})
-    scores = sp.csr_array(np.array([[-1.0, 0.0, 2.0, 5.0]]))
-    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == [
-        (0, 0, 2, 0),
-        (0, 1, 1, 0),
-    ]
-
-
-@engines
-@given(seed=seeds, block_size=st.integers(1, 9), n_threads=st.integers(1, 3))
-def test_ranks_depend_on_neither_threads_nor_blocks(engine, seed, block_size, n_threads):
+@settings(max_examples=examples(300))
+@given(
+    seed=seeds,
+    n_items=st.integers(2, 40),
+    model=st.sampled_from(("factors", *FORMS)),
+    given_as=st.sampled_from(("ids", "mask", "lists")),
+    k=st.integers(1, 9),
+    compute=options,
+)
+def test_only_candidates_compete(engine, seed, n_items, model, given_as, k, compute):
     rng = np.random.default_rng(seed)
-    world = random_world(rng, 15, 23)
-    user = rng.normal(size=(world.n_users, 5)).astype(np.float32)
-    item = rng.normal(size=(23, 5)).astype(np.float32)
-    options = {"compute": ComputeOptions(engine=engine, n_threads=n_threads, block_size=block_size)}
-    for model, scores in (((user, item), exact_scores(user, item)), (user @ item.T, user @ item.T)):
-        assert rows(rank_positives(model, world.split, **options)) == expected(world, scores)
-        callback = rank_positives(lambda users, s=scores: s[users], world.split, **options)
-        assert rows(callback) == expected(world, scores)
+    world = random_world(rng, 10, n_items)
+    factors = tuple(rng.integers(-2, 3, size=(n, 3)).astype(float) for n in (world.n_users, n_items))
+    scores = factors[0] @ factors[1].T
+    one = factors if model == "factors" else FORMS[model](scores)
+    if model == "one for all":
+        scores = np.tile(scores[:1], (world.n_users, 1))
+    inside = rng.random((world.n_users, n_items)) < 0.6
+    if given_as != "lists":
+        inside[:] = inside[0]
+    user, item = min(world.test)
+    inside[user if given_as == "lists" else slice(None), item] = True  # one positive can be ranked
+    pool = {(int(u), int(i)) for u, i in np.argwhere(inside)}
+    candidates = {"ids": np.flatnonzero(inside[0])[::-1], "mask": inside[0], "lists": frame(sorted(pool))}
+    check(one, world, scores, ComputeOptions(engine=engine, **compute), k, pool, candidates[given_as])
 
 
-def wide_world(n_users: int = 60, n_items: int = 4100, per_user: int = 12) -> World:
-    """Return a world wider than two tiles, with from 1 to `per_user` positives per user."""
-    rng = np.random.default_rng(11)
-    train, test = set(), set()
-    for u in range(n_users):
-        items = rng.permutation(n_items)
-        test |= {(u, int(i)) for i in items[: 1 + u % per_user]}
-        train |= {(u, int(i)) for i in items[per_user : per_user + rng.integers(0, 90)]}
-    return world_of(n_users, n_items, train, test)
+def clear(rng, item):
+    return item
 
 
-def test_both_engines_give_the_same_integers_over_several_tiles():
-    world = wide_world()
-    rng = np.random.default_rng(12)
-    user = rng.normal(size=(world.n_users, 33)).astype(np.float32)
-    item = rng.normal(size=(world.n_items, 33)).astype(np.float32)
-    item[1000:1300] = item[999]
-    item[3000:3300] = 0
-    want = expected(world, exact_scores(user, item))
-    stored = user @ item.T
-    want_stored = expected(world, stored)
-    for engine in INSTALLED:
-        for block_size in (None, 1, 13, 64):
-            options = {"compute": ComputeOptions(engine=engine, block_size=block_size)}
-            assert rows(rank_positives((user, item), world.split, **options)) == want
-            assert rows(rank_positives(stored, world.split, **options)) == want_stored
-
-
-@engines
-def test_users_with_one_positive_are_compared_over_several_tiles(engine):
-    world = wide_world(per_user=1)
-    rng = np.random.default_rng(13)
-    scores = rng.integers(0, 50, size=(world.n_users, world.n_items)).astype(np.float32)
-    assert rows(rank_positives(scores, world.split, compute=ComputeOptions(engine=engine))) == expected(
-        world, scores
-    )
-    factors = rng.normal(size=(world.n_users, 8)), rng.normal(size=(world.n_items, 8))
-    want = expected(world, exact_scores(*factors))
-    assert rows(rank_positives(factors, world.split, compute=ComputeOptions(engine=engine))) == want
+@cache
+def several_tiles(kind, dtype):
+    """Return a world wider than two tiles of Numba, factors, and the scores of all pairs."""
+    rng = np.random.default_rng(7)
+    n_users, n_items = 30, 2600
+    held = [rng.permutation(n_items)[: 20 + n] for n in (*range(1, 30), 60)]  # up to 60 positives
+    train = {(u, int(i)) for u, items in enumerate(held) for i in items[:20]}
+    test = {(u, int(i)) for u, items in enumerate(held) for i in items[20:]}
+    user = rng.normal(size=(n_users, 5)).astype(dtype)
+    item = kind(rng, rng.normal(size=(n_items, 5)).astype(dtype)).astype(dtype)
+    item[1000:1300], item[2000:2300] = item[999], 0
+    user[::7] = 0
+    scores = np.zeros((n_users, n_items))
+    for u, v in zip(user.T.astype(float), item.T.astype(float), strict=True):
+        scores += u[:, None] * v
+    return world_of(n_users, n_items, train, test), (user, item), scores
 
 
 @engines
-def test_a_constant_scorer_ties_everything(engine):
-    world = wide_world()
-    scores = np.zeros((world.n_users, world.n_items), dtype=np.float32)
-    zero = np.zeros((world.n_users, 4)), np.zeros((world.n_items, 4))
-    for model in (scores, zero):
-        ranked = rank_positives(model, world.split, compute=ComputeOptions(engine=engine))
-        assert (ranked.n_above == 0).all()
-        assert (ranked.n_tied == ranked.n_candidates - 1).all()
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kind", [clear, one_place, almost_copies, short, tenths])
+def test_catalogues_of_several_tiles_are_ranked_as_their_scores_are(engine, kind, dtype, monkeypatch):
+    if engine == "numpy":  # its tiles are eight times as wide
+        monkeypatch.setattr(kernels_for(engine, 0), "TILE", 1000)
+    world, factors, scores = several_tiles(kind, dtype)
+    hidden = scores.copy()
+    hidden[world.split.train.user, world.split.train.item] = np.nan
+    for model in (factors, scores):
+        ranked = rank_positives(model, world.split, top_k=10, compute=ComputeOptions(engine=engine))
+        mine = scores[ranked.user, ranked.item][:, None]
+        np.testing.assert_array_equal(ranked.n_above, (hidden[ranked.user] > mine).sum(axis=1))
+        np.testing.assert_array_equal(ranked.n_tied, (hidden[ranked.user] == mine).sum(axis=1) - 1)
+        first = np.argsort(-hidden, axis=1, kind="stable")[:, :10]  # NaN comes last, equal scores by item
+        np.testing.assert_array_equal(ranked.top.item, first[ranked.top.users])
 
 
 @engines
-def test_a_bias_alone_ranks_by_the_bias(engine):
-    # Zero factors and a popularity bias: thousands of exact ties in one catalogue.
-    world = wide_world()
-    rng = np.random.default_rng(2)
-    popularity = rng.integers(0, 7, size=world.n_items) / 3
-    popularity[::50] = -np.inf
-    popularity[7] = np.inf
-    model = np.zeros((world.n_users, 3)), rng.normal(size=(world.n_items, 3)), popularity
-    want = expected(world, np.tile(popularity, (world.n_users, 1)))
-    assert rows(rank_positives(model, world.split, compute=ComputeOptions(engine=engine))) == want
-
-
-@engines
-@pytest.mark.parametrize("kind", ["dense", "factors", "callable", "sparse"])
-def test_only_allowed_items_compete(engine, kind):
-    rng = np.random.default_rng(4)
-    world = random_world(rng, 10, 30)
-    user = rng.integers(-2, 3, size=(world.n_users, 3)).astype(np.float64)
-    item = rng.integers(-2, 3, size=(30, 3)).astype(np.float64)
-    scores = user @ item.T
-    model = {
-        "dense": scores,
-        "factors": (user, item),
-        "callable": lambda users: scores[users],
-        "sparse": sp.csr_array(scores),
-    }[kind]
-    allowed = {int(i) for i in rng.permutation(30)[:17]}
-    mask = np.isin(np.arange(30), list(allowed))
-    want = expected(world, scores, allowed=allowed)
-    n_outside = len(world.test) - len(want)
-    assert n_outside > 0
-    for given_items in (mask, sorted(allowed)):
-        with pytest.warns(UserWarning, match=rf"^{n_outside} of {len(world.test)} test positives"):
-            ranked = rank_positives(
-                model, world.split, candidates=given_items, compute=ComputeOptions(engine=engine)
-            )
-        assert rows(ranked) == want
-        assert ranked.n_not_candidates == n_outside
-        own = [17 - len({i for u, i in world.train if u == v} & allowed) for v in ranked.user]
-        assert ranked.n_candidates.tolist() == own
-
-
-@engines
-@pytest.mark.parametrize("kind", ["dense", "factors", "callable"])
-def test_each_user_may_have_candidates_of_its_own(engine, kind):
-    from tests.ranking.worlds import frame
-
-    rng = np.random.default_rng(6)
-    world = random_world(rng, 12, 40)
-    user = rng.integers(-2, 3, size=(world.n_users, 3)).astype(np.float64)
-    item = rng.integers(-2, 3, size=(40, 3)).astype(np.float64)
-    scores = user @ item.T
-    model = {"dense": scores, "factors": (user, item), "callable": lambda users: scores[users]}[kind]
-    lists = {(u, i) for u in range(world.n_users) for i in range(40) if rng.random() < 0.4}
-    want = expected(world, scores, candidates=lists)
-    with pytest.warns(UserWarning, match="are not among their user's candidates"):
-        ranked = rank_positives(
-            model, world.split, candidates=frame(lists), compute=ComputeOptions(engine=engine)
-        )
-    assert rows(ranked) == want
-    own = [len({i for u, i in lists - world.train if u == v}) for v in ranked.user]
-    assert ranked.n_candidates.tolist() == own
+def test_factors_without_dimensions_are_ranked_by_their_biases(engine):
+    world = world_of(2, 3, {(0, 0), (1, 1)}, {(0, 1), (1, 0)})
+    for bias in (np.zeros(3), np.array([1.0, 2.0, 3.0])):
+        model = np.zeros((2, 0)), np.zeros((3, 0)), bias
+        check(model, world, np.tile(bias, (2, 1)), ComputeOptions(engine=engine), 2)

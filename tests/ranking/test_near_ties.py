@@ -9,17 +9,17 @@ import pytest
 from ipseval import Split
 from ipseval.ranking.kernels.blocks import Batch, Counted, Tile
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, Targets, kernels_for, ranks_in_rows
+from tests.inside.ranking import Factors, Targets, kernels_for
 from tests.ranking.worlds import ENGINES
 
-WIDTH, N_TILES = 400, 18
+WIDTH = 400
 CLEAR, NEAR, EQUAL = range(3)  # the factor that a user reads
 NONE = np.zeros(0, dtype=np.int64)
 
 engines = pytest.mark.parametrize("engine", ENGINES)
 
 
-def made(reads, scale: float = 1.0, n_items: int = WIDTH * N_TILES):
+def made(reads, n_items: int = WIDTH * 3):
     """Return factors of users who read one factor each, and their work: one positive each, item 5.
 
     The first factor tells all items apart, the second in the tenth digit, the third not at all.
@@ -27,27 +27,11 @@ def made(reads, scale: float = 1.0, n_items: int = WIDTH * N_TILES):
     rng = np.random.default_rng(0)
     n_users = len(reads)
     columns = [rng.normal(size=n_items), 1 + 1e-10 * rng.normal(size=n_items), np.ones(n_items)]
-    item, user = scale * np.column_stack(columns), scale * np.eye(3)[list(reads)]
+    item, user = np.column_stack(columns), np.eye(3)[list(reads)]
     pairs = pd.DataFrame({"user": np.arange(n_users), "item": 5})
     train = pd.DataFrame({"user": [0], "item": [7]})
     split = Split.from_frames(train, pairs, items=range(n_items))
     return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
-
-
-@engines
-@pytest.mark.parametrize("scale", [1.0, 1e20])
-@pytest.mark.parametrize("reads", [[CLEAR, NEAR, EQUAL], [NEAR, CLEAR, NEAR, NEAR], [EQUAL], [NEAR] * 9])
-def test_users_whom_products_tell_apart_and_users_whom_they_do_not_are_counted(engine, reads, scale):
-    kernels = kernels_for(engine, 0)
-    factors, batch, scores = made(reads, scale)
-    worker = kernels.Worker(factors.shape(len(reads), WIDTH))
-    scores[0, 7] = np.nan
-    for _ in range(2):  # one worker, for one block after the other
-        block = factors.block(batch, factors.exact(batch, kernels))
-        worker.begin(block)
-        assert len(list(factors.count(worker, block, WIDTH, kernels))) == N_TILES  # a step for each tile
-        assert block.n_above.tolist() == (scores > scores[:, 5:6]).sum(axis=1).tolist()
-        assert block.n_tied.tolist() == ((scores == scores[:, 5:6]).sum(axis=1) - 1).tolist()
 
 
 @engines
@@ -123,21 +107,3 @@ def test_every_tile_knows_its_items_of_infinite_bias(width):
 
     assert len(list(factors.count(Noting(), None, width, None))) == -(-n_items // width)
     assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
-
-
-@pytest.mark.parametrize("entries", [1, 2**20])
-@pytest.mark.parametrize("dtype", ["float32", "float64", "int64"])
-def test_entries_of_a_row_are_ranked_among_themselves(dtype, entries, monkeypatch):
-    monkeypatch.setattr("ipseval.ranking._top_lists.ENTRIES", entries)  # as a table, or one after the other
-    rng = np.random.default_rng(3)
-    row = np.repeat(np.arange(7), [3, 60, 1, 512, 513, 0, 40])
-    value = (1000 * rng.normal(size=row.size)).round().astype(dtype)
-    if dtype != "int64":
-        value[rng.random(row.size) < 0.05] = -np.inf
-        value[rng.random(row.size) < 0.05] = np.inf
-    n_above, n_tied = ranks_in_rows(row, value)
-    for r in range(7):
-        own, mine = value[row == r], row == r
-        assert n_above[mine].tolist() == (own > own[:, None]).sum(axis=1).tolist()
-        assert n_tied[mine].tolist() == ((own == own[:, None]).sum(axis=1) - 1).tolist()
-    assert [one.size for one in ranks_in_rows(row[:0], value[:0])] == [0, 0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import stat
@@ -181,7 +182,7 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
 @pytest.mark.parametrize("n_threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interrupt_stops_at_once(engine, n_threads):
     program = f"""
-import os, signal, threading, time
+import json, os, signal, sys, threading, time
 import numpy as np, pandas as pd
 from ipseval import ComputeOptions, Split, rank_positives
 n_users, n_items = 40_000, 20_000
@@ -201,13 +202,15 @@ threading.Thread(target=interrupt).start()
 try:
     rank_positives(model, split, compute=ComputeOptions(engine={engine!r}, n_threads={n_threads}))
 except KeyboardInterrupt:
-    print(time.perf_counter() - sent[0])
+    print(json.dumps([time.perf_counter() - sent[0], "numba" in sys.modules]))
 """
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stdout, f"it was not interrupted: {done.stderr}"
-    assert float(done.stdout) < 2.0  # the whole takes far longer; a block takes milliseconds
+    seconds, has_loaded_numba = json.loads(done.stdout)
+    assert seconds < 2.0  # the whole takes far longer; a block takes milliseconds
+    assert has_loaded_numba == (engine == "numba")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -254,22 +257,6 @@ def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_si
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"compute": 2}, "compute must be ipseval.ComputeOptions.*; got int"),
-        ({"candidates": "some"}, "candidates must be 'all', SampledCandidates, ids of items or a mask"),
-        ({"candidates": [99]}, "candidates has 1 ids that are not in the given universe"),
-        ({"candidates": []}, "candidates is empty"),
-        ({"candidates": [True, False]}, r"candidates as a mask must have shape \(3,\); got \(2,\)"),
-    ],
-)
-def test_options_that_cannot_be_used_are_refused(options, message):
-    world = world_of(2, 3, {(0, 0)}, {(0, 1)})
-    with pytest.raises(InputError, match=message):
-        rank_positives(np.zeros((2, 3)), world.split, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ({"n_threads": 0}, "n_threads must be an integer >= 1; got 0"),
         ({"block_size": 1.5}, "block_size must be an integer >= 1; got 1.5"),
         ({"max_memory": "lots"}, "max_memory must be a number of bytes or a text like '200 MB'; got 'lots'"),
@@ -290,11 +277,6 @@ def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
     assert _run.kernels_for(None, 1e12).NAME == "numpy"
 
 
-def test_the_engine_is_numba_only_where_it_pays():
-    assert _run.kernels_for(None, 1e4).NAME == "numpy"
-    assert _run.kernels_for(None, 1e12).NAME == "numba"
-
-
 @pytest.mark.parametrize(
     ("text", "n_bytes"), [("1", 1), ("2 KB", 2048), ("1.5gb", 1.5 * 2**30), ("3M", 3 * 2**20), (7, 7)]
 )
@@ -310,19 +292,6 @@ def test_progress_is_shown_on_request_only(capsys, monkeypatch):
     assert capsys.readouterr().err == ""
     rank_positives(factors_for(world), world.split, compute=ComputeOptions(progress=True), name="als")
     assert "ranking als" in capsys.readouterr().err
-
-
-def test_ranking_with_numpy_never_imports_numba():
-    program = (
-        "import sys, numpy as np, pandas as pd, ipseval\n"
-        "split = ipseval.Split.from_frames(*(pd.DataFrame({'user': [0], 'item': [i]}) for i in (0, 1)))\n"
-        "ipseval.rank_positives(np.ones((1, 2)), split)\n"
-        "print('numba' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.slow

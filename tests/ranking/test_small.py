@@ -9,15 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, Lists, RankedPositives, SampledCandidates, Split, rank_positives
+from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking.kernels.numpy_count import Counter
 from tests.inside.ranking import (
-    Best,
     DenseScorer,
     Sampling,
     TopK,
-    _search,
     comparable,
     counted_above,
     is_list_frame,
@@ -156,33 +154,6 @@ def test_a_rank_is_estimated_where_what_is_above_and_what_is_tied_are():
         assert (found if found is None else found.tolist()) == estimate
 
 
-def test_entries_that_are_no_candidates_are_left_out_and_counted():
-    pairs = pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
-    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(6))
-    entries = pd.DataFrame({"user": [0, 0, 0, 1, 1], "item": [3, 1, 2, 4, 1], "rank": [1, 2, 3, 1, 2]})
-    lists = Lists(entries, unknown="drop")
-    ranked = rank_positives(lists, split, candidates=[0, 1, 2])
-    assert ranked.n_above.tolist() == [0, 1, 0]  # items 3 and 4 have left, and the others moved up
-    said = [(one.what, one.count, one.of) for one in ranked.counted]
-    assert said[1:] == [("entries that are no candidates, left out", 2, 5)]
-    none = rank_positives(lists, split, candidates=[0, 1, 2, 3, 4])
-    assert (none.n_above.tolist(), len(none.counted)) == ([1, 2, 1], 1)
-
-
-@pytest.mark.parametrize("seen", ["drop", "keep"])
-def test_training_items_of_lists_are_counted_where_there_are_any(seen):
-    pairs = pd.DataFrame({"user": [0, 1], "item": [1, 1]})
-    split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(3))
-    entries = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "rank": [1, 2, 1]})
-    what = {"drop": "left out", "keep": "kept"}[seen]
-    ranked = rank_positives(Lists(entries, seen=seen), split)
-    said = [(one.what, one.count, one.of) for one in ranked.counted[1:]]
-    assert said == [(f"entries that are training items of their user, {what}", 1, 3)]
-    assert ranked.n_above.tolist() == [0 if seen == "drop" else 1, 0]
-    others = entries[1:].assign(rank=1)
-    assert len(rank_positives(Lists(others, seen=seen), split).counted) == 1
-
-
 class Handed:
     """What the best items are handed on as."""
 
@@ -197,21 +168,9 @@ class Handed:
 def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_are_wanted(all_ties, items):
     handed = Handed()
     scores = np.array([5.0, 9.0, 5.0, 5.0, 5.0, 1.0])  # user 0 may not have item 1
-    best = Best(2, handed, all_ties=all_ties)
-    TopK(best, np.array([7])).put_shared(scores, np.array([0, 1]), np.array([1]))
+    top = TopK(2, handed, np.array([7]), exhaustive=all_ties)
+    top.put_shared(scores, np.array([0, 1]), np.array([1]))
     assert handed.pairs == [(7, item) for item in items]
-
-
-@pytest.mark.parametrize("order", [1, -1])
-def test_of_two_who_want_the_best_each_is_handed_its_own(order):
-    few, many = Handed(), Handed()
-    both = [Best(2, few, all_ties=False), Best(3, many, all_users=True)][::order]
-    best = both[0].beside(both[1])
-    assert (best.k, best.all_users, best.all_ties) == (3, True, True)
-    user, item, above = np.array([0, 0, 0, 4]), np.array([5, 6, 7, 5]), np.array([0, 2, 1, 0])
-    best.handle(user, item, above, np.zeros(4, dtype=np.int64))
-    assert few.pairs == [(0, 5), (0, 7), (4, 5)]
-    assert many.pairs == [(0, 5), (0, 6), (0, 7), (4, 5)]
 
 
 def test_the_warning_says_what_share_of_the_competitors_is_always_there():
@@ -233,8 +192,8 @@ def test_the_warning_says_what_share_of_the_competitors_is_always_there():
 
 def test_a_catalogue_of_nothing_has_no_best_items():
     handed = Handed()
-    TopK(Best(2, handed), np.array([0])).put_shared(np.zeros(0), np.array([0, 0]), NOTHING)
-    TopK(Best(2, handed), np.array([0])).put_stored(np.zeros((1, 0)), NOTHING, NOTHING)
+    TopK(2, handed, np.array([0])).put_shared(np.zeros(0), np.array([0, 0]), NOTHING)
+    TopK(2, handed, np.array([0])).put_stored(np.zeros((1, 0)), NOTHING, NOTHING)
     assert handed.pairs == []
     assert [one.size for one in reaching(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
 
@@ -272,15 +231,6 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
         above, reach = counter.count(tile, hidden)
         assert above.tolist() == (tile[row] > hi[:, None]).sum(axis=1).tolist()
         assert reach.tolist() == (tile[row] >= lo[:, None]).sum(axis=1).tolist()
-
-
-def test_a_search_counts_what_is_below_or_reaches():
-    rows = np.array([[1.0, 2.0, 2.0, 4.0, 5.0, 6.0, 7.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 9.0]])
-    flat, base = rows.reshape(-1), np.array([0, 0, 0, 7, 7, 7])
-    value = np.array([0.0, 2.0, 8.0, 3.0, 5.0, 9.0])
-    assert _search(flat, base, 7, value).tolist() == [0, 1, 7, 0, 6, 6]
-    assert _search(flat, base, 7, value, include=True).tolist() == [0, 3, 7, 6, 6, 7]
-    assert _search(np.array([2.0]), np.array([0, 0]), 1, np.array([1.0, 3.0])).tolist() == [0, 1]
 
 
 def test_numba_is_loaded_from_so_many_comparisons_on():

@@ -160,16 +160,12 @@ def _find_close(
 def row_scores(user: FloatArray, columns: FloatArray, scores: FloatArray) -> None:
     """Write the exact scores of users (b, d) and items (d, width), but for the bias, to `scores`."""
     for r in range(user.shape[0]):
-        row, u = scores[r], user[r]
+        row = scores[r]
         row[:] = 0.0
-        whole = u.size - u.size % ROWS
-        for k in range(0, whole, ROWS):  # sums of the same order, whose numbers stay in registers for a while
-            a, b, c, d = columns[k], columns[k + 1], columns[k + 2], columns[k + 3]
+        for k in range(columns.shape[0]):
+            u, column = user[r, k], columns[k]
             for i in range(row.size):
-                row[i] = row[i] + u[k] * a[i] + u[k + 1] * b[i] + u[k + 2] * c[i] + u[k + 3] * d[i]
-        for k in range(whole, u.size):
-            for i in range(row.size):
-                row[i] += u[k] * columns[k, i]
+                row[i] += u * column[i]
 
 
 class Worker:

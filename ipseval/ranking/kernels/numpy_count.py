@@ -10,8 +10,7 @@ from ipseval._base.types import AnyArray, IntArray
 
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
 MASK_BYTES = 2**21  # what comparisons say of a few rows: in shorter calls threads wait for each other
-SLOTS = 20  # thresholds per row up to which comparing is faster than sorting
-SORT_ROWS = 256  # rows that are sorted and searched at once
+SLOTS = 30  # thresholds per row up to which comparing is faster than sorting
 
 
 class Even(NamedTuple):
@@ -32,7 +31,7 @@ class Counter:
     """Counts of the scores in each row of a tile that exceed thresholds, in memory that is used again."""
 
     # Few thresholds per row: all are compared with the whole row, and what is True is counted in byte lanes.
-    # Many: what reaches the lowest of them is sorted, and they are placed in it by binary search. (NumPy
+    # Many: what reaches the lowest of them is sorted, and they are searched in it, row by row. (NumPy
     # partitions and sorts with vector instructions.)
 
     def __init__(self) -> None:
@@ -61,12 +60,15 @@ class Counter:
             above[some.chosen], reach[some.chosen] = self._compared(tile, some, *asked)
         if self._many.size:
             (reached,) = self._compared(tile, self._lowest, (np.greater_equal, self._lowest.lo))
-            n_best = hidden[self._many] + reached[:, 0]
-            level = np.frexp(n_best)[1]  # rows with a similar number of scores to sort
-            for one in np.unique(level[n_best > 0]):
-                rows = np.flatnonzero(level == one)
-                for part in np.split(rows, range(SORT_ROWS, rows.size, SORT_ROWS)):
-                    self._place(tile, self._many[part], int(n_best[part].max()), hidden, above, reach)
+            for row, n_reached in zip(self._many.tolist(), reached[:, 0].tolist(), strict=True):
+                if n_reached:
+                    own = slice(self._start[row], self._start[row + 1])
+                    n_best = n_reached + int(hidden[row])
+                    best = np.partition(tile[row], tile.shape[1] - n_best)[tile.shape[1] - n_best :]
+                    best.sort()  # NaN comes last, as it does in a partition
+                    best = best[:n_reached]
+                    above[own] = n_reached - np.searchsorted(best, self._hi[own], side="right")
+                    reach[own] = n_reached - np.searchsorted(best, self._lo[own])
         return above, reach
 
     def _compared(self, tile: AnyArray, some: Even, *asked: tuple[np.ufunc, AnyArray]) -> list[IntArray]:
@@ -92,45 +94,3 @@ class Counter:
                 lanes = np.einsum("ijkl->ijk", words).view(np.uint8)
                 np.add.reduce(lanes, axis=2, dtype=np.int64, out=count[part])
         return counts
-
-    def _place(
-        self, tile: AnyArray, rows: IntArray, n_best: int, hidden: IntArray, above: IntArray, reach: IntArray
-    ) -> None:
-        """Write the counts for the thresholds of `rows`, by a search among their `n_best` best scores."""
-        width = tile.shape[1]
-        best = tile[rows]
-        if 2 * n_best < width:
-            best.partition(width - n_best, axis=1)  # NaN comes last, as in a sort
-            best = best[:, width - n_best :]
-        else:
-            n_best = width
-        length = (1 << n_best.bit_length()) - 1  # for the search: 2**k - 1
-        ordered = np.empty((rows.size, length), dtype=tile.dtype)
-        ordered[:, n_best:] = np.nan if tile.dtype.kind == "f" else np.iinfo(tile.dtype).max
-        ordered[:, :n_best] = best
-        ordered[:, :n_best].sort(axis=1)
-        size = np.diff(self._start)[rows]
-        row = np.repeat(np.arange(rows.size), size)
-        chosen = self._start[rows][row] + np.arange(row.size) - np.repeat(np.cumsum(size) - size, size)
-        lo, hi = self._lo[chosen], self._hi[chosen]
-        flat, base = ordered.ravel(), row * length
-        below_lo = _search(flat, base, length, lo)
-        up_to_hi = _search(flat, base, length, hi, include=True)
-        n_scores = (n_best - hidden[rows])[row]
-        above[chosen] = n_scores - np.minimum(up_to_hi, n_scores)
-        reach[chosen] = n_scores - np.minimum(below_lo, n_scores)
-
-
-def _search(
-    flat: AnyArray, base: IntArray, length: int, value: AnyArray, *, include: bool = False
-) -> IntArray:
-    """Return how many of the `length` = 2**k - 1 sorted entries from `base` on are < value (or <=)."""
-    below = np.less_equal if include else np.less
-    place, probe = base - 1, np.empty_like(base)
-    step = (length + 1) // 2
-    while step:
-        np.add(place, step, out=probe)
-        np.copyto(place, probe, where=below(flat.take(probe), value))
-        step //= 2
-    count: IntArray = place - base + 1
-    return count

@@ -10,7 +10,7 @@ from ipseval.ranking.kernels.numpy_count import Counter
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches
-TILE = 8191  # items of a tile: long rows, as NumPy pays for each, and one less than a power of 2 to search
+TILE = 8192  # items of a tile: long rows, as NumPy pays for each
 COPIED = 16  # positives whose users' products are searched at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
 FEW = 128  # of w items more than w / FEW too close to call: exact scores are made for all
