@@ -136,19 +136,6 @@ def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, ca
     assert (files / "results").is_dir()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["study", "nowhere.toml"], "nowhere.toml does not exist"),
-        (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
-        (["validate", "coat", "--data", "nowhere"], "nowhere"),
-    ],
-)
-def test_other_commands_also_name_what_is_wrong(arguments, expected, capsys):
-    assert main(arguments) == 2
-    assert expected in capsys.readouterr().err
-
-
 def test_metrics_lists_names_and_prints_cards(capsys):
     assert main(["evaluate", "--list-metrics"]) == 0
     assert "recall@k" in capsys.readouterr().out

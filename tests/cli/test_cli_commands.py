@@ -210,6 +210,12 @@ FAILURE = {
         ["evaluate", "log.csv", "--item-vectors", "vectors.npy", *FAST],
         "read by ild@k alone; name it in --beyond",
     ),
+    "no data": (["validate", "coat", "--data", "nowhere"], "nowhere"),
+    "an overlap": (["evaluate", "--train", "log.csv", "--test", "log.csv", *FAST], "--overlap drop"),
+    "a level": (
+        ["evaluate", "log.csv", "--confidence-level", "2", *FAST],
+        "--confidence-level must be in (0, 1)",
+    ),
     "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
 }
 

@@ -82,42 +82,6 @@ def test_column_options_apply_to_every_file_that_has_them(files, capsys):
     assert "has columns sku and item" in capsys.readouterr().err
 
 
-def test_the_default_metrics_work_with_lists_of_ten(files, capsys):
-    train = pd.read_csv(files / "train.csv")
-    rng = np.random.default_rng(0)
-    seen = set(map(tuple, train.to_numpy().tolist()))
-    rows = [
-        (user, item, place + 1)
-        for user in range(30)
-        for place, item in enumerate([i for i in rng.permutation(20).tolist() if (user, i) not in seen][:10])
-    ]
-    pd.DataFrame(rows, columns=["user", "item", "rank"]).to_csv(files / "top.csv", index=False)
-    with np.errstate(all="ignore"):
-        assert evaluate(files, "--model", f"top={files / 'top.csv'}") == 0, capsys.readouterr().err
-    assert "mean_dcg@10" in capsys.readouterr().out
-
-
-def test_errors_name_options_of_the_command_line(files, capsys):
-    train = pd.read_csv(files / "train.csv")
-    pd.concat([train, train.head(1)]).to_csv(files / "twice.csv", index=False)
-    scores = ["--model", f"als={files / 'als.npy'}"]
-    for arguments, text in [
-        (["--train", str(files / "twice.csv"), "--test", str(files / "test.csv")], "--duplicates drop"),
-        (["--train", str(files / "train.csv"), "--test", str(files / "train.csv")], "--overlap drop"),
-    ]:
-        assert main(["evaluate", *arguments, *scores]) == 2
-        error = capsys.readouterr().err
-        assert text in error
-        assert "Split.from_frames" not in error
-    for options, text in [
-        (["--confidence-level", "2"], "--confidence-level must be in (0, 1)"),
-        (["--scale", "max"], "--scale, --unseen and --recommendations belong to a power law"),
-        (["--unseen", "smooth"], "give --gamma or --eta"),
-    ]:
-        assert evaluate(files, *scores, *options) == 2
-        assert text in capsys.readouterr().err
-
-
 def damage(path: Path) -> dict[str, bytes]:
     content = path.read_bytes()
     locked = bytearray(content)

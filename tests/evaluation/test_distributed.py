@@ -141,25 +141,14 @@ def assert_same_groups(ours, theirs, *, words: bool) -> None:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("n_partitions", [1, 2, 7, 50])
-def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions):
+@pytest.mark.parametrize(("n_partitions", "n_relevant"), [(1, None), (50, 25), (6, "estimated")])
+def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_relevant):
     frames = example()
     models = {"first": frames["first"], "second": frames["second"]}
     options = {"metrics": METRICS, "estimators": ESTIMATORS, "propensity": UP_TO_A_FACTOR}
+    if n_relevant is not None:
+        options |= {"estimators": ("ips", "snips-global"), "propensity": SCALED, "n_relevant": n_relevant}
     assert_same(in_partitions(frames, models, n_partitions, **options), local(frames, models, **options))
-
-
-@pytest.mark.parametrize("n_relevant", [25, "estimated"])
-def test_ips_counts_users_without_positives_in_every_partition(n_relevant):
-    frames = example(1)
-    models = {"first": frames["first"], "second": frames["second"]}
-    options = {
-        "metrics": METRICS,
-        "estimators": ("ips", "snips-global"),
-        "propensity": SCALED,
-        "n_relevant": n_relevant,
-    }
-    assert_same(in_partitions(frames, models, 6, **options), local(frames, models, **options))
 
 
 def test_factors_give_the_numbers_of_the_local_path_for_whole_rankings_too():
@@ -171,13 +160,6 @@ def test_factors_give_the_numbers_of_the_local_path_for_whole_rankings_too():
     options = {"metrics": ("auc", "dcg", "rr"), "estimators": ESTIMATORS, "propensity": UP_TO_A_FACTOR}
     ours = in_partitions(frames, models, 5, users=split.user_ids, **options)
     assert_same(ours, local(frames, models, **options))
-
-
-def test_arrays_of_items_are_lists():
-    frames = example(3)
-    options = {"metrics": METRICS, "estimators": ("aoa",)}
-    ours = in_partitions(frames, {"first": as_arrays(frames["first"])}, 4, **options)
-    assert_same(ours, local(frames, {"first": frames["first"]}, **options))
 
 
 def test_per_user_values_are_kept_when_asked_for_only():
@@ -295,19 +277,6 @@ def test_results_over_moments_are_printed_saved_and_loaded_as_others_are(tmp_pat
     cell = "recall@5", "aoa"
     with pytest.raises(InputError, match="a paired difference needs both recommenders in one evaluation"):
         found.estimate("first", *cell).sums.paired_error(other.estimate("second", *cell).sums)
-
-
-def test_clipped_shares_are_those_of_the_local_path():
-    frames = example(6)
-    models = {"first": frames["first"], "second": frames["second"]}
-    split = Split.from_frames(frames["train"], frames["test"])
-    clipped = KnownPropensity(item=np.linspace(0.01, 1, split.n_items)).fit(split.train).clip(floor=0.3)
-    options = {"metrics": METRICS[:2], "estimators": ("aoa", "snips-pooled"), "propensity": clipped}
-    ours = in_partitions(frames, models, 5, **options)
-    assert_same(ours, local(frames, models, **options))
-    shares = ours.diagnostics.set_index("estimator")["clipped_share"]
-    assert shares["aoa"] == 0
-    assert shares["snips-pooled"] > 0.2
 
 
 def test_ips_averages_over_users_without_a_row_in_any_frame():

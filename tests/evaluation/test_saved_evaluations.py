@@ -14,9 +14,7 @@ import pytest
 
 import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
-from ipseval.cli import main
 from ipseval.errors import InputError
-from ipseval.testing import compare_results
 from tests.inside.estimators import resolve_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -135,15 +133,3 @@ def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: 
     with pytest.raises(InputError, match="ids of type tuple cannot be stored"):
         replace(one, user_ids=ids).save(tmp_path / "a.npz")
     assert (tmp_path / "a.npz").read_bytes() == before
-
-
-def test_saved_evaluations_are_compared_as_they_were(tmp_path: Path, capsys) -> None:
-    one = evaluated()
-    one.save(tmp_path / "a.npz")
-    (found, _) = compare_results(Evaluation.load(tmp_path / "a.npz"), one, metric="recall@5", estimator="aoa")
-    assert found.difference == 0
-    compare = ["compare", str(tmp_path / "a.npz"), str(tmp_path / "a.npz"), "--metric", "recall@5"]
-    assert main(compare) == 0
-    assert capsys.readouterr().out.startswith("Verdict: nothing changed.\nok: als")
-    (tmp_path / "a.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:-9])
-    assert main(compare) == 2

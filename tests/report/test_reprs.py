@@ -9,7 +9,6 @@ import pytest
 import ipseval
 from ipseval.ranking.adapters import ModelScores
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import bootstrap
 from tests.inside.studies import RowOrders
 
 RANKS, POPULARITY = random_ranks(0)
@@ -24,10 +23,6 @@ def evaluation():
 
 
 CASES = {
-    "bootstrap": (
-        lambda: bootstrap({key: one.sums for key, one in evaluation().estimates.items()}, n_resamples=50),
-        "Bootstrap(12 estimates, 50 resamples of the users)",
-    ),
     "sensitivity": (
         lambda: evaluation().sensitivity([0.0, 1.0]),
         "Sensitivity(12 estimates at 2 values of γ from 0 to 1; .frame, .tipping_points())",

@@ -104,13 +104,6 @@ def test_a_check_is_printed_as_one_line(one, text):
     assert str(one) == text
 
 
-@pytest.mark.parametrize(
-    ("old", "name"), [("abc", "als (was abc)"), ("als", "als"), ("bpr", "als (was bpr)")]
-)
-def test_another_name_in_the_old_result_is_said(old, name):
-    assert f"ok: {name}  recall@5" in str(check(-0.5, 0.5, old_key=(old, RECALL, AOA)))
-
-
 def test_a_flag_on_either_side_is_that_of_the_check():
     plain, few, many = (entry(0.5, flag=flag) for flag in ("", "few", "many"))
     assert compared(plain, plain).flag == ""
@@ -148,9 +141,11 @@ def test_models_are_names(models):
 
 
 @pytest.mark.parametrize("bad", [-1e-9, NAN, INF, -INF])
-def test_a_margin_and_a_tolerance_are_finite_and_not_negative(bad):
+def test_a_rule_is_known_and_a_margin_and_a_tolerance_are_finite_and_not_negative(bad):
     with pytest.raises(InputError, match="margin, the loss that is tolerated, must be a finite number >= 0"):
         compare_results(two_by_two(), two_by_two(), metric=RECALL, margin=bad)
+    with pytest.raises(InputError, match="value for rule: .equal"):
+        compare_results(two_by_two(), two_by_two(), metric=RECALL, rule="equal")
     with pytest.raises(InputError, match="tolerance must be a finite number >= 0"):
         assert_metric(None, "old.json", metric=RECALL, tolerance=bad)
 
