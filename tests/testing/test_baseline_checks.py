@@ -144,7 +144,7 @@ def test_models_are_names(models):
 def test_a_rule_is_known_and_a_margin_and_a_tolerance_are_finite_and_not_negative(bad):
     with pytest.raises(InputError, match="margin, the loss that is tolerated, must be a finite number >= 0"):
         compare_results(two_by_two(), two_by_two(), metric=RECALL, margin=bad)
-    with pytest.raises(InputError, match="value for rule: .equal"):
+    with pytest.raises(InputError, match="value for rule: 'equal'"):
         compare_results(two_by_two(), two_by_two(), metric=RECALL, rule="equal")
     with pytest.raises(InputError, match="tolerance must be a finite number >= 0"):
         assert_metric(None, "old.json", metric=RECALL, tolerance=bad)
