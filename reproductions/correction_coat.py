@@ -1,7 +1,7 @@
 """The correction strength on Coat, or Yahoo! R3: judged by random exposure of users outside the sample.
 
-    python -m reproductions.correction_coat --data PATH [--write]
-    python -m reproductions.correction_coat --yahoo-r3 FOLDER [--any-size]     (prints)
+    python -m reproductions.correction_coat --data PATH
+    python -m reproductions.correction_coat --yahoo-r3 FOLDER [--any-size]
 
 Eight recommenders are trained on 80 % of the biased positives. Of the users with random exposure some are
 drawn; the pooled mean over the random positives of all others is the reference. Its own error is part of the
@@ -29,9 +29,8 @@ from ipseval.validation._curve import DENSITY_RATIO, POWER_LAW, WITH_INTERACTION
 from ipseval.validation._validate import Trainer
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
 from reproductions.correction_family import METRICS
-from reproductions.tables import ROOT, markdown, write_tables
+from reproductions.tables import markdown
 
-PAGE = ROOT / "docs" / "correction.md"
 ESTIMATORS = (CORRECTED, WITH_INTERACTIONS, RANDOM_SAMPLE, DENSITY_RATIO, POWER_LAW, AOA_POOLED)
 SIZES = {"coat": (0, 25, 50, 100, 200), "yahoo-r3": (0, 25, 100, 500)}
 
@@ -110,7 +109,7 @@ def order_table(curve: ExposureCurve) -> str:
 
 
 def tables(curve: ExposureCurve) -> Mapping[str, str]:
-    """Return the tables of the page."""
+    """Return two tables: of every score, and of orders."""
     rows = curve.scores
     head = f"{rows['split'].nunique()} splits, {rows['draw'].nunique()} draws"
     return {
@@ -127,7 +126,6 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help=f"put the table of Coat into {PAGE.name}")
     options = parser.parse_args(arguments)
     if options.yahoo_r3 is None and options.data is None:
         parser.error("give --data or --yahoo-r3")
@@ -138,8 +136,6 @@ def main(arguments: list[str] | None = None) -> None:
     n_exposed = np.unique(study.random.user).size
     sizes = tuple(size for size in sizes if size < n_exposed)
     made = tables(run(study, sizes, options.splits, options.draws, options.processes))
-    if options.write and options.yahoo_r3 is None:
-        write_tables(made, PAGE)
     print("\n\n".join(made.values()))
 
 

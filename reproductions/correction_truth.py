@@ -241,6 +241,19 @@ def table(rows: pd.DataFrame) -> str:
     return markdown(f"{header}Kendall τ|regret × 1000|wrong calls, %|warned, %".split("|"), lines)
 
 
+def order(rows: pd.DataFrame) -> str:
+    """Return Kendall's τ less AOA's in the same draws, with its standard error over worlds or splits."""
+    metrics, keys = list(rows["metric"].unique()), ["size", "metric", "number"]
+    tau = rows.groupby([*keys, "estimator"])["tau"].mean().unstack()
+    lines = []
+    for size in rows["size"].unique():
+        for name in (one for one in (CORRECTED, WITH_INTERACTIONS) if one in tau):
+            ahead = (tau[name] - tau[AOA_POOLED]).loc[size]
+            each = (f"{ahead[one].mean():+.3f} ± {ahead[one].sem():.3f}" for one in metrics)
+            lines.append((f"{size:,}", name, *each))
+    return markdown(("exposed users", "estimator", *metrics), lines)
+
+
 def by_kind(rows: pd.DataFrame) -> str:
     """Return the table of kinds of exposure, correction strength only."""
     metrics, lines = list(rows["metric"].unique()), []
@@ -270,9 +283,13 @@ def tables(rows: pd.DataFrame) -> Mapping[str, str]:
     """Return the tables of all sources that there are scores of."""
     made = {}
     for source, part in rows.groupby("source", sort=False):
-        head = f"{part['number'].nunique()} {'splits' if source in LOG_METRICS else 'worlds'}, "
-        head += f"{part['draw'].nunique()} draws; in a cell: {', '.join(part['metric'].unique())}.\n\n"
+        n, n_draws = part["number"].nunique(), part["draw"].nunique()
+        counts = f"{n} {'splits' if source in LOG_METRICS else 'worlds'}, {n_draws} draws"
+        head = f"{counts}; in a cell: {', '.join(part['metric'].unique())}.\n\n"
         made[f"truth-{source}"] = head + table(part)
+        made[f"truth-{source}-order"] = f"{counts}.\n\n{order(part)}"
+        if source == "second":
+            made["truth-second-others"] = head + table(part[~part["kind"].isin(feedback_worlds.HARD)])
         if source in ("first", "second"):
             made[f"truth-{source}-kinds"] = by_kind(part)
             made[f"truth-{source}-reliability"] = reliability(part)

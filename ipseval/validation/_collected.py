@@ -22,6 +22,8 @@ from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
 from ipseval.inference._bounds import required_factors
 from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
+from ipseval.inference.correction import DIFFERENCE
+from ipseval.inference.correction._difference import difference_totals
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
@@ -64,20 +66,27 @@ class Collected:
         scorers: Mapping[str, Any],
         ranks: Mapping[str, RankedPositives],
         fold: IntArray,
+        candidates: IntArray | None = None,
     ) -> None:
-        """Compare every propensity and estimator with the random exposure, on one split."""
+        """Compare every propensity and estimator with the random exposure, on one split.
+
+        With `candidates`, keys of ranked pairs to predict, the difference estimator is one of them.
+        """
         exposed = np.zeros(split.n_users, dtype=bool)
         exposed[self.exposed] = True
         sides = [choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown))]
         targets = dict.fromkeys([*(kind.target for kind in self.estimators), "pooled"])
         compared = Compared.of(targets, self.metrics, sides[0], sides[1], exposed, self.ties)
         self.plain = {}
-        # Users without positives of either kind add nothing to any estimate.
-        self.users = union(*(one.users for one in compared["pooled"].first))
+        # Users without positives of either kind add nothing to any other estimate.
+        with_positives = union(*(one.users for one in compared["pooled"].first))
+        self.users = with_positives if candidates is None else self.exposed
         self.drawn = np.ascontiguousarray(self.weights[:, np.searchsorted(self.exposed, self.users)])
         self.counts.append((int(shown.positive.sum()), compared["user"].n_users if "user" in compared else 0))
         for one in compared.values():
             self._add_random_sample(number, one, compared["pooled"], fold)
+        if candidates is not None:
+            self._add_difference(number, split, shown, ranks, compared["pooled"], fold, candidates)
         for label, rule in self.propensities.items():
             fitted = self._fitted(label, rule, split, shown, scorers, fold)
             weighted = {target: one.weighted(fitted) for target, one in compared.items()}
@@ -89,9 +98,31 @@ class Collected:
             own, others = compared.only(fold == place), compared.only(fold != place)
             if not all(len(side) for side in (*own.first, others.first[1])):
                 continue
-            found = others.reference
-            self._add_rows(number, RANDOM_SAMPLE, compared.plain, found, own, pooled, fold=int(place))
-            self._add_criteria(RANDOM_SAMPLE, [(compared.plain, found, own)])
+            found, label = others.reference, compared.plain.label
+            self._add_rows(number, RANDOM_SAMPLE, label, found, own, pooled, fold=int(place))
+            self._add_criteria(RANDOM_SAMPLE, [(label, found, own)])
+
+    def _add_difference(
+        self,
+        number: int,
+        split: Split,
+        shown: Exposure,
+        ranks: Mapping[str, RankedPositives],
+        pooled: Compared,
+        fold: IntArray,
+        candidates: IntArray,
+    ) -> None:
+        """Add the difference estimate from users outside a fold, judged by the positives within it."""
+        for place in np.unique(fold):
+            own, others = pooled.only(fold == place), shown.select(fold[shown.user] != place)
+            if not (all(len(side) for side in own.first) and others.positive.any()):
+                continue
+            drawn = candidates[fold[candidates // split.n_items] != place]
+            ranked = choose(ranks, union(others.pair_key, drawn), split.n_items)
+            totals = difference_totals(ranked, others, drawn, split, self.metrics, self.ties)
+            found = Estimates.of_totals(*totals, n_positives=int(others.positive.sum()))
+            self._add_rows(number, RANDOM_SAMPLE, DIFFERENCE, found, own, pooled, fold=int(place))
+            self._add_criteria(RANDOM_SAMPLE, [(DIFFERENCE, found, own)])
 
     def _fitted(
         self,
@@ -123,14 +154,14 @@ class Collected:
             self._add_rows(
                 number,
                 label,
-                kind,
+                kind.label,
                 found,
                 compared,
                 weighted["pooled"][0],
                 weights=_factor_weights(kind, self.metrics, samples[self.models[0]]),
                 **known[kind.target][kind.label],
             )
-            groups.append((kind, found, compared))
+            groups.append((kind.label, found, compared))
         self._add_criteria(label, groups)
 
     def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
@@ -148,7 +179,7 @@ class Collected:
         self,
         number: int,
         label: str,
-        kind: Estimator,
+        estimator: str,
         mine: Estimates,
         compared: Compared,
         pooled: Compared,
@@ -164,7 +195,7 @@ class Collected:
             "model": np.tile(self.models, len(self.metrics)),
             "metric": np.repeat([one.label for one in self.metrics], len(self.models)),
             "propensity": label,
-            "estimator": kind.label,
+            "estimator": estimator,
             "target": compared.target,
             "reference": other.value,
             "reference_se": other.std_error,
@@ -198,16 +229,16 @@ class Collected:
             )
         self.rows.append(pd.DataFrame(row))
 
-    def _add_criteria(self, label: str, groups: Sequence[tuple[Estimator, Estimates, Compared]]) -> None:
+    def _add_criteria(self, label: str, groups: Sequence[tuple[str, Estimates, Compared]]) -> None:
         """Add the criteria of each group of estimates, of its baselines, and their noise."""
         shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
-        for kind, own, compared in groups:
+        for estimator, own, compared in groups:
             target, met_plain = self._baseline(compared, shape)
             drawn = resampled((own,), self.users, self.drawn)[0].reshape(shape)
             met, noise = criteria(drawn, target), _noise(drawn - target)
             for place, metric in enumerate(self.metrics):
                 part = (met[:, place], met_plain[:, place], float(noise[place]))
-                self.total.setdefault((metric.label, label, kind.label), []).append(part)
+                self.total.setdefault((metric.label, label, estimator), []).append(part)
 
     def _baseline(self, compared: Compared, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
         """Return the resamples of the reference, and the criteria of the plain average; made once a split."""

@@ -34,12 +34,18 @@ class Estimates:
     def of_form(cls, form: LinearForm, weights: FloatArray, contributions: FloatArray) -> Estimates:
         """Return ΣN/ΣD of contributions (n_pos, K) that one form, of no sum metric, combines."""
         numerator, denominator = form.sums(weights, contributions)
-        total = denominator.sum()
+        return cls.of_totals(form.ranked.users, numerator, denominator[:, None], n_positives=len(form.ranked))
+
+    @classmethod
+    def of_totals(
+        cls, users: IntArray, numerator: FloatArray, denominator: FloatArray, *, n_positives: int
+    ) -> Estimates:
+        """Return ΣN/ΣD of what users add to both, (n, K) and (n, 1) or (n, K)."""
+        total = denominator.sum(axis=0)
         value = numerator.sum(axis=0) / total
-        share = numerator - denominator[:, None] * value
+        share = numerator - denominator * value
         share /= total
-        n_users, n_positives = np.full(value.size, denominator.size), len(form.ranked)
-        return cls(form.ranked.users, numerator, denominator[:, None], value, share, n_users, n_positives)
+        return cls(users, numerator, denominator, value, share, np.full(value.size, users.size), n_positives)
 
     @classmethod
     def of_sums(cls, sums: Sequence[UserSums], n_positives: int) -> Estimates:

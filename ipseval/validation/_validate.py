@@ -11,13 +11,15 @@ import numpy as np
 
 from ipseval._base.checks import as_generator, as_list, check_fraction, check_positive_int
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.ids import distinct
+from ipseval._base.ids import distinct, union
 from ipseval._base.types import RngLike, TieChoice
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
+from ipseval.inference.correction import DIFFERENCE
+from ipseval.inference.correction._difference import pairs_to_predict
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     DensityRatioPropensity,
@@ -97,7 +99,8 @@ def validate(
         but not the NDCG of all relevant items.
     estimators : labels or Estimator objects
         Each is computed with every propensity. The plain average with the same target stands beside it
-        without being named.
+        without being named. "difference" adds rows to `random-sample`: the random sample less what the log's
+        odds predict of its noise, as in `correct`. It ranks candidates of the exposed users, too.
     split : Split, optional
         A split of the biased positives made before, on which `models` (scorers) were trained.
     n_splits, test_fraction, threshold
@@ -133,7 +136,8 @@ def validate(
     check_positive_int("n_folds", n_folds, minimum=2)
     chosen = [metric(one) for one in as_list(metrics, "metrics")]
     _check_metrics(chosen)
-    compared = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
+    asked = as_list(estimators, "estimators")
+    compared = [resolve_estimator(one) for one in asked if one != DIFFERENCE]
     check_compute(compute)
     generator = as_generator(rng)
     positives = study.positives(threshold)
@@ -156,11 +160,13 @@ def validate(
         shown = shown_outside(study, one, threshold)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        both = held_out_and_random(one, liked_pairs(shown))
+        candidates = pairs_to_predict(shown, one) if DIFFERENCE in asked else None
+        pairs = liked_pairs(shown) if candidates is None else union(shown.pair_key, candidates)
+        both = held_out_and_random(one, pairs)
         ranks = {
             name: rank_positives(model, both, name=name, compute=compute) for name, model in scorers.items()
         }
-        collected.add(number, one, shown, scorers, ranks, fold)
+        collected.add(number, one, shown, scorers, ranks, fold, candidates)
     return collected.result(study, len(positives.random))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ipseval import Interactions, Split
@@ -113,3 +114,16 @@ def test_a_call_is_wrong_where_the_truth_is_the_other_way_round():
     made = correction_truth.calls(Found(), slice(0, 3), right)
     assert (made["called"], made["wrong"]) == (2, 1)
     assert (made["n4"], made["right4"], made["n1"], made["right1"]) == (2, 1, 1, 0)
+
+
+def test_the_order_is_compared_with_that_of_the_plain_average_world_by_world():
+    tau = {"aoa-pooled": (0.5, 0.3), "correction-strength": (0.6, 0.6)}
+    rows = [
+        {"size": 25, "metric": "atop", "number": number, "draw": draw, "estimator": name, "tau": value}
+        for name, values in tau.items()
+        for number, value in enumerate(values)
+        for draw in (0, 1)
+    ]
+    made = correction_truth.order(pd.DataFrame(rows))
+    # Differences .1 and .3 of two worlds: mean .2, standard deviation .1 √2, standard error .1.
+    assert made.splitlines()[2:] == ["| 25 | correction-strength | +0.200 ± 0.100 |"]

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Interactions
+from ipseval.data import Evidence, Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
+from ipseval.inference.correction import DIFFERENCE, correct
 from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation import Validation, validate
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation import World
-from tests.inside.validation import Compared
+from tests.inside.validation import Compared, shown_outside
 from tests.inside.validation import truth as ideal
 
 MODELS = {
@@ -234,3 +235,38 @@ def test_contributions_of_some_users_are_those_computed_for_them_alone():
     fewer = Compared("pooled", metrics, ranked, random, "default")
     np.testing.assert_array_equal(left.contributions, fewer.contributions)
     np.testing.assert_array_equal(left.reference.value, whole.reference.value)
+
+
+def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other_fold():
+    study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(
+        1, n_per_user=20
+    )
+    split, metrics = split_random(study.positives().biased, rng=3), ["recall@10", "atop"]
+    models = {name: train(split.train) for name, train in MODELS.items()}
+
+    def validated(*estimators, n_resamples=0):
+        given = {"propensities": EQUAL, "metrics": metrics, "split": split, "rng": 5}
+        return validate(models, study, estimators=estimators, n_resamples=n_resamples, **given)
+
+    frame = validated("snips-pooled", DIFFERENCE).frame
+    rows = frame[frame["estimator"] == DIFFERENCE]
+    others = frame.drop(rows.index).reset_index(drop=True)
+    pd.testing.assert_frame_equal(others, validated("snips-pooled").frame)
+    sample = others[others["propensity"] == "random-sample"]
+    for name in ("propensity", "fold", "model", "metric", "target", "reference", "n_positives"):
+        assert rows[name].tolist() == sample[name].tolist()
+    assert (rows["std_error"].to_numpy() < 1.02 * sample["std_error"].to_numpy()).all()
+    fold = np.random.default_rng(5).permutation(np.arange(split.n_users) % 2)
+    shown = shown_outside(study, split)
+    for place, part in rows.groupby("fold"):
+        evidence = Evidence(exposure=shown.select(fold[shown.user] != place))
+        found = correct(models, split, evidence=evidence, metrics=metrics, rng=0).frame
+        own = found.loc[found["estimator"] == DIFFERENCE, "estimate"]
+        assert part["estimate"].to_numpy() == pytest.approx(own.to_numpy(), abs=1e-12)
+    result = validated("snips-pooled", DIFFERENCE, n_resamples=50)
+    cell = result.summary.set_index(["metric", "estimator"]).loc[("recall@10", DIFFERENCE)]
+    rows = result.frame[(result.frame["estimator"] == DIFFERENCE) & (result.frame["metric"] == "recall@10")]
+    error = rows["bias"].abs().groupby(rows["fold"]).mean().mean()
+    assert cell["mae"] == pytest.approx(error, abs=1e-12)
+    assert 0.5 < cell["reduction_low"] < cell["reduction"] < cell["reduction_high"]
+    assert DIFFERENCE in repr(result)

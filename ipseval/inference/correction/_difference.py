@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ipseval._base.ids import among, distinct
-from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split
 from ipseval.inference.correction._path import CorrectionPath, contributions, odds_at
+from ipseval.metrics import Metric
 from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 
@@ -55,7 +56,19 @@ def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
 def difference(
     ranks: Mapping[str, RankedPositives], shown: Exposure, drawn: IntArray, split: Split, path: CorrectionPath
 ) -> Difference:
-    """Return the estimate of ranked pairs that were shown or are among `drawn`.
+    """Return the estimate of ranked pairs that were shown or are among `drawn`."""
+    return ratio(*difference_totals(ranks, shown, drawn, split, path.metrics, path.ties)[1:])
+
+
+def difference_totals(
+    ranks: Mapping[str, RankedPositives],
+    shown: Exposure,
+    drawn: IntArray,
+    split: Split,
+    metrics: Sequence[Metric],
+    ties: TieChoice,
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return users with ranked pairs, and what they add to both totals, (n_users, n_cells).
 
     m̂ is a logistic regression of y on the log odds of the path, λ the share for which the variance is least,
     one for each metric: both are fitted to the other users of five groups.
@@ -70,14 +83,15 @@ def difference(
     for one in range(N_FOLDS):
         own = group[place] == one
         predicted[own] = _predicted(odds, liked, seen & ~own)[own]
-    value = np.column_stack([contributions(ranks, path.metrics, path.ties), np.ones(len(first))])
+    value = np.column_stack([contributions(ranks, metrics, ties), np.ones(len(first))])
     plain, control = totals(place, value, liked, predicted, seen, free)
-    share = np.empty((users.size, path.metric_of.size))
+    metric_of = np.repeat(np.arange(len(metrics)), len(ranks))
+    share = np.empty((users.size, metric_of.size))
     for one in range(N_FOLDS):
         others = group != one
-        share[~others] = _share(plain[others], control[others], path.metric_of)
+        share[~others] = _share(plain[others], control[others], metric_of)
     above, below = (plain[:, at] - share * control[:, at] for at in (slice(None, -1), slice(-1, None)))
-    return ratio(above, below)
+    return users, above, below
 
 
 def totals(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
 
 from ipseval._base.checks import as_generator
 from ipseval._base.ids import among, distinct
@@ -167,7 +168,7 @@ def correction_path(
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
     odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
-    plain = _influence(first, values, np.full(len(first), 1 / max(len(first), 1)))
+    plain = by_user(first, values - values.mean(axis=0)) / max(len(first), 1)
     parts = [_weighted(first, values, one, alpha, plain) for one in odds.values() for alpha in ALPHAS]
     value, covariance, cross, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
@@ -219,7 +220,8 @@ def contributions(
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
-    return np.asarray(np.add.reduceat(values, ranked.starts, axis=0))
+    ends, ones = np.append(ranked.starts, len(ranked)), np.ones(len(ranked))
+    return np.asarray(sparse.csr_array((ones, np.arange(ones.size), ends)) @ values)
 
 
 def on_line(
@@ -260,17 +262,13 @@ def _weighted(
     weight = np.minimum(raw, np.quantile(raw, LIMIT))
     share = weight / weight.sum()
     mean = share @ values
-    influence = _influence(ranked, values, share)
+    centred = values - mean
+    weighted = share[:, None] * centred
+    influence = by_user(ranked, weighted)
     more = influence.shape[0] / max(influence.shape[0] - 1, 1)
     covariance, cross = (more * influence.T @ other for other in (influence, plain))
-    centred = values - mean
-    spread = (share[:, None] * centred).T @ centred
+    spread = weighted.T @ centred
     return mean, covariance, cross, spread, 1 / float(share @ share), 1 - float(weight.sum() / raw.sum())
-
-
-def _influence(ranked: RankedPositives, values: FloatArray, share: FloatArray) -> FloatArray:
-    """Return what each user moves the weighted mean, (n_users_with_positives, n_cells)."""
-    return by_user(ranked, share[:, None] * (values - share @ values))
 
 
 def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:
