@@ -9,7 +9,7 @@ import pytest
 
 from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
 from ipseval.ranking import RankedPositives
-from tests.inside.metrics import buckets, simple_rank
+from tests.inside.metrics import buckets, mean_rank
 
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {
@@ -90,9 +90,8 @@ def test_users_with_a_similar_number_of_positives_are_done_together():
             assert row == own + [-1] * (rows.shape[1] - len(own))
 
 
-@pytest.mark.parametrize(("rule", "expected"), [("min", [1, 3]), ("max", [3, 3]), ("mean", [2, 3])])
-def test_the_rank_among_ties_is_the_first_the_last_or_the_middle_one(rule, expected):
-    assert simple_rank(ranks([2], [0, 2], [2, 0], [9, 9]), rule).tolist() == expected
+def test_the_mean_rank_among_ties_is_the_middle_one():
+    assert mean_rank(ranks([2], [0, 2], [2, 0], [9, 9])).tolist() == [2, 3]
 
 
 class Share(AdditiveMetric):

@@ -28,14 +28,6 @@ def problems(lists, **options) -> list[str]:
     return str(refused.value).splitlines()
 
 
-def test_lists_of_known_candidates_are_ranked_as_they_stand():
-    ranked = rank_positives(Lists(KNOWN), SPLIT)
-    # Rows a-r, b-q, b-s, c-p: second, in no list, first, first. The longest list has three entries.
-    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1, 3, 0, 0], [0] * 4)
-    assert (ranked.max_rank, ranked.list_length.tolist(), counted(ranked)) == (3, [2, 1, 3], [])
-    assert ranked.n_above.dtype == ranked.n_tied.dtype == np.int64
-
-
 def test_every_kind_of_problem_is_counted_among_all_entries():
     lists = Lists({"a": ["x", "r", "p"], "b": ["y", "s", "x"], "z": ["s"], "y": ["r", "q"], "c": ["q", "p"]})
     said = " ".join(problems(lists))

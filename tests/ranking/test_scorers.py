@@ -108,7 +108,9 @@ def test_an_object_that_fails_when_it_is_called_is_named_and_a_function_speaks_f
     with pytest.raises(TypeError) as caught:
         as_scorer(Net(), SPLIT, "m").block(USERS)
     (note,) = caught.value.__notes__
-    assert note.startswith("m is a Net and was called with an array of user codes.")
+    assert note.startswith(
+        "m is a Net and was called with an array of user codes. Trained models of the libr"
+    )
     with pytest.raises(TypeError) as caught:
         as_scorer(fails, SPLIT, "m").block(USERS)
     assert not hasattr(caught.value, "__notes__")

@@ -1,4 +1,4 @@
-"""What each adapter has to show: the ranks of its library's own scores, alone and inside `evaluate`.
+"""What each adapter has to show: the ranks of its library's own scores.
 
 Ranks are counted here score by score, not by the library under test.
 """
@@ -13,16 +13,7 @@ import pytest
 
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.evaluation import Evaluation, evaluate
-from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import rank_positives
-
-OPTIONS: dict[str, Any] = {
-    # A few items of Coat have no training positive: their propensity is smoothed, as they are in the test.
-    "propensity": PowerLawPropensity(gamma=1.0, unseen="smooth"),
-    "metrics": ("auc", "recall@10", "ndcg@10"),
-    "estimators": ("aoa", "snips-global"),
-}
 
 
 def placed(scores, users, items, split: Split) -> np.ndarray:
@@ -98,14 +89,6 @@ def rounding(user, item, *constants, unit: float = 2.0**-24) -> np.ndarray:
     return n_terms * unit / (1 - n_terms * unit) * (size + sum(np.abs(part).max() for part in constants))
 
 
-def assert_evaluates_as(evaluation: Evaluation, dense, split: Split) -> None:
-    """Check the whole table of one model against the evaluation of its dense scores."""
-    (name,) = evaluation.frame["model"].unique()
-    expected = evaluate({name: np.asarray(dense)}, split, **OPTIONS).frame
-    assert np.isfinite(expected["estimate"]).all()
-    pd.testing.assert_frame_equal(evaluation.frame, expected, check_exact=True)
-
-
 def _with_text(column: str):
     def change(train, test, users, items):
         named = {"user": users, "item": items}
@@ -174,7 +157,7 @@ def changed(change, split: Split) -> Split:
 
 
 def assert_shows_both(model, case: tuple[Any, str], split: Split) -> None:
-    """Check that `evaluate` refuses a model of Coat for data with other ids, and shows the ids of both."""
+    """Check that ranking refuses a model of Coat for data with other ids, and shows the ids of both."""
     change, text = case
     with pytest.raises(InputError, match=rf"^mine \(.+\).*{text}"):
-        evaluate({"mine": model}, changed(change, split), **OPTIONS)
+        rank_positives(model, changed(change, split), name="mine")

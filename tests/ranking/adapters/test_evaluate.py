@@ -15,13 +15,6 @@ from ipseval.ranking.baselines import pure_svd
 from tests.inside.validation import truth
 
 
-def test_evaluate_takes_a_model_with_ids(small):
-    user, item = pure_svd(small.train, n_factors=5)
-    turned = adapt((user[::-1], item), small, users=small.user_ids[::-1])
-    values = evaluate({"svd": (user, item), "turned": turned}, small, metrics=["recall@10"]).frame["estimate"]
-    assert values[0] == values[1]
-
-
 def test_an_error_of_an_adapter_names_the_model_of_the_caller(small):
     user, item = pure_svd(small.train, n_factors=5)
     with pytest.raises(InputError, match=r"mine \(factors\): 40 of its 40 user ids are not in the split"):
@@ -40,11 +33,6 @@ class Rows:
 
     def __getitem__(self, row):
         raise AssertionError("a data set is not turned into an array to find out what it is")
-
-
-class Called(Trained):
-    def __call__(self, users):
-        return users.cuda()
 
 
 def exported(split) -> pd.DataFrame:
@@ -66,19 +54,6 @@ def exported(split) -> pd.DataFrame:
 def test_what_no_adapter_knows_is_an_error_that_names_the_ways_out(make, text, small):
     with pytest.raises(InputError, match=text + r".*the libraries in ipseval\.adapters.*pass the factors"):
         rank_positives(make(small), small)
-
-
-def test_an_error_of_an_object_that_was_called_keeps_its_type_and_gets_a_note_that_names_the_ways_out(small):
-    with pytest.raises(AttributeError, match="cuda") as caught:
-        rank_positives(Called(), small, name="mine")
-    assert "mine is a Called and was called with an array of user codes" in caught.value.__notes__[0]
-    assert "the libraries in ipseval.adapters" in caught.value.__notes__[0]
-
-
-def test_an_error_of_a_plain_function_gets_no_note_on_adapt(small):
-    with pytest.raises(ZeroDivisionError) as caught:
-        rank_positives(lambda users: 1 / 0, small)
-    assert caught.value.__notes__ == ["raised while the model was ranked"]
 
 
 def as_a_library_model(split):
@@ -118,13 +93,3 @@ def test_studies_and_worlds_take_library_models(small, tmp_path):
     )
     assert set(found.frame["model"]) == {"als", "worse"}
     assert found.metrics == ["auc"]
-
-
-@pytest.mark.filterwarnings("ignore:OpenBLAS is configured:RuntimeWarning")
-def test_evaluate_finds_the_library_by_the_type_of_the_model(small):
-    als = pytest.importorskip("implicit.als", reason="implicit is not installed: pip install implicit")
-    model = als.AlternatingLeastSquares(factors=8, random_state=0, num_threads=1)
-    model.fit(small.train.to_csr(), show_progress=False)
-    ranked = rank_positives((model.user_factors, model.item_factors), small)
-    values = evaluate({"als": model, "ranks": ranked}, small, metrics=["recall@10"]).frame["estimate"]
-    assert values[0] == values[1]

@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_SIZES,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     exact_scores,
     rounding,
@@ -60,22 +57,6 @@ def recommended(model, matrix) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
-def test_three_lines_evaluate_a_factor_model_as_its_dense_scores(name, coat):
-    model = FACTOR_MODELS[name]()
-    model.fit(coat.train.to_csr(), show_progress=False)
-    evaluation = evaluate({name: model}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, exact_scores(model.user_factors, model.item_factors), coat)
-
-
-@pytest.mark.parametrize("name", ITEM_MODELS)
-def test_three_lines_evaluate_an_item_model_as_its_dense_scores(name, coat):
-    model = ITEM_MODELS[name]()
-    model.fit(coat.train.to_csr(), show_progress=False)
-    evaluation = evaluate({name: model}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, recommended(model, coat.train.to_csr()), coat)
-
-
-@pytest.mark.parametrize("name", FACTOR_MODELS)
 def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat, same_ranks):
     matrix, model = coat.train.to_csr(), FACTOR_MODELS[name]()
     model.fit(matrix, show_progress=False)
@@ -97,7 +78,7 @@ def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, sa
     assert theirs.dtype == np.float64
     # Both add the similarities of a user's items in the same order, in double precision: the same bits.
     np.testing.assert_array_equal(adapt(model, coat)(np.arange(coat.n_users)), theirs)
-    same_ranks(adapt(model, coat), theirs, coat)
+    same_ranks(model, theirs, coat)
 
 
 def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ranks):

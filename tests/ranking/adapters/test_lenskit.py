@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ipseval.errors import DataWarning, InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import OPTIONS, OTHER_IDS, assert_evaluates_as, assert_shows_both
+from tests.ranking.adapters.checks import OTHER_IDS, assert_shows_both
 
 pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
 from lenskit import batch, topn_pipeline
@@ -51,17 +50,9 @@ def scored_in_batch(pipeline, split) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_three_lines_evaluate_a_pipeline_as_its_dense_scores(name, coat):
-    pipeline = topn_pipeline(SCORERS[name]())
-    pipeline.train(dataset_of(coat))
-    evaluation = evaluate({name: pipeline}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, scored_in_batch(pipeline, coat), coat)
-
-
-@pytest.mark.parametrize("name", SCORERS)
 def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat, same_ranks):
     pipeline = trained(SCORERS[name](), coat)
-    same_ranks(adapt(pipeline, coat), scored_in_batch(pipeline, coat), coat)
+    same_ranks(pipeline, scored_in_batch(pipeline, coat), coat)
 
 
 def test_items_that_get_no_score_come_last_and_are_reported(coat):

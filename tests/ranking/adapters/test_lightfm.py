@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_IDS,
     OTHER_SIZES,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     exact_scores,
-    placed,
     rounding,
 )
 
@@ -50,21 +46,6 @@ def coat_dataset(coat):
     return dataset, dataset.build_interactions(pairs.itertuples(index=False))[0]
 
 
-def test_three_lines_evaluate_a_model_as_its_dense_scores(coat):
-    model = lightfm.LightFM(no_components=8, loss="bpr", random_state=0)
-    model.fit(coat.train.to_csr().tocoo(), epochs=5)
-    evaluation = evaluate({"lightfm": model}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, exact_of(model), coat)
-
-
-def test_three_lines_evaluate_a_model_with_its_dataset_as_its_dense_scores(coat, coat_dataset):
-    dataset, matrix = coat_dataset
-    model = lightfm.LightFM(no_components=8, loss="bpr", random_state=0).fit(matrix, epochs=5)
-    evaluation = evaluate({"lightfm": (model, dataset)}, coat, **OPTIONS)
-    users, _, items, _ = dataset.mapping()
-    assert_evaluates_as(evaluation, placed(exact_of(model), list(users), list(items), coat), coat)
-
-
 def test_a_model_trained_on_to_csr_ranks_by_its_exact_scores_without_a_copy(coat, same_ranks):
     model = trained(coat.train.to_csr())
     scorer = adapt(model, coat)
@@ -84,7 +65,7 @@ def test_a_model_with_its_dataset_is_matched_by_id(small, same_ranks):
     dataset.fit(small.user_ids[::-1].tolist(), small.item_ids[::-1].tolist())
     matrix, _ = dataset.build_interactions(small.train.to_frame().itertuples(index=False))
     model = trained(matrix)
-    same_ranks(adapt((model, dataset), small), exact_of(model)[::-1, ::-1], small)
+    same_ranks((model, dataset), exact_of(model)[::-1, ::-1], small)
 
 
 def test_side_features_get_an_error_that_names_the_way_out(small):

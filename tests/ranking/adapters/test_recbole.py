@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_IDS,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     exact_scores,
     placed,
@@ -104,14 +101,8 @@ def predicted(model, dataset, split) -> np.ndarray:
     return placed(scores.reshape(len(users), -1).numpy()[:, 1:], users, items, split)
 
 
-def test_three_lines_evaluate_a_model_as_its_dense_scores(coat, tmp_path):
-    model, dataset = trained("BPR", coat, tmp_path)
-    evaluation = evaluate({"bpr": (model, dataset)}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, predicted(model, dataset, coat), coat)
-
-
 def test_models_rank_as_their_own_full_sort_scores(pair, coat, same_ranks):
-    same_ranks(adapt(pair, coat), predicted(*pair, coat), coat)
+    same_ranks(pair, predicted(*pair, coat), coat)
 
 
 def test_its_single_precision_product_differs_from_the_exact_one_by_rounding_only(bpr, coat):

@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_IDS,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     exact_scores,
     placed,
@@ -74,27 +71,11 @@ def exact_of(model, dataset, split) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", VECTOR_MODELS)
-def test_three_lines_evaluate_a_vector_model_as_its_dense_scores(name, coat):
-    dataset = dataset_of(coat)
-    model = VECTOR_MODELS[name]().fit(dataset)
-    evaluation = evaluate({name: (model, dataset)}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, exact_of(model, dataset, coat), coat)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_three_lines_evaluate_another_model_as_its_dense_scores(name, coat):
-    dataset = dataset_of(coat)
-    model = OTHERS[name]().fit(dataset)
-    evaluation = evaluate({name: (model, dataset)}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, recommended(model, dataset, coat), coat)
-
-
-@pytest.mark.parametrize("name", VECTOR_MODELS)
 def test_vector_models_rank_by_their_exact_scores(name, coat, same_ranks):
     dataset = dataset_of(coat)
     model = VECTOR_MODELS[name]().fit(dataset)
     exact = exact_of(model, dataset, coat)
-    same_ranks(adapt((model, dataset), coat), exact, coat)
+    same_ranks((model, dataset), exact, coat)
     # RecTools multiplies in single precision.
     bound = rounding(*model.get_vectors()).max()
     assert_differs_by_rounding_only(exact, recommended(model, dataset, coat), bound, coat)
@@ -104,7 +85,7 @@ def test_vector_models_rank_by_their_exact_scores(name, coat, same_ranks):
 def test_other_models_rank_as_their_own_recommendations(name, coat, same_ranks):
     dataset = dataset_of(coat)
     model = OTHERS[name]().fit(dataset)
-    same_ranks(adapt((model, dataset), coat), recommended(model, dataset, coat), coat)
+    same_ranks((model, dataset), recommended(model, dataset, coat), coat)
 
 
 def test_recommended_frames_are_lists(coat):

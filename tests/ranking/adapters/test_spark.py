@@ -9,14 +9,11 @@ import pandas as pd
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_IDS,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     changed,
     exact_scores,
@@ -74,25 +71,9 @@ def without_training(lists: pd.DataFrame, split) -> pd.DataFrame:
     return merged[merged["where"] == "left_only"].drop(columns="where")
 
 
-def test_three_lines_evaluate_the_model_as_its_dense_scores(pairs, coat):
-    model = als().fit(pairs)
-    evaluation = evaluate({"als": model}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, exact_of(model, coat), coat)
-
-
-def test_three_lines_evaluate_its_lists_as_its_dense_scores(trained, coat):
-    lists = adapt(trained.recommendForAllUsers(coat.n_items), coat)
-    options = {**OPTIONS, "metrics": ("recall@10", "ndcg@10")}
-    evaluation = evaluate({"als": without_training(lists, coat)}, coat, **options)
-    # What is in no list is a miss, as is an item that comes last: the same within the first ten.
-    expected = evaluate({"als": exact_of(trained, coat)}, coat, **options)
-    columns = ["metric", "estimator", "estimate", "std_error", "n_users", "n_positives"]
-    pd.testing.assert_frame_equal(evaluation.frame[columns], expected.frame[columns], check_exact=True)
-
-
 def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat, same_ranks):
     exact = exact_of(trained, coat)
-    same_ranks(adapt(trained, coat), exact, coat)
+    same_ranks(trained, exact, coat)
     (users, user), (items, item) = factors_of(trained.userFactors), factors_of(trained.itemFactors)
     # Spark's own predictions are in single precision.
     every = trained.userFactors.selectExpr("id as user").crossJoin(
@@ -140,7 +121,7 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat)
 def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, trained, coat):
     lists = without_training(adapt(trained.recommendForAllUsers(coat.n_items), coat), coat)
     with pytest.raises(InputError, match=rf"^mine \(top-K lists\): column {text}"):
-        evaluate({"mine": lists}, changed(OTHER_IDS[case][0], coat), **OPTIONS)
+        rank_positives(lists, changed(OTHER_IDS[case][0], coat), name="mine")
 
 
 def test_other_spark_objects_get_an_error_that_says_what_to_pass(trained, coat):

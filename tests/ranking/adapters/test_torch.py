@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.evaluation import evaluate
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters.checks import (
-    OPTIONS,
     OTHER_SIZES,
     assert_differs_by_rounding_only,
-    assert_evaluates_as,
     assert_shows_both,
     changed,
     exact_scores,
@@ -75,25 +72,13 @@ def predicted(net, n_users: int) -> np.ndarray:
         return net.eval()(torch.arange(n_users)).numpy()
 
 
-def test_three_lines_evaluate_embeddings_as_their_dense_scores(coat):
-    user, item, bias = trained_embeddings(coat)
-    evaluation = evaluate({"mf": (user, item, bias)}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, exact_of(user, item, bias), coat)
-
-
-def test_three_lines_evaluate_a_module_as_its_dense_scores(coat):
-    net = trained_net(coat)
-    evaluation = evaluate({"net": net}, coat, **OPTIONS)
-    assert_evaluates_as(evaluation, predicted(net, coat.n_users), coat)
-
-
 def test_embeddings_are_factors_in_the_memory_of_the_tensors(coat, same_ranks):
     user, item, bias = trained_embeddings(coat)
     scorer, exact = adapt((user, item, bias), coat), exact_of(user, item, bias)
     assert scorer[0].ctypes.data == user.weight.data_ptr()
     assert scorer[1].ctypes.data == item.weight.data_ptr()
     same_ranks(scorer, exact, coat)
-    same_ranks(adapt((user.weight, item.weight, bias.weight), coat), exact, coat)
+    same_ranks((user.weight, item.weight, bias.weight), exact, coat)
     # torch multiplies in single precision.
     own = (user.weight @ item.weight.T + bias.weight.T).detach().numpy()
     bound = rounding(scorer[0], scorer[1], scorer[2])
@@ -106,7 +91,7 @@ def test_a_module_is_called_without_dropout_and_left_in_its_mode(coat, same_rank
     assert net.training
     np.testing.assert_array_equal(scores, predicted(net, coat.n_users))
     np.testing.assert_array_equal(adapt(net, coat)(users), scores)
-    same_ranks(adapt(net, coat), scores, coat)
+    same_ranks(net, scores, coat)
 
 
 def test_a_module_with_named_rows_is_put_in_the_order_of_the_split(coat, same_ranks):
@@ -133,13 +118,13 @@ def test_a_module_of_other_items_gets_an_error_that_shows_both_shapes(case, coat
         match=rf"mine \(.*Net\) gave scores of shape \((\d+), 300\) for \1 users; expected "
         rf"\(\1, {other.n_items}\).*users=…",
     ):
-        evaluate({"mine": trained_net(coat)}, other, **OPTIONS)
+        rank_positives(trained_net(coat), other, name="mine")
 
 
 def test_a_module_with_fewer_users_gets_an_error_that_shows_the_size_of_the_split(coat):
     net = Net(200, coat.n_items)
     with pytest.raises(InputError, match=r"Net failed for users .* the split has 290 users .*users=…"):
-        evaluate({"mine": net}, coat, **OPTIONS)
+        rank_positives(net, coat, name="mine")
 
 
 def test_a_module_is_ranked_directly_as_it_is_when_adapted(coat):
