@@ -112,13 +112,15 @@ def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
 
 def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) -> tuple[Value, dict[str, Any]]:
     """Return the value of a class that `save` has written, equal in every bit, and what was said about it."""
-    check_is_file(path)
-    with reading(path), Path(path).open("rb") as stream:
-        if stream.read(2) != b"PK":
-            raise InputError(
-                f"{path} is no file of stored results, which end in .npz: .json, .html and other reports are "
-                f"not read. {advice}"
-            )
+    with reading(path):
+        check_is_file(path)
+        with Path(path).open("rb") as stream:
+            begins = stream.read(2)
+    if begins != b"PK":
+        raise InputError(
+            f"{path} is no file of stored results, which end in .npz: .json, .html and other reports are "
+            f"not read. {advice}"
+        )
     value, about = read(path, advice)
     if not isinstance(value, cls):
         wanted, found = (NAMES.get(_place(one), one.__name__) for one in (cls, type(value)))

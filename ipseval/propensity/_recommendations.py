@@ -75,7 +75,7 @@ def count_recommendations(
                 "an integer array is read as lists of item codes, and this one has a column for every item; "
                 f"if it holds scores, {OF_SCORES}"
             )
-        return list_matrix(lists[:, :k], train.n_items)
+        return list_matrix(np.asarray(lists)[:, :k], train.n_items)  # not of np.matrix, which has no rows
     frame = as_frame(lists)
     if frame is not None and {"user", "item"} <= set(frame.columns):
         return _count_frame(frame, train, k)

@@ -135,7 +135,8 @@ class Report(Reported):
     results: Sequence[Reported]
 
     def __post_init__(self) -> None:
-        if not self.results or not all(isinstance(one, Reported) for one in self.results):
+        given = self.results if isinstance(self.results, Sequence) else ()
+        if not given or not all(isinstance(one, Reported) for one in given):
             raise InputError("a report takes a sequence of results, such as [evaluation, segments].")
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:

@@ -18,8 +18,13 @@ Clothes = Iterator[tuple[str, Any]]
 
 def orders(length: int) -> Iterator[tuple[str, np.ndarray]]:
     yield "reversed", np.arange(length)[::-1]
-    yield "rotated", np.roll(np.arange(length), 1)
     yield "shuffled", np.random.default_rng(0).permutation(length)
+
+
+def universe(ids: pd.Index) -> Clothes:
+    """Yield the ids of all users, or of all items, in other orders."""
+    yield from ((name, ids[order]) for name, order in orders(len(ids)))
+    yield "sorted", ids.sort_values()
 
 
 def dtypes(one: Any) -> Clothes:
@@ -85,10 +90,14 @@ def labelled_rows(frame: pd.DataFrame) -> Clothes:
     yield from ((name, one) for name, one in matrix(frame) if not name.startswith(("columns", "both")))
 
 
+def reordered(frame: pd.DataFrame) -> Clothes:
+    """Yield the rows of a data frame in other orders."""
+    yield from ((name, frame.iloc[order]) for name, order in orders(len(frame)))
+
+
 def table(frame: pd.DataFrame) -> Clothes:
     """Yield a data frame with one row for each thing, whose row labels stay with it."""
-    for name, order in orders(len(frame)):
-        yield name, frame.iloc[order]
+    yield from reordered(frame)
     yield "columns reversed", frame[frame.columns[::-1]]
     for column in frame:
         for kind, changed in dtypes(frame[column]):

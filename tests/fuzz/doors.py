@@ -22,7 +22,9 @@ from tests.fuzz.clothes import (
     labelled_rows,
     matrix,
     renamed,
+    reordered,
     table,
+    universe,
     whole_table,
 )
 
@@ -74,23 +76,23 @@ def doors(seed: int) -> list[Door]:
 def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Generator) -> list[Door]:
     users, items = scores.index, scores.columns
 
-    def evaluated(train=train, test=test, scores=scores, item=None, pair=None, by=None, **options):
+    # Without averages in `metrics` no verdict is made, which would take as long as all the rest.
+    def evaluated(train=train, test=test, scores=scores, item=None, pair=None, by=None,
+                  metrics=("hit@2", "ndcg@3"), users=users, items=items, **options):  # fmt: skip
         own = ipseval.Split.from_frames(train, test, users=users, items=items)
         propensity = None
         if item is not None or pair is not None:
             known = ipseval.KnownPropensity(item=item) if pair is None else ipseval.KnownPropensity(pair=pair)
             propensity = known.fit(own)
         estimators = ["aoa"] if propensity is None else ["aoa", "snips-global"]
-        metrics = (
-            ["recall@2", "mean_dcg"] if options.get("candidates") is not None else ["recall@2", "ndcg@3"]
-        )
+        estimators += [] if options.get("n_relevant") is None else ["ips"]
         found = ipseval.evaluate(
-            {"m": scores, "n": -split_scores}, own, propensity=propensity, metrics=metrics,
+            {"m": scores, "n": opposite}, own, propensity=propensity, metrics=metrics,
             estimators=estimators, on_low_ess="ignore", **options,
         )  # fmt: skip
         return cells(found if by is None else found.by(by))
 
-    split_scores = scores.to_numpy()
+    opposite, averages = -scores, ("recall@2", "mean_dcg")
     by_item = pd.Series(rng.integers(1, 9, items.size) / 8, index=items)
     mask = pd.Series(np.arange(items.size) % 3 > 0, index=items)
     relevant = pd.Series(np.full(users.size, 7.0) - np.arange(users.size) % 2 * 0, index=users)
@@ -114,9 +116,14 @@ def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Gener
         Door("evaluate: log", evaluated, {"train": train, "test": test, "scores": scores, "pair": test},
              {"train": whole_table, "test": whole_table, "scores": matrix, "pair": whole_table}),
         Door("evaluate: item propensity", evaluated, {"item": by_item}, {"item": by_id}),
-        Door("evaluate: allowed", evaluated, {"candidates": mask}, {"candidates": by_id}),
+        Door("evaluate: allowed", evaluated, {"candidates": mask, "metrics": averages},
+             {"candidates": by_id}),
         Door("evaluate: s", evaluated, {"item": by_item, "n_relevant": relevant}, {"n_relevant": by_id}),
-        Door("evaluate: candidates", evaluated, {"candidates": listed}, {"candidates": whole_table}),
+        Door("evaluate: ids", evaluated,
+             {"users": users, "items": items, "pair": test, "n_relevant": relevant, "metrics": averages},
+             {"users": universe, "items": universe}),
+        Door("evaluate: candidates", evaluated, {"candidates": listed, "metrics": averages},
+             {"candidates": whole_table}),
         Door("evaluate: lists", evaluated, {"scores": lists}, {"scores": whole_table}),
         Door("evaluate: function", function, {"frame": scores}, {"frame": matrix}),
         Door("by items", evaluated, {"by": groups.rename_axis("item")}, {"by": by_id}),
@@ -235,10 +242,9 @@ def _logs(rng: np.random.Generator) -> list[Door]:
     times = pd.DataFrame({"user": np.repeat(np.arange(6), 7)[:n], "item": np.tile(np.arange(10, 17), 6)[:n]})
     times["value"], times["timestamp"] = rng.integers(1, 6, n), rng.permutation(n) * 86_400
 
-    def policies(log, lists):
-        # Folds are drawn in the order of the users, which the codes have.
+    def policies(log, lists, estimators=("ips", "snips")):
         made = ipseval.ExposureLog.from_frame(log, position="position", propensity="p")
-        return cells(evaluate_policies(made, {"m": lists}, estimators=["ips", "snips", "dr"], rng=0))
+        return cells(evaluate_policies(made, {"m": lists}, estimators=estimators, rng=0))
 
     def read(log):
         made = ipseval.read(log)
@@ -251,13 +257,15 @@ def _logs(rng: np.random.Generator) -> list[Door]:
         return np.sort(made.test.pair_key)
 
     return [
-        Door(
-            "policies", policies, {"log": shown, "lists": lists}, {"log": whole_table, "lists": whole_table}
-        ),
+        Door("policies", policies, {"log": shown, "lists": lists},
+             {"log": whole_table, "lists": whole_table}),
+        # Folds are drawn in the order of the users, which the codes have.
+        Door("policies: dr", policies, {"log": shown, "lists": lists, "estimators": ["dr"]},
+             {"log": reordered, "lists": reordered}),
         Door("read", read, {"log": times}, {"log": whole_table}),
         Door("read: lists", read, {"log": times}, {"log": in_lists}),
         Door("splits", splits, {"log": times}, {"log": whole_table}),
-    ]
+    ]  # fmt: skip
 
 
 def _fits(rng: np.random.Generator, items: Any) -> list[Door]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipseval._base import artefacts
-from ipseval._base.border import _guarded, public_names
+from ipseval._base.border import _guarded
 from ipseval._base.codec import CLASSES, PLACES
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import among, distinct, grouped_order, to_id_array, union
