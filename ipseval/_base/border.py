@@ -7,7 +7,6 @@ that does not fit is named. An error with fitting arguments is a fault of the li
 
 from __future__ import annotations
 
-import builtins
 import collections.abc
 import contextlib
 import difflib
@@ -41,7 +40,7 @@ def guard(module: str) -> None:
     """Guard the public functions of a module, and the public methods of its public classes."""
     home = sys.modules[module]
     if not hasattr(home, "__getattr__"):
-        home.__getattr__ = functools.partial(_missing, f"module {module!r}")  # type: ignore[method-assign]
+        home.__getattr__ = functools.partial(_missing, f"module {module!r}")  # type: ignore[method-assign]  # modules take functions
     rooms = [one for name, one in list(sys.modules.items()) if f"{name}.".startswith(f"{module}.")]
     for name in public_names(home):
         one: Any = getattr(home, name)
@@ -55,13 +54,10 @@ def guard(module: str) -> None:
                     setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
             if not hasattr(one, "__getattr__"):
-                one.__getattr__ = _no_attribute  # type: ignore[attr-defined]
-            ours = [base for base in one.__mro__ if base.__module__.startswith("ipseval.")]
-            for owner, (attribute, member) in (
-                (base, pair) for base in ours for pair in list(vars(base).items())
-            ):
-                if attribute == "__init__" or not attribute.startswith("_"):
-                    _guard_member(owner, attribute, member)
+                one.__getattr__ = _no_attribute  # type: ignore[attr-defined]  # classes take functions
+            for base in one.__mro__:
+                if base.__module__.startswith("ipseval."):
+                    _guard_members(base)
 
 
 def _missing(owner: str, name: str) -> Any:
@@ -80,11 +76,14 @@ def public_names(module: types.ModuleType) -> list[str]:
     return getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")]
 
 
-def _guard_member(owner: type, attribute: str, member: Any) -> None:
-    if inspect.isfunction(member):
-        setattr(owner, attribute, _guarded(member))
-    elif isinstance(member, (classmethod, staticmethod)):
-        setattr(owner, attribute, type(member)(_guarded(member.__func__)))
+def _guard_members(owner: type) -> None:
+    for attribute, member in list(vars(owner).items()):
+        if attribute.startswith("_") and attribute != "__init__":
+            continue
+        if inspect.isfunction(member):
+            setattr(owner, attribute, _guarded(member))
+        elif isinstance(member, (classmethod, staticmethod)):
+            setattr(owner, attribute, type(member)(_guarded(member.__func__)))
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -185,12 +184,9 @@ class _Names(dict[str, Any]):
     """The public names of the library, for annotations whose names are imported for type checkers only."""
 
     def __missing__(self, name: str) -> Any:
-        if hasattr(builtins, name):
-            raise KeyError(name)
-        try:
-            return getattr(sys.modules["ipseval"], name)
-        except AttributeError:
-            raise KeyError(name) from None
+        if name not in sys.modules["ipseval"].__all__:
+            raise KeyError(name)  # which asks the built-in names
+        return getattr(sys.modules["ipseval"], name)
 
 
 def _spelt_out(hint: Any) -> Any:

@@ -14,8 +14,15 @@ from ipseval._base.checks import as_float_vector, check_type, counted
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count, some
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
-from ipseval.data._impressions import COLUMNS, Treatment, as_truths, check_options, read_columns
-from ipseval.data._interactions import Interactions, Log, chosen_rows, one_dimensional
+from ipseval.data._impressions import COLUMNS, Treatment, check_options
+from ipseval.data._interactions import (
+    Interactions,
+    Log,
+    as_truths,
+    chosen_rows,
+    one_dimensional,
+    read_columns,
+)
 from ipseval.errors import InputError
 
 __all__ = ["ExposureLog"]
@@ -124,11 +131,12 @@ class ExposureLog(Log):
         """
         check_options(duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks)
         names = dict(zip(COLUMNS, (user, item, clicked, timestamp, position, propensity, query), strict=True))
-        data = read_columns(frame, {**names, "shown": shown}, users, items)
-        treatment = Treatment(counted=(Count("rows read", data["user"].size),))
+        needed = "at least one impression is needed."
+        data = read_columns(frame, {**names, "shown": shown}, users, items, needed)
+        treatment = Treatment(counted=[Count("rows read", data["user"].size)])
         data = treatment.settle(data, duplicates, gaps, unshown_clicks)
         treatment.raise_all()
-        return cls(**data, counted=treatment.counted)
+        return cls(**data, counted=tuple(treatment.counted))
 
     def __post_init__(self) -> None:
         treatment = Treatment()

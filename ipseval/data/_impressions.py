@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, examples
-from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, some
 from ipseval._base.types import AnyArray, BoolArray, IntArray
-from ipseval.data._interactions import encode
 from ipseval.errors import InputError, Problem, PropensityError
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
@@ -26,12 +23,12 @@ Columns = dict[str, AnyArray]
 class Treatment:
     """What is wrong with a log, said in one error, and what was done about faults that may be kept."""
 
-    faults: list[Problem] = field(default_factory=list)
-    counted: tuple[Count, ...] = ()
+    problems: list[Problem] = field(default_factory=list)
+    counted: list[Count] = field(default_factory=list)
 
     def fault(self, what: str, way_out: str) -> None:
         """Add what is wrong."""
-        self.faults.append(Problem(what, way_out))
+        self.problems.append(Problem(what, way_out))
 
     def count(self, what: str, number: int, of: int) -> None:
         """Add what was treated; 0 is no line."""
@@ -70,40 +67,17 @@ class Treatment:
 
     def raise_all(self) -> None:
         """Raise one error for all faults."""
-        if self.faults:
-            kind = PropensityError if all("propensit" in one.what for one in self.faults) else InputError
-            start = f"the log has {len(self.faults)} faults. " if len(self.faults) > 1 else ""
-            raise kind(start + " ".join(one.said() for one in self.faults))
+        found = self.problems
+        if found:
+            kind = PropensityError if all("propensit" in one.what for one in found) else InputError
+            start = f"the log has {len(found)} faults. " if len(found) > 1 else ""
+            raise kind(start + " ".join(one.said() for one in found))
 
 
 def check_options(**options: str) -> None:
     """Raise `UnknownNameError` for a treatment that there is not."""
     for name, value in options.items():
         check_choice(name, value, ("raise", TREATMENTS[name]))
-
-
-def read_columns(frame: Any, names: dict[str, str | None], users: Any, items: Any) -> Columns:
-    """Return the named columns of a frame as codes, numbers and truth values, with the ids of the codes."""
-    given = {key: one for key, one in names.items() if one is not None}
-    for key, name in names.items():
-        if not isinstance(name, str) and (name is not None or key in ("user", "item", "clicked")):
-            raise InputError(f"{key} must be the name of a column of the frame; got {name!r:.80}.")
-    universes = {"user": users, "item": items, "query": None}
-    of_ids, others = (
-        [one for key, one in given.items() if (key in universes) is wanted] for wanted in (True, False)
-    )
-    ids, columns = log_columns(frame, of_ids, others)
-    if not len(ids[given["user"]]):
-        raise InputError("the frame has no rows; at least one impression is needed.")
-    data = {key: columns[one] for key, one in given.items() if key not in universes}
-    for key in universes.keys() & given.keys():
-        codes, known = encode(ids[given[key]], universes[key], f"column {given[key]!r}")
-        data |= {key: codes, f"{key}_ids": known}
-    for key in {"clicked", "shown"} & set(data):
-        data[key] = as_truths(data[key], f"column {given[key]!r}")
-    for key in {"timestamp", "position", "propensity"} & set(data):
-        data[key] = to_numbers(data[key], f"column {given[key]!r}")
-    return data
 
 
 def rows_of(data: Columns, keep: BoolArray) -> Columns:
@@ -180,21 +154,6 @@ def check_gaps(data: Columns, gaps: str, treatment: Treatment) -> None:
             "Add the rows, or pass {gaps=keep} if only these were shown",
         )
     treatment.count("slates with gaps in their positions, kept", int(gapped.sum()), n_slates)
-
-
-def as_truths(values: AnyArray, name: str) -> BoolArray:
-    """Return a column of True/False or 1/0 as a mask."""
-    if values.dtype == object:
-        good = np.array([isinstance(one, (bool, np.bool_)) for one in values], dtype=bool)
-    else:
-        numeric = values.dtype.kind in "biuf"
-        good = np.isin(values, (0, 1)) if numeric else np.zeros(values.size, dtype=bool)
-    if not good.all():
-        raise InputError(
-            f"{name} must hold True or False, or 1 and 0; {int((~good).sum())} of {values.size} entries do "
-            f"not (first: {examples(values[~good][:1])})."
-        )
-    return values.astype(bool)
 
 
 def as_positions(values: AnyArray, treatment: Treatment) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
@@ -156,30 +157,11 @@ class Interactions(Log):
         (array([1, 0]), array(['a', 'b'], dtype=object))
         """
         check_choice("duplicates", duplicates, ("raise", "drop", "keep"))
-        for what, column in (("user", user), ("item", item), ("value", value), ("timestamp", timestamp)):
-            if not isinstance(column, str) and (column is not None or what in ("user", "item")):
-                raise InputError(f"{what} must be the name of a column of the frame; got {column!r:.80}.")
-        others = [name for name in (value, timestamp) if name is not None]
-        ids, columns = log_columns(frame, [user, item], others)
-        n_rows = len(ids[user])
-        if not n_rows:
-            raise InputError(
-                "the frame has no rows; at least one user–item pair is needed. For a test set without "
-                "training items, pass train=None to Split.from_frames."
-            )
-        user_codes, user_ids = encode(ids[user], users, f"column {user!r}")
-        item_codes, item_ids = encode(ids[item], items, f"column {item!r}")
-        log = unchecked(
-            Interactions,
-            user=user_codes,
-            item=item_codes,
-            user_ids=user_ids,
-            item_ids=item_ids,
-            value=None if value is None else to_numbers(columns[value], f"column {value!r}"),
-            timestamp=None if timestamp is None else to_numbers(columns[timestamp], f"column {timestamp!r}"),
-            counted=(Count("rows read", n_rows),),
-            repeats=duplicates == "keep",
-        )
+        names = {"user": user, "item": item, "value": value, "timestamp": timestamp}
+        without = "For a test set without training items, pass train=None to Split.from_frames."
+        data = read_columns(frame, names, users, items, f"at least one user–item pair is needed. {without}")
+        read = (Count("rows read", data["user"].size),)
+        log = unchecked(Interactions, **data, counted=read, repeats=duplicates == "keep")
         kept = some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
         return log._with(counted=log.counted + kept)._without_duplicates(duplicates)
 
@@ -328,6 +310,45 @@ def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
             f"{int(bad.sum())} of {codes.size} are not (first: {codes[bad][0]})."
         )
     return codes.astype(np.int64)
+
+
+def read_columns(
+    frame: Any, names: Mapping[str, str | None], users: Any, items: Any, needed: str
+) -> dict[str, AnyArray]:
+    """Return the named columns of a frame as codes, with the ids of the codes, numbers and truth values."""
+    for what, name in names.items():
+        if not isinstance(name, str) and (name is not None or what in ("user", "item", "clicked")):
+            raise InputError(f"{what} must be the name of a column of the frame; got {name!r:.80}.")
+    given = {what: name for what, name in names.items() if name is not None}
+    universes = {"user": users, "item": items, "query": None}
+    of_ids = [name for what, name in given.items() if what in universes]
+    ids, columns = log_columns(frame, of_ids, [name for what, name in given.items() if what not in universes])
+    if not len(ids[given["user"]]):
+        raise InputError(f"the frame has no rows; {needed}")
+    data: dict[str, AnyArray] = {}
+    for what, name in given.items():
+        said = f"column {name!r}"
+        if what in universes:
+            data[what], data[f"{what}_ids"] = encode(ids[name], universes[what], said)
+        else:
+            read = as_truths if what in ("clicked", "shown") else to_numbers
+            data[what] = read(columns[name], said)
+    return data
+
+
+def as_truths(values: AnyArray, name: str) -> BoolArray:
+    """Return a column of True/False or 1/0 as a mask."""
+    if values.dtype == object:
+        good = np.array([isinstance(one, (bool, np.bool_)) for one in values], dtype=bool)
+    else:
+        numeric = values.dtype.kind in "biuf"
+        good = np.isin(values, (0, 1)) if numeric else np.zeros(values.size, dtype=bool)
+    if not good.all():
+        raise InputError(
+            f"{name} must hold True or False, or 1 and 0; {int((~good).sum())} of {values.size} entries do "
+            f"not (first: {examples(values[~good][:1])})."
+        )
+    return values.astype(bool)
 
 
 def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:

@@ -18,6 +18,28 @@ from ipseval.errors import InputError
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
+def ratio_of(totals: FloatArray, root: bool) -> float:
+    """Return R = (N/D)·(V/M), or √(N/D), of totals or means (N, D, V, M); NaN with a zero denominator."""
+    numerator, denominator, volume, size = totals.tolist()
+    if denominator == 0 or size == 0:
+        return float("nan")
+    ratio = numerator / denominator
+    return float(np.sqrt(ratio)) if root else ratio * (volume / size)
+
+
+def gradient_of(means: FloatArray, root: bool) -> FloatArray:
+    """Return the derivative of R by the means of N, D, V and M, (4,); NaN where there is none."""
+    numerator, denominator, volume, size = means.tolist()
+    ratio = numerator / denominator if denominator else float("nan")
+    if np.isnan(ratio) or (root and not ratio > 0):
+        return np.full(4, np.nan)
+    scale = 1 / (2 * float(np.sqrt(ratio))) if root else volume / size
+    by_volume = 0.0 if root else ratio / size
+    return np.array(
+        [scale / denominator, -ratio * scale / denominator, by_volume, -by_volume * volume / size]
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class UserSums:
     """Per-user sums from which an estimate and its uncertainty follow: R = (ΣN/ΣD) · (ΣV/ΣM), or its root.
@@ -83,20 +105,21 @@ class UserSums:
         """Number of users that the estimate averages over."""
         return int(self.users.size)
 
+    @property
+    def _columns(self) -> FloatArray:
+        """N, D, V and M of each user, (4, n)."""
+        ones = np.ones(self.n_users)
+        volume, size = (None, None) if self.volume is None else (self.volume, self.size)  # M goes with V
+        columns = (self.numerator, self.denominator, volume, size)
+        return np.array([ones if one is None else one for one in columns])
+
+    @cached_property
+    def _gradient(self) -> FloatArray:
+        return gradient_of(self._columns.sum(axis=1) / max(self.n_users, 1), self.root)
+
     def value(self) -> float:
         """Return R; NaN without users or with a zero denominator."""
-        total = float(self.denominator.sum())
-        if self.n_users == 0 or total == 0:
-            return float("nan")
-        ratio = float(self.numerator.sum()) / total
-        ratio = float(np.sqrt(ratio)) if self.root else ratio
-        return ratio * self._mean_volume()
-
-    def _mean_volume(self) -> float:
-        """Return ΣV/ΣM."""
-        if self.volume is None:
-            return 1.0
-        return float(self.volume.mean() if self.size is None else self.volume.sum() / self.size.sum())
+        return ratio_of(self._columns.sum(axis=1), self.root)
 
     def by_cluster(self, cluster: IntArray) -> UserSums:
         """Return the sums of the users to whom queries belong, `cluster[q]` for query q.
@@ -133,18 +156,7 @@ class UserSums:
 
     @cached_property
     def _psi(self) -> FloatArray:
-        if self.n_users == 0 or self.denominator.sum() == 0:
-            return np.full(self.n_users, np.nan)
-        mean_denominator = self.denominator.mean()
-        ratio = self.numerator.sum() / self.denominator.sum()
-        psi = (self.numerator - ratio * self.denominator) / mean_denominator
-        if self.root:
-            return np.asarray(psi / (2 * np.sqrt(ratio))) if ratio > 0 else np.full(self.n_users, np.nan)
-        if self.volume is None:
-            return np.asarray(psi)
-        mean_volume = self._mean_volume()
-        size = np.ones(self.n_users) if self.size is None else self.size
-        return np.asarray(psi * mean_volume + ratio * (self.volume - mean_volume * size) / size.mean())
+        return np.asarray(self._gradient @ self._columns)
 
     def effects(self) -> tuple[IntArray, FloatArray]:
         """Return the users that move R, ascending, and by how much: ψ_u/n, and what fitted weights add.
@@ -168,9 +180,9 @@ class UserSums:
 
     def standard_error(self) -> float:
         """Return √(n/(n − 1) Σ effect²), 0 where that is `only_rounding`; NaN with fewer than two users."""
-        effects, n = self.effects()[1], self.n_users
-        same = only_rounding(float(np.sum((n * effects) ** 2)), self._squared_terms)
-        return 0.0 if n > 1 and same else _error(effects, n)
+        n = self.n_users
+        squares = real_squares((n * self.effects()[1]) ** 2, self._squared_terms)
+        return _error(squares, n)
 
     def paired_error(self, other: UserSums) -> tuple[float, int, float]:
         """Return the standard error of the difference to another model, the users, and what rounding makes.
@@ -192,25 +204,20 @@ class UserSums:
                 moved[np.searchsorted(users, rows)] += sign * one
         # Effects are ψ/n of the users of each.
         squared = sum((n / one.n_users) ** 2 * one._squared_terms for one in (self, other) if one.n_users)
-        same = only_rounding(float(np.sum((n * moved) ** 2)), squared)
-        return 0.0 if n and same else _error(moved, n), n, rounding_of_mean(squared, n)
+        squares = real_squares((n * moved) ** 2, squared)
+        return _error(squares, n) if squares or not n else 0.0, n, rounding_of_mean(squared, n)
 
     def followed_by(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of others, whose codes begin `shift` later."""
 
-        def both(one: FloatArray | None, two: FloatArray | None) -> FloatArray | None:
-            return None if one is None or two is None else np.concatenate([one, two])
+        def both(name: str) -> FloatArray | None:
+            parts = getattr(self, name), getattr(other, name)
+            return None if any(one is None for one in parts) else np.concatenate(parts)
 
-        return UserSums(
-            np.concatenate([self.users, other.users + shift]),
-            np.concatenate([self.numerator, other.numerator]),
-            np.concatenate([self.denominator, other.denominator]),
-            both(self.volume, other.volume),
-            self.n_undefined + other.n_undefined,
-            self.root,
-            both(self.size, other.size),
-            both(self.propensity_influence, other.propensity_influence),
-        )
+        names = ("numerator", "denominator", "volume", "size", "propensity_influence")
+        joined: dict[str, Any] = {name: both(name) for name in names}
+        users = np.concatenate([self.users, other.users + shift])
+        return replace(self, users=users, n_undefined=self.n_undefined + other.n_undefined, **joined)
 
     def among(self, chosen: BoolArray) -> UserSums:
         """Return the sums of the chosen users, (n_users of the population,) True or False."""
@@ -228,11 +235,10 @@ class UserSums:
 
         V_u becomes v + (V_u − v M_u)/M̄ with v = ΣV/ΣM: its mean is v, and what a user adds to v is the same.
         """
-        if self.size is None or not self.n_users:
+        if self.size is None or self.volume is None or not self.n_users:
             return replace(self, size=None)
-        mean = self._mean_volume()
-        volume = None if self.volume is None else mean + (self.volume - mean * self.size) / self.size.mean()
-        return replace(self, volume=volume, size=None)
+        mean = float(self.volume.sum() / self.size.sum())
+        return replace(self, volume=mean + (self.volume - mean * self.size) / self.size.mean(), size=None)
 
     def recoded(self, codes: IntArray) -> UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""
@@ -247,17 +253,8 @@ class UserSums:
     @cached_property
     def _squared_terms(self) -> float:
         """Return Σ_u Σ_i g_i² x_ui²: the squared terms of ψ_u, before their means are taken off."""
-        if self.n_users == 0 or self.denominator.sum() == 0:
-            return 0.0
-        ratio = self.numerator.sum() / self.denominator.sum()
-        factor = self._mean_volume() / self.denominator.mean()
-        volume, mean_size = self.volume, 1.0 if self.size is None else self.size.mean()
-        volumes = self.n_users if volume is None else np.sum((volume / mean_size) ** 2)
-        if self.root:
-            factor = 1 / (2 * np.sqrt(ratio) * self.denominator.mean()) if ratio > 0 else np.nan
-            volumes = 0.0
-        products = np.sum(self.numerator**2) + ratio**2 * np.sum(self.denominator**2)
-        return float(factor**2 * products + ratio**2 * volumes)
+        gradient, squares = self._gradient[:WIDTH], (self._columns[:WIDTH] ** 2).sum(axis=1)
+        return 0.0 if np.isnan(gradient).any() else float(gradient**2 @ squares)
 
     def user_estimates(self) -> FloatArray:
         """Return N_u/D_u, each user's own value, (n,); NaN where D_u = 0."""
@@ -266,9 +263,10 @@ class UserSums:
         return np.sqrt(values) if self.root else values
 
 
-def only_rounding(squares: float, squared_terms: float) -> bool:
-    """Return whether sums of squares Σψ_u² (or of differences) are what rounding makes of their terms."""
-    return squares <= ROUNDING**2 * squared_terms
+def real_squares(squares: FloatArray | float, squared_terms: float) -> float:
+    """Return Σψ_u² of squares (or of a sum of them); 0 where that is what rounding makes of their terms."""
+    total = float(np.sum(squares))
+    return 0.0 if total <= ROUNDING**2 * squared_terms else total
 
 
 def rounding_of_mean(squared_terms: float, n: int) -> float:
@@ -276,8 +274,9 @@ def rounding_of_mean(squared_terms: float, n: int) -> float:
     return ROUNDING * float(np.sqrt(squared_terms / n)) if n else 0.0
 
 
-def _error(effects: FloatArray, n: int) -> float:
-    return float(np.sqrt(np.sum(effects**2) * (n / (n - 1.0)))) if n > 1 else float("nan")
+def _error(squares: float, n: int) -> float:
+    """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
+    return float(np.sqrt(squares / (n * (n - 1.0)))) if n > 1 else float("nan")
 
 
 WIDTH = 3  # N_u, D_u, V_u
@@ -309,13 +308,8 @@ class Moments:
                 "users); recommenders can be compared on the same users only."
             )
         assert first.size is None  # queries of users are evaluated in one process
-        ones = np.ones(first.n_users)
-        columns = [
-            column
-            for one in sums
-            for column in (one.numerator, one.denominator, ones if one.volume is None else one.volume)
-        ]
-        return cls.of_columns(np.array(columns), n_undefined=first.n_undefined, root=first.root)
+        columns = np.concatenate([one._columns[:WIDTH] for one in sums])
+        return cls.of_columns(columns, n_undefined=first.n_undefined, root=first.root)
 
     @classmethod
     def of_columns(cls, stacked: FloatArray, *, n_undefined: int = 0, root: bool = False) -> Moments:
@@ -380,15 +374,11 @@ class MergedSums:
 
     def value(self) -> float:
         """Return R = (N̄/D̄)·V̄, or its root; NaN without users or with a zero denominator."""
-        numerator, denominator, volume = self._means
-        if self.n_users == 0 or denominator == 0:
-            return float("nan")
-        ratio = numerator / denominator
-        return float(np.sqrt(ratio)) if self.moments.root else ratio * volume
+        return ratio_of(self._means, self.moments.root)
 
     def standard_error(self) -> float:
         """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
-        return self._error(self._squares(self._gradient))
+        return _error(self._squares(self._gradient), self.n_users)
 
     def paired_error(self, other: MergedSums) -> tuple[float, int, float]:
         """Return (standard error of the paired difference, number of users, rounding error)."""
@@ -397,10 +387,9 @@ class MergedSums:
                 "a paired difference needs both recommenders in one evaluation, as only moments of the users "
                 "were kept. Evaluate them together, or with per_user=True."
             )
-        squares, squared = self._squares(self._gradient - other._gradient), self._squared_terms(other)
-        if only_rounding(squares, squared):
-            squares = 0.0
-        return self._error(squares), self.n_users, rounding_of_mean(squared, self.n_users)
+        n, squared = self.n_users, self._squared_terms(other)
+        squares = real_squares(self._squares(self._gradient - other._gradient), squared)
+        return _error(squares, n), n, rounding_of_mean(squared, n)
 
     def _squared_terms(self, other: MergedSums) -> float:
         """Return Σ_u Σ_i g_i² x_ui² of both models, as `UserSums` does; the means are put back."""
@@ -408,23 +397,19 @@ class MergedSums:
         return float((self._gradient**2 + other._gradient**2) @ squares)
 
     @property
-    def _means(self) -> tuple[float, float, float]:
-        numerator, denominator, volume = self.moments.mean[WIDTH * self.number : WIDTH * (self.number + 1)]
-        return float(numerator), float(denominator), float(volume)
+    def _own(self) -> slice:
+        return slice(WIDTH * self.number, WIDTH * (self.number + 1))
+
+    @property
+    def _means(self) -> FloatArray:
+        return np.append(self.moments.mean[self._own], 1.0)
 
     @property
     def _gradient(self) -> FloatArray:
         """Return g with ψ_u = g·(x_u − x̄): the derivative of R with respect to x̄."""
-        numerator, denominator, volume = self._means
-        gradient = np.zeros(self.moments.mean.size)
-        ratio = numerator / denominator if denominator else float("nan")
-        scale = volume
-        if self.moments.root:
-            scale = 1 / (2 * float(np.sqrt(ratio))) if ratio > 0 else float("nan")
-        if np.isnan(ratio) or np.isnan(scale):
-            return np.full(gradient.size, np.nan)
-        own = (scale / denominator, -ratio * scale / denominator, 0.0 if self.moments.root else ratio)
-        gradient[WIDTH * self.number : WIDTH * (self.number + 1)] = own
+        own = gradient_of(self._means, self.moments.root)[:WIDTH]
+        gradient = np.full(self.moments.mean.size, np.nan if np.isnan(own).any() else 0.0)
+        gradient[self._own] = own
         return gradient
 
     def _squares(self, gradient: FloatArray) -> float:
@@ -432,7 +417,3 @@ class MergedSums:
         scatter = self.moments.scatter
         squares = float(gradient @ scatter @ gradient)
         return 0.0 if squares <= ROUNDING * float(gradient**2 @ np.diag(scatter)) else squares
-
-    def _error(self, squares: float) -> float:
-        n = self.n_users
-        return float(np.sqrt(squares / (n * (n - 1.0)))) if n > 1 else float("nan")

@@ -11,6 +11,7 @@ import warnings
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy.special import digamma
 
 from ipseval._base.types import FloatArray
@@ -22,14 +23,9 @@ MAX_ITERATIONS = 100
 
 def group_rows(*columns: FloatArray) -> tuple[list[FloatArray], FloatArray]:
     """Return the distinct rows of some columns, in sorted order, and how often each occurs."""
-    order = np.lexsort(columns[::-1])
-    new = np.zeros(order.size, dtype=bool)
-    new[0] = True
-    for column in columns:
-        new[1:] |= np.diff(column[order]) != 0
-    first = np.flatnonzero(new)
-    frequency = np.diff(np.append(first, order.size)).astype(np.float64)
-    return [column[order[first]] for column in columns], frequency
+    names = [*range(len(columns))]
+    sizes = pd.DataFrame(dict(enumerate(columns))).groupby(names).size().astype(np.float64)
+    return [sizes.index.get_level_values(k).to_numpy() for k in names], sizes.to_numpy()
 
 
 def fit_glm(

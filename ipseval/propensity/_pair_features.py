@@ -93,15 +93,12 @@ def _summed(
 
 def _gathered(overlap: FloatArray, row: IntArray, other: IntArray, members: sparse.csr_array) -> FloatArray:
     """Return Σ of overlap[row, v] over the members v of each `other`, in pieces of bounded size."""
-    starts, lengths = members.indptr[other], np.diff(members.indptr)[other]
+    lengths = np.diff(members.indptr)[other]
     out = np.zeros(row.size)
     piece = np.cumsum(lengths, dtype=np.int64) // BLOCK_GATHER
     for number in range(int(piece.max(initial=-1)) + 1):
-        part = np.flatnonzero((piece == number) & (lengths > 0))
-        if part.size == 0:
-            continue
-        offset = np.concatenate([[0], np.cumsum(lengths[part])])
-        index = np.arange(offset[-1]) + np.repeat(starts[part] - offset[:-1], lengths[part])
-        values = overlap[np.repeat(row[part], lengths[part]), members.indices[index]]
-        out[part] = np.add.reduceat(values, offset[:-1])
+        part = np.flatnonzero(piece == number)
+        of_pairs = members[other[part]]
+        of_pairs.data = overlap[np.repeat(row[part], lengths[part]), of_pairs.indices]
+        out[part] = of_pairs.sum(axis=1)
     return out

@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
-from ipseval._base.counts import Count, some
+from ipseval._base.counts import Count
 from ipseval._base.ids import Ids, distinct, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
@@ -36,18 +36,16 @@ ROLES = ("user", "item", "query", "timestamp", "clicked", "shown", "position", "
 CLICKS = ("query", "clicked", "shown", "position", "propensity")  # what only an exposure log has
 
 
-@dataclass(eq=False)
-class Draft:
+@dataclass(eq=False, kw_only=True)
+class Draft(Treatment):
     """A log while it is read: its columns, the rows that stay, what was counted, and what is wrong."""
 
     name: str
     names: dict[str, str]
     noun: str
     keep: BoolArray
-    problems: list[Problem]
     ids: dict[str, Ids] = field(default_factory=dict)
     columns: dict[str, Numbers] = field(default_factory=dict)
-    counted: list[Count] = field(default_factory=list)
     has_threshold: bool = False
 
     @classmethod
@@ -56,9 +54,10 @@ class Draft:
         names = chosen.columns
         table = source.load(list(names.values()), [names[one] for one in IDS if one in names])
         n_rows = len(table) if names else 0
-        draft = cls(source.name, names, noun, np.ones(n_rows, dtype=bool), list(chosen.problems))
+        keep, problems = np.ones(n_rows, dtype=bool), list(chosen.problems)
+        draft = cls(name=source.name, names=names, noun=noun, keep=keep, problems=problems)
         if names and not n_rows:
-            draft._fault(f"there are no {noun}", "Give at least one")
+            draft.fault(f"there are no {noun}", "Give at least one")
             draft.raise_problems()
         for role, name in names.items():
             column, words = table[name], f"column {name!r}"
@@ -81,12 +80,9 @@ class Draft:
         if self.problems:
             raise ProblemsError(self.name, self.problems)
 
-    def _fault(self, what: str, way_out: str) -> None:
-        self.problems.append(Problem(what, way_out))
-
     def _leave_out(self, rows: BoolArray, what: str) -> None:
         rows = rows & self.keep
-        self.counted += some(Count(f"{self.noun} {what}, left out", int(rows.sum()), self.keep.size))
+        self.count(f"{self.noun} {what}, left out", int(rows.sum()), self.keep.size)
         self.keep &= ~rows
 
     def leave_out_missing(self, missing: str, way_out: str = "Pass {missing=drop} to leave them out") -> None:
@@ -96,7 +92,7 @@ class Draft:
                 self._leave_out(rows, f"without {article(role)}")
             elif rows.any():
                 what = f"{int(rows.sum()):,} of {rows.size:,} {self.noun} have no {role} ({rows_said(rows)})"
-                self._fault(what, way_out)
+                self.fault(what, way_out)
 
     def leave_out_low(self, threshold: float | None) -> None:
         """Leave out rows with a value below the threshold."""
@@ -109,12 +105,12 @@ class Draft:
                 clicked = self.names["clicked"]
                 what = "a threshold is of values, and impressions hold clicks"
                 way_out = f"Leave {{threshold}} out, or pass {{ignore={clicked}}} to read interactions"
-            self._fault(what, way_out)
+            self.fault(what, way_out)
             return
         low = self.columns["value"].values < threshold
         self._leave_out(low, f"with a value below {threshold:g}")
         if not self.keep.any() and low.any():
-            self._fault(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
+            self.fault(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
 
     def fit_to(self, role: str, universe: Any | None, unknown: str) -> None:
         """Bring the codes of users or items to a universe that was given."""
@@ -141,7 +137,7 @@ class Draft:
         if strange.any() and unknown == "drop":
             self._leave_out(strange, f"with {article(role)} outside the universe")
         elif strange.any():
-            self._fault(
+            self.fault(
                 f"{int(strange.sum()):,} of {strange.size:,} rows have {article(role)} outside the "
                 f"given {known.size:,} ({rows_said(strange)}: {examples(own.ids[place < 0])}; the given "
                 f"ones start with {examples(known)})",
@@ -158,7 +154,7 @@ class Draft:
         """Return the columns of the rows that stay, or raise what is wrong."""
         if not self.problems and not self.keep.any():
             left_out = "; ".join(f"{one.count:,} {one.what}" for one in self.counted[1:])
-            self._fault(f"no row is left: {left_out}", "Leave out less")
+            self.fault(f"no row is left: {left_out}", "Leave out less")
         whole = bool(self.keep.all())
         data: dict[str, AnyArray] = {}
         for role, one in self.columns.items():
@@ -193,11 +189,11 @@ class Draft:
             pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
             what = f"{int(again.sum()):,} of {again.size:,} rows repeat an earlier user–item pair"
             way_out = "Pass {duplicates=drop} to keep the first row of each pair, {duplicates=keep}"
-            self._fault(f"{what} (first: {examples(pair)})", f"{way_out} where users take items again")
+            self.fault(f"{what} (first: {examples(pair)})", f"{way_out} where users take items again")
         self.raise_problems()
         n_again = int(again.sum())
         fate = "kept" if duplicates == "keep" else "left out"
-        self.counted += some(Count(f"rows that repeat an earlier pair, {fate}", n_again, self.keep.size))
+        self.count(f"rows that repeat an earlier pair, {fate}", n_again, self.keep.size)
         n_dropped = n_again if duplicates == "drop" else 0
         if n_dropped:
             data = rows_of(data, ~again)
@@ -212,14 +208,14 @@ class Draft:
     def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ExposureLog:
         """Return the impressions, or raise everything that is wrong."""
         data = self._ready()
-        treatment = Treatment()
         if self.problems:
             data = self._sound(data)
+        n_known = len(self.problems)
         if all(role in data for role in ("user", "item", "clicked")) and data["user"].size:
-            data = treatment.settle(data, duplicates, gaps, unshown_clicks)
-        self.problems += [_with_ignore(one, self.names) for one in treatment.faults]
+            data = self.settle(data, duplicates, gaps, unshown_clicks)
+        self.problems[n_known:] = [_with_ignore(one, self.names) for one in self.problems[n_known:]]
         self.raise_problems()
-        return ExposureLog(**data, counted=(*self.counted, *treatment.counted))
+        return ExposureLog(**data, counted=tuple(self.counted))
 
 
 def choose_log(

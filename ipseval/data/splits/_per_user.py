@@ -65,10 +65,8 @@ def split_random(
     validation)
     """
     log = as_log(log)
-    n_test, n_validation = _shares(log, test_fraction, validation_fraction)
-    cuts = UserCuts.of(log, as_generator(rng).random(len(log)))
-    description = "random per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(cuts, n_test, n_validation, description, seen)
+    sizes, said = _shares(log, test_fraction, validation_fraction)
+    return _cut(_in_random_order(log, rng), *sizes, f"random per user, {said}", seen)
 
 
 def split_temporal(
@@ -108,11 +106,9 @@ def split_temporal(
     ([6], 1)
     """
     log = as_log(log)
-    time = timestamps(log, "a split by time")
-    n_test, n_validation = _shares(log, test_fraction, validation_fraction)
-    cuts = UserCuts.of(log, time, latest_first=True)
-    description = "by time per user, " + _describe_shares(test_fraction, validation_fraction)
-    return _cut(cuts, n_test, n_validation, description, seen)
+    cuts = _latest_first(log, "a split by time")
+    sizes, said = _shares(log, test_fraction, validation_fraction)
+    return _cut(cuts, *sizes, f"by time per user, {said}", seen)
 
 
 def split_leave_one_out(
@@ -170,32 +166,37 @@ def split_leave_one_out(
     n_later = n_test * n_validation if n_validation else None
     description = f"leave-one-out, {order} order, {n_validation} validation"
     if order == "random":
-        return _cut(UserCuts.of(log, as_generator(rng).random(len(log))), n_test, n_later, description, seen)
+        return _cut(_in_random_order(log, rng), n_test, n_later, description, seen)
     if rng is not None:
         raise InputError("rng has no effect with order='temporal'; leave it out.")
-    time = timestamps(log, "leave-one-out in temporal order")
-    return _cut(UserCuts.of(log, time, latest_first=True), n_test, n_later, description, seen)
+    cuts = _latest_first(log, "leave-one-out in temporal order")
+    return _cut(cuts, n_test, n_later, description, seen)
+
+
+def _in_random_order(log: Interactions, rng: RngLike) -> UserCuts:
+    return UserCuts.of(log, as_generator(rng).random(len(log)))
+
+
+def _latest_first(log: Interactions, purpose: str) -> UserCuts:
+    return UserCuts.of(log, timestamps(log, purpose), latest_first=True)
 
 
 def _shares(
     log: Interactions, test_fraction: float, validation_fraction: float
-) -> tuple[IntArray, IntArray | None]:
-    """Return the number of test and validation pairs of each user, (n_users,) each; None: no such part."""
+) -> tuple[tuple[IntArray, IntArray | None], str]:
+    """Return the numbers of test and validation pairs of each user, (n_users,), and the shares in words."""
     check_shares(test_fraction, validation_fraction)
     n_test = share_of(log.activity, test_fraction)
-    n_validation = share_of(log.activity, validation_fraction) if validation_fraction else None
     if not n_test.any():
         most = int(log.activity.max())
         raise InputError(
             f"no user has enough interactions to give {test_fraction:.0%} of them to test (at most {most} "
             "per user); use a larger test_fraction or leave-one-out."
         )
-    return n_test, n_validation
-
-
-def _describe_shares(test_fraction: float, validation_fraction: float) -> str:
-    validation = f", {validation_fraction:g} validation" if validation_fraction else ""
-    return f"{test_fraction:g} test{validation}"
+    if not validation_fraction:
+        return (n_test, None), f"{test_fraction:g} test"
+    sizes = n_test, share_of(log.activity, validation_fraction)
+    return sizes, f"{test_fraction:g} test, {validation_fraction:g} validation"
 
 
 def _cut(
