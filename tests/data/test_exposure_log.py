@@ -108,9 +108,6 @@ def test_what_is_kept_or_merged_is_counted():
         "slates with gaps in their positions, kept": 1,
     }
     assert log.clicked.tolist() == [False, True, False, False, True, False]
-
-
-def test_a_click_of_either_copy_survives_the_merging():
     frame = pd.concat([FRAME[:1], FRAME[:1].assign(clicked=1)])
     log = ExposureLog.from_frame(frame, timestamp="ts", duplicates="drop")
     assert log.clicked.tolist() == [True]

@@ -30,9 +30,9 @@ def pairs(part: Interactions) -> set[tuple[int, int]]:
 
 
 def films() -> Interactions:
-    file = shared_data("ml-100k") / "u.data"
-    frame = pd.read_csv(file, sep="\t", skiprows=1, names=["user", "item", "rating", "time"])
-    return Interactions.from_frame(frame, timestamp="time")
+    log = ipseval.read(shared_data("ml-100k") / "u.data")
+    assert (len(log), log.n_users, log.n_items, log.user_ids[0]) == (100_000, 943, 1682, 1)
+    return log
 
 
 def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
@@ -186,8 +186,8 @@ def test_an_end_after_the_last_row_changes_nothing():
 
 def test_the_windows_of_movielens_hold_every_later_row_once():
     log = films()
-    first = int(log.timestamp.min()) + 60 * 86_400
-    splits = split_sliding(log, start=first, test=14 * 86_400)
+    first = int(log.timestamp.min()) + 60 * 86_400 * 10**9
+    splits = split_sliding(log, start=first, test="14D")
     tested = np.concatenate([split.test.pair_key for split in splits])
     assert np.array_equal(np.sort(tested), np.sort(log.pair_key[log.timestamp >= first]))
     assert splits.frame["n_test"].sum() == tested.size

@@ -105,9 +105,6 @@ def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
     assert (rows.loc["recall@10", "note"] == "").all()
     shown = default_world("ignore").frame.set_index("metric")
     assert (shown.loc["ndcg@10", "std_error"] > 1).all()
-
-
-def test_raise_names_the_metric_and_the_estimator():
     with pytest.raises(PropensityError, match="ndcg@10 by ips"):
         default_world("raise")
 
@@ -118,15 +115,10 @@ def swapped(seed):
     n_users, n_items = 20, 12
     user = np.repeat(np.arange(n_users), 4)
     item = np.concatenate([np.sort(rng.choice(n_items, 4, replace=False)) for _ in range(n_users // 2)] * 2)
-    user = np.concatenate(
-        [np.repeat(np.arange(n_users // 2), 4), np.repeat(np.arange(n_users // 2, n_users), 4)]
-    )
     above = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)])
-    other = np.concatenate([above[above.size // 2 :], above[: above.size // 2]])
-    ranks = {
-        name: ranked(user, item, one, n_users=n_users, n_items=n_items)
-        for name, one in (("a", above), ("b", other))
-    }
+    models = {"a": above, "b": np.roll(above, above.size // 2)}
+    sizes = {"n_users": n_users, "n_items": n_items}
+    ranks = {name: ranked(user, item, one, **sizes) for name, one in models.items()}
     return ranks, 1.0 + rng.integers(1, 60, n_items)
 
 

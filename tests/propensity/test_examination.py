@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval import ExposureLog
-from ipseval.propensity import ExaminationCurve, ExaminationModel
+from ipseval.propensity import ExaminationModel
 
 THETA = 1 / np.arange(1, 6) ** 0.8
 
@@ -109,11 +109,6 @@ def test_standard_errors_are_those_of_repeated_logs(method):
     assert np.mean([one.theta for one in curves], axis=0) == pytest.approx(
         THETA, abs=4 * spread.max() / np.sqrt(40)
     )
-
-
-def test_known_curves_answer_for_their_positions():
-    curve = ExaminationCurve.known([1, 0.5])
-    assert curve.at([2, 1]).tolist() == [0.5, 1]
 
 
 def test_a_position_that_beats_the_first_is_named_and_scaled():

@@ -18,7 +18,6 @@ import pytest
 from pyarrow import parquet
 
 import ipseval
-from tests.conftest import shared_data
 
 FRAME = pd.DataFrame(
     {
@@ -175,12 +174,6 @@ def test_double_colons_and_places_of_columns(tmp_path):
     (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
     odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
     assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
-
-
-def test_the_header_of_the_usual_data_set_is_found():
-    log = ipseval.read(shared_data("ml-100k") / "u.data")
-    assert (len(log), log.n_users, log.n_items) == (100_000, 943, 1682)
-    assert log.user_ids[0] == 1
 
 
 def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path):
