@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from ipseval._base.border import guard
 from ipseval._base.checks import as_float_vector, check_type, counted
@@ -81,6 +80,7 @@ class ExposureLog(Log):
     query: IntArray | None = None
     query_ids: AnyArray | None = None
     counted: tuple[Count, ...] = ()
+    _names = COLUMNS
 
     @classmethod
     def from_frame(
@@ -152,8 +152,7 @@ class ExposureLog(Log):
                 sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of an exposure log must have one length; got {sizes}.")
-        columns = {name: getattr(self, name) for name in COLUMNS}
-        checked = {name: one for name, one in columns.items() if one is not None}
+        checked = self._columns
         treatment.find(checked)
         treatment.raise_all()
         assign(self, position=checked.get("position"))
@@ -198,15 +197,8 @@ class ExposureLog(Log):
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
         rows = chosen_rows(keep, len(self))
         whole = {one.name: getattr(self, one.name) for one in fields(self)}
-        part = {name: whole[name][rows] for name in COLUMNS if whole[name] is not None}
+        part = {name: one[rows] for name, one in self._columns.items()}
         return unchecked(ExposureLog, **(whole | part))
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame with user, item, clicked and, where present, the other columns."""
-        ids: dict[str, Any] = {"user": self.user_ids, "item": self.item_ids, "query": self.query_ids}
-        columns = {name: getattr(self, name) for name in COLUMNS}
-        present = {name: one for name, one in columns.items() if one is not None}
-        return pd.DataFrame({name: ids[name][one] if name in ids else one for name, one in present.items()})
 
 
 guard(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -45,9 +45,22 @@ class Log(Universe):
     user_ids: AnyArray
     item_ids: AnyArray
     counted: tuple[Count, ...]
+    _names: ClassVar[tuple[str, ...]]
 
     def __len__(self) -> int:
         return int(self.user.size)
+
+    @property
+    def _columns(self) -> dict[str, AnyArray]:
+        """The columns that are there, (n,) each."""
+        found = {name: getattr(self, name) for name in self._names}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a pandas frame with the ids of users and items and, where present, the other columns."""
+        ids: dict[str, Any] = {name: getattr(self, f"{name}_ids", None) for name in self._columns}
+        columns = {name: one if ids[name] is None else ids[name][one] for name, one in self._columns.items()}
+        return pd.DataFrame(columns)
 
     @cached_property
     def pair_key(self) -> IntArray:
@@ -114,6 +127,7 @@ class Interactions(Log):
     counted: tuple[Count, ...] = ()
     repeats: bool = False
     impressions: Any = field(default=None, init=False, repr=False)
+    _names = ("user", "item", "value", "timestamp")
 
     @classmethod
     def from_frame(
@@ -232,8 +246,7 @@ class Interactions(Log):
         rows = chosen_rows(keep, len(self))
         is_mask = rows.dtype == bool
         rows = np.flatnonzero(rows) if is_mask else rows  # several times faster for several columns
-        columns = {name: getattr(self, name) for name in ("user", "item", "value", "timestamp")}
-        part = self._with(**{name: None if a is None else a.take(rows) for name, a in columns.items()})
+        part = self._with(**{name: one.take(rows) for name, one in self._columns.items()})
         return part if is_mask or self.repeats else part._without_duplicates("raise")
 
     def _with(self, **changed: Any) -> Interactions:
@@ -247,15 +260,6 @@ class Interactions(Log):
     def positives(self) -> Interactions:
         """The pairs themselves, under the name that they have in an `ExposureLog`."""
         return self
-
-    def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame with columns user, item and, where present, value and timestamp."""
-        data = {"user": self.user_ids[self.user], "item": self.item_ids[self.item]}
-        if self.value is not None:
-            data["value"] = self.value
-        if self.timestamp is not None:
-            data["timestamp"] = self.timestamp
-        return pd.DataFrame(data)
 
     def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
         if duplicates == "keep":

@@ -18,6 +18,15 @@ from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
 FEW_POSITIVES = 5
+# What is claimed of weighted averages of a metric of mean type, by the mass of a user.
+CLAIMS = {
+    "one": Claim(
+        "not consistent",
+        "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
+    ),
+    "mean": Claim("nearly consistent", "given relative propensities and equally exposed users"),
+    "total": Claim("consistent", "given relative propensities, for the average over all relevant pairs"),
+}
 
 
 @dataclass(frozen=True)
@@ -116,16 +125,7 @@ class Average(Estimator):
                 "given the propensities and independent observations, for the share of pairs won",
             )
         if metric.kind == "mean":
-            return {
-                "one": Claim(
-                    "not consistent",
-                    "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
-                ),
-                "mean": Claim("nearly consistent", "given relative propensities and equally exposed users"),
-                "total": Claim(
-                    "consistent", "given relative propensities, for the average over all relevant pairs"
-                ),
-            }[self.mass]
+            return CLAIMS[self.mass]
         if metric.kind == "sum" and self.mass != "one":
             return Claim("consistent", "up to the observation rate, given relative propensities")
         return Claim("no claim", "observed positives stand in for all relevant items")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -281,12 +281,7 @@ def _harvest(cells: _Cells, start: FloatArray | None) -> FloatArray:
         new = np.divide(clicks, expected, out=np.ones(clicks.size), where=expected > 0)
         return np.asarray(new / new[0])
 
-    theta = np.ones(clicks.size) if start is None else start
-    for _ in range(MOST_STEPS):
-        last, theta = theta, step(theta)
-        if np.abs(theta - last).max() < TOLERANCE:
-            return theta
-    raise _not_converged()
+    return _settled(step, np.ones(clicks.size) if start is None else start, clicks.size)
 
 
 def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
@@ -315,8 +310,7 @@ def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
         chance = state[cells.place] * state[n_places + cells.group]
         return float(np.sum(xlogy(cells.clicks, chance) + xlog1py(missed, -chance)))
 
-    state = start
-    for _ in range(MOST_STEPS):
+    def leap(state: FloatArray) -> FloatArray:
         one = step(state)
         two = step(one)
         first, change = one - state, two - 2 * one + state
@@ -324,12 +318,15 @@ def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
         a = max(float(np.linalg.norm(first)) / length, 1.0) if length > 0 else 1.0
         far = state + 2 * a * first + a**2 * change
         far = np.where((far > 0) & (far < 1), far, two)
-        last, state = state, step(far if likelihood(far) >= likelihood(two) else two)
-        ratios = state[:n_places] / state[0] - last[:n_places] / last[0]
-        if np.abs(ratios).max() < TOLERANCE:
+        return step(far if likelihood(far) >= likelihood(two) else two)
+
+    return _settled(leap, start, n_places)
+
+
+def _settled(step: Callable[[FloatArray], FloatArray], state: FloatArray, n_places: int) -> FloatArray:
+    """Return the state at which no ratio θ_p/θ_1 moves any more."""
+    for _ in range(MOST_STEPS):
+        last, state = state, step(state)
+        if np.abs(state[:n_places] / state[0] - last[:n_places] / last[0]).max() < TOLERANCE:
             return state
-    raise _not_converged()
-
-
-def _not_converged() -> InputError:
-    return InputError(f"the examination curve did not settle in {MOST_STEPS} steps; use another method.")
+    raise InputError(f"the examination curve did not settle in {MOST_STEPS} steps; use another method.")

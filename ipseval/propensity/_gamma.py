@@ -397,23 +397,19 @@ def _as_counts(
     recommended: npt.ArrayLike | sparse.csr_array, n_lists: int | None, n_items: int
 ) -> tuple[FloatArray, int, sparse.csr_array | None]:
     """Return how many lists hold each item, how many there are, and the lists where they are given."""
-    if not sparse.issparse(recommended):
-        array = np.asarray(recommended)
-        if array.ndim != 2:
-            return _checked_counts(recommended, n_lists, n_items)
-        if n_lists not in (None, len(array)):
-            raise InputError(f"recommended holds {len(array)} lists, and n_lists is {n_lists}; leave it out.")
-        recommended = list_matrix(array, n_items)
-    lists = sparse.csr_array(recommended)
-    if lists.shape[1] != n_items:
-        raise InputError(f"recommended counts {lists.shape[1]} items, popularity {n_items}; they must agree.")
-    return np.asarray(lists.sum(axis=0), dtype=np.float64), lists.shape[0], lists
-
-
-def _checked_counts(
-    recommended: npt.ArrayLike, n_lists: int | None, n_items: int
-) -> tuple[FloatArray, int, None]:
-    counts = check_counts("recommended", recommended, size=n_items)
+    given: Any = recommended
+    if np.ndim(given) == 2 and not hasattr(given, "tocsr"):
+        if n_lists not in (None, len(given)):
+            raise InputError(f"recommended holds {len(given)} lists, and n_lists is {n_lists}; leave it out.")
+        given = list_matrix(np.asarray(given), n_items)
+    if hasattr(given, "tocsr"):
+        lists = sparse.csr_array(given)
+        if lists.shape[1] != n_items:
+            raise InputError(
+                f"recommended counts {lists.shape[1]} items, popularity {n_items}; they must agree."
+            )
+        return np.asarray(lists.sum(axis=0), dtype=np.float64), lists.shape[0], lists
+    counts = check_counts("recommended", given, size=n_items)
     if n_lists is None:
         raise InputError("n_lists is needed with counts: the number of lists that were counted.")
     check_positive_int("n_lists", n_lists)

@@ -101,27 +101,20 @@ class KnownPropensity:
         ids["basis"] = self.basis
         if self.item is not None and self.user is None:
             return Propensity(self._by_item(train.item_ids), self.is_probability, "known per item", **ids)
-        ids["user_ids"] = train.user_ids
+        what = "known function"
+        values: dict[str, Any] = {"function": self.function}
         if self.item is not None:
             given: Any = by_label(self.user, train.user_ids, "user")
             factor = as_float_vector("user", given, size=int(train.user_ids.size))
-            factors = (factor, self._by_item(train.item_ids))
-            return Propensity(None, self.is_probability, "known factors", rank_one=factors, **ids)
-        if self.function is not None:
-            return Propensity(None, self.is_probability, "known function", function=self.function, **ids)
-        log = Interactions.from_frame(
-            self.pair, value="propensity", users=train.user_ids, items=train.item_ids
-        )
-        order = np.argsort(log.pair_key)
-        assert log.value is not None
-        return Propensity(
-            None,
-            self.is_probability,
-            "known per user–item pair",
-            pair=log.value[order].astype(np.float64),
-            pair_key=log.pair_key[order],
-            **ids,
-        )
+            what, values = "known factors", {"rank_one": (factor, self._by_item(train.item_ids))}
+        elif self.pair is not None:
+            users, items = train.user_ids, train.item_ids
+            log = Interactions.from_frame(self.pair, value="propensity", users=users, items=items)
+            order = np.argsort(log.pair_key)
+            assert log.value is not None
+            what = "known per user–item pair"
+            values = {"pair": log.value[order].astype(np.float64), "pair_key": log.pair_key[order]}
+        return Propensity(None, self.is_probability, what, **values, user_ids=train.user_ids, **ids)
 
     def _by_item(self, item_ids: AnyArray) -> FloatArray:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""

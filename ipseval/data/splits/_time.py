@@ -128,23 +128,16 @@ def split_global_time(
     time = timestamps(log, "a split at a global time")
     check_shares(test_fraction, validation_fraction)
     start = _start_of_share(time, test_fraction) if test_start is None else as_time(test_start, "test_start")
-    in_test = time >= start
-    in_validation = np.zeros(len(log), dtype=bool)
-    with_validation = bool(validation_fraction) or validation_start is not None
+    middle, with_validation = start, bool(validation_fraction) or validation_start is not None
+    if validation_start is not None:
+        middle = as_time(validation_start, "validation_start")
+    elif with_validation:
+        middle = _start_of_share(time, min(validation_fraction + float((time >= start).mean()), 1.0))
+    gap, first = as_duration(purge, "purge", time, low_open=False), min(start, middle)
+    parts = {"training": time < first - gap, "test": time >= start}
     if with_validation:
-        if validation_start is not None:
-            middle = as_time(validation_start, "validation_start")
-        else:
-            share = validation_fraction + float(in_test.mean())
-            middle = _start_of_share(time, min(share, 1.0))
-        in_validation = ~in_test & (time >= middle)
-    gap = as_duration(purge, "purge", time, low_open=False)
-    held_out = in_test | in_validation
-    first = min(start, middle) if with_validation else start
-    purged = ~held_out & (time >= first - gap)
-    parts = {"training": ~(held_out | purged), "test": in_test}
-    if with_validation:
-        parts["validation"] = in_validation
+        parts["validation"] = (time >= middle) & (time < start)
+    n_purged = int(((time >= first - gap) & (time < first)).sum())
     for name, rows in parts.items():
         if not rows.any():
             raise InputError(
@@ -157,15 +150,15 @@ def split_global_time(
         f", validation from {said(middle)}" if with_validation else ""
     )
     if gap:
-        description += f", {counted(int(purged.sum()), 'row')} before it in a gap of {purge}"
+        description += f", {counted(n_purged, 'row')} before it in a gap of {purge}"
     return split_rows(
         log,
         parts["training"],
-        in_test,
-        in_validation if with_validation else None,
+        parts["test"],
+        parts.get("validation"),
         seen=seen,
         description=description,
-        n_purged=int(purged.sum()),
+        n_purged=n_purged,
     )
 
 
