@@ -86,7 +86,7 @@ class OnlineAgreement(Result):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one row per indicator, what to read from it, what was left out."""
-        names = [name for name in self.frame if name in ("metric", "estimator", "gamma")]
+        names = [name for name in INDICATOR if name in self.frame]
         bounds = [f"{name}_{end}" for name in ("sign", "pearson", "kendall") for end in ("low", "high")]
         shown = self.frame[[name for name in self.frame if name in (*names, *SHOWN, *bounds)]]
         shown = shown.sort_values("cv_gain", ascending=False, kind="stable")
@@ -128,7 +128,7 @@ class OnlineAgreement(Result):
         if not 0 <= row < len(self.frame):
             raise InputError(f"indicator must be a row of the frame, 0 to {len(self.frame) - 1}; got {row}.")
         one = self.frame.iloc[row]
-        names = [str(one[name]) for name in self.frame if name in ("metric", "estimator", "gamma")]
+        names = [str(one[name]) for name in INDICATOR if name in self.frame]
         part = self.data[self.data["indicator"] == row]
         line = (float(one["slope"]), float(one["intercept"]))
         return plot_online(part, line=line, label=" ".join(names) or "offline", ax=ax)
@@ -200,13 +200,11 @@ def _checked(name: str, given: Any) -> pd.DataFrame:
         raise InputError(
             f"{name} needs columns difference and std_error; it has {examples(given.columns, 12)}."
         )
-    frame = given.reset_index(drop=True).copy()
-    for column in ("difference", "std_error"):
-        try:
-            frame[column] = frame[column].astype(np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"column {column!r} of {name} must hold numbers.") from None
-    numbers = frame[["difference", "std_error"]].to_numpy(dtype=np.float64)
+    try:
+        frame = given.reset_index(drop=True).astype({"difference": np.float64, "std_error": np.float64})
+    except (TypeError, ValueError):
+        raise InputError(f"columns difference and std_error of {name} must hold numbers.") from None
+    numbers = frame[["difference", "std_error"]].to_numpy()
     bad = (numbers[:, 1] < 0) | np.isinf(numbers).any(axis=1)
     if bad.any():
         raise InputError(f"{int(bad.sum())} rows of {name} are infinite or have a std_error below 0.")
@@ -215,14 +213,9 @@ def _checked(name: str, given: Any) -> pd.DataFrame:
 
 def _keyed(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Add the key of the experiment, and whether its two versions stand in the other order."""
-    frame["flipped"] = False
-    if keys == VERSIONS:
-        first, second = frame["model"].astype(str), frame["reference"].astype(str)
-        frame["flipped"] = first < second
-        low, high = first.where(first < second, second), second.where(first < second, first)
-        frame["key"] = low + " / " + high
-    else:
-        frame["key"] = frame["experiment"].astype(str)
+    names = frame[keys].astype(str)
+    frame["flipped"] = names.iloc[:, 0] < names.iloc[:, -1]
+    frame["key"] = [" / ".join(sorted(one)) for one in names.itertuples(index=False)]
     return frame
 
 

@@ -212,8 +212,7 @@ class ProtocolStudy(Printable):
         for name in levels:
             square.loc[name, name] = 0.0 if measure == "ipc" else 1.0
         for (a, b), found in values.items():
-            known = [value for value in found if not np.isnan(value)]
-            square.loc[a, b] = square.loc[b, a] = float(np.mean(known)) if known else np.nan
+            square.loc[a, b] = square.loc[b, a] = pd.Series(found).mean()
         return square
 
     def blocks(self, factor: str = "log", measure: str = "src", *, metric: str | None = None) -> Blocks:
@@ -262,7 +261,17 @@ class ProtocolStudy(Printable):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: tables, what differs beyond its uncertainty, and what to know about it."""
-        return _tables(self, digits)
+        found = {factor: self.comparisons(factor, reference=_reference(self, factor)) for factor in FACTORS}
+        compared = {factor: comparisons for factor, comparisons in found.items() if comparisons}
+        parts: list[Part] = list(_summary(self))
+        for factor in compared:  # logs come last
+            parts += (
+                _table_section(self, factor, digits) if factor != "log" else _matrix_section(self, digits)
+            )
+        parts += verdict_section(compared, NAMES, 1 - self.confidence_level)
+        parts += [Heading("What to know"), Notes(_notes(self))]
+        summary = (*self._headline(), *self._remarks()[0].lines)
+        return Tables(summary, tuple(parts), title="Protocol study")
 
     def to_folder(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write report.md, estimates.csv and one agreement_<factor>.csv per factor; return the files."""
@@ -279,19 +288,6 @@ def _where(one: ProtocolComparison) -> dict[str, str]:
     """Return the columns that say what a comparison is about."""
     row = {f"{one.factor}_a": one.level_a, f"{one.factor}_b": one.level_b}
     return row | one.other_levels() | {"metric": one.metric}
-
-
-def _tables(study: ProtocolStudy, digits: int) -> Tables:
-    found = {factor: study.comparisons(factor, reference=_reference(study, factor)) for factor in FACTORS}
-    compared = {factor: comparisons for factor, comparisons in found.items() if comparisons}
-    parts: list[Part] = []
-    for factor in compared:  # logs come last
-        parts += _table_section(study, factor, digits) if factor != "log" else _matrix_section(study, digits)
-    verdict = verdict_section(compared, NAMES, 1 - study.confidence_level)
-    parts += [*verdict, Heading("What to know"), Notes(_notes(study))]
-    return Tables(
-        (*study._headline(), *study._remarks()[0].lines), (*_summary(study), *parts), title="Protocol study"
-    )
 
 
 def _summary(study: ProtocolStudy) -> tuple[str, ...]:
@@ -322,13 +318,10 @@ def _reference(study: ProtocolStudy, factor: str) -> str | None:
     return levels[0] if factor in ("candidates", "estimator") else None
 
 
-def _first_levels(study: ProtocolStudy) -> dict[str, str]:
-    return {name: study.levels(name)[0] for name in ("k_core", "candidates", "estimator")}
-
-
 def _table_section(study: ProtocolStudy, factor: str, digits: int) -> list[Part]:
     """Return one table per metric, with every split, and the first level of what else does not differ."""
-    fixed = {name: value for name, value in _first_levels(study).items() if name != factor}
+    others = (name for name in ("k_core", "candidates", "estimator") if name != factor)
+    fixed = {name: study.levels(name)[0] for name in others}
     parts: list[Part] = [Heading(f"Between {NAMES[factor]} ({', '.join(fixed.values())})")]
     for metric in study.metrics:
         table = study.table(factor, metric=metric, reference=_reference(study, factor))

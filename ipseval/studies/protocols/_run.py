@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.artefacts import sha256
-from ipseval._base.checks import check_models
+from ipseval._base.checks import check_models, check_positive_int
 from ipseval._base.compute import ComputeOptions
 from ipseval._base.types import FloatArray
 from ipseval._version import __version__
@@ -264,11 +264,7 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             "set candidates_name."
         )
     _check_tuning([fit for fit in models.values() if isinstance(fit, Tuned)], protocols)
-    if isinstance(rng, bool) or not isinstance(rng, int) or rng < 0:
-        raise InputError(
-            "rng must be an integer >= 0, so that an interrupted study can go on with the same splits; got "
-            f"{rng!r}."
-        )
+    check_positive_int("rng", rng, minimum=0)  # an interrupted study goes on with the same splits
 
 
 def _check_tuning(tuned: Sequence[Tuned], protocols: Sequence[Protocol]) -> None:
