@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 from sklearn.metrics import adjusted_rand_score, silhouette_score
 
-import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
 from reproductions.traits import log_traits
 from tests.inside.studies import RowOrders, blocks, measures, silhouette
-from tests.studies.test_protocols import FEW, MODELS, make_log
+from tests.studies.test_protocols import make_log, study
 
 
 def test_blocks_put_side_by_side_what_agrees():
@@ -96,17 +95,15 @@ def test_kept_repeats_count_like_dropped_ones():
 
 
 def test_a_study_names_winners_and_blocks(tmp_path: Path):
-    logs = {f"log {n}": make_log(n, n_users=40, n_items=20 + 2 * n) for n in range(4)}
+    logs = {f"log {n}": make_log(n, n_users=20, n_items=20 + 2 * n) for n in range(3)}
     protocols = [Protocol(k_core=None, n_repeats=2), Protocol(holdout="leave-one-out", k_core=None)]
-    study = ipseval.studies.protocols.study(
-        MODELS, logs, protocols, path=tmp_path, **FEW | {"estimators": ["aoa"]}
-    )
-    found = study.winners(metric="auc")
-    assert len(found) == 8
-    means = study.frame.query("log == 'log 0' and split == 'RO_RS' and metric == 'auc'")
+    made = study(tmp_path, *protocols, logs=logs, estimators=["aoa"])
+    found = made.winners(metric="auc")
+    assert len(found) == 6
+    means = made.frame.query("log == 'log 0' and split == 'RO_RS' and metric == 'auc'")
     first = found.query("log == 'log 0' and split == 'RO_RS'").iloc[0]
     ordered = means.set_index("model")["estimate"].sort_values()
     assert first["winner"] == ordered.index[-1]
     assert first["margin"] == pytest.approx(ordered.iloc[-1] - ordered.iloc[-2])
     assert first["n_repeats"] == 2
-    assert study.blocks("log", metric="auc").order.size == 4
+    assert made.blocks("log", metric="auc").order.size == 3

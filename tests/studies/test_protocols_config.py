@@ -9,19 +9,10 @@ import numpy as np
 import pytest
 
 from ipseval.cli import main
-from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import run_config
 from tests.inside.studies import _log
-
-
-def make_log() -> Interactions:
-    """Return 10 interactions of each of 60 users, with times."""
-    rng = np.random.default_rng(0)
-    item = np.concatenate([rng.choice(25, 10, replace=False) for _ in range(60)])
-    times = rng.integers(0, 100, item.size)
-    return Interactions(np.repeat(np.arange(60), 10), item, np.arange(60), np.arange(25), timestamp=times)
-
+from tests.studies.test_protocols import make_log
 
 CONFIG = """
 path = "out"

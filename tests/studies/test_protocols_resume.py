@@ -18,12 +18,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import ipseval
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
-from ipseval.studies.protocols import Protocol
+from ipseval.studies.protocols import Protocol, grid, study
 from tests.inside.studies import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -147,10 +146,10 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
     """Return how many models a study trains."""
     before = COUNTS.qsize()
     models = {name: counting(name) for name in names}
-    ipseval.studies.protocols.study(
+    study(
         models,
         {"log": make_log()},
-        protocols or ipseval.studies.protocols.grid(order=["random"]),
+        protocols or grid(order=["random"]),
         path=tmp_path,
         **OPTIONS,
         **options,
@@ -184,10 +183,8 @@ def test_models_are_trained_once_for_all_choices_of_candidates(
         return rank_positives(model, split, name=name)
 
     monkeypatch.setattr("ipseval.studies.protocols._run.rank_positives", spy)
-    grid = ipseval.studies.protocols.grid(
-        order=["random"], holdout=["ratio"], candidates={"full": "all", "ten": 10, "hundred": 100}
-    )
-    assert fitted(tmp_path, *grid) == 2
+    pools = {"full": "all", "ten": 10, "hundred": 100}
+    assert fitted(tmp_path, *grid(order=["random"], holdout=["ratio"], candidates=pools)) == 2
     assert asked == [(name, pool) for name in "ab" for pool in ("all", 10, 100)]
 
 
@@ -196,16 +193,8 @@ def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path:
     log = make_log()
     log = log.select(log.item < 19)
     scheme = SampledCandidates(3, distribution="popularity", rng=0)
-    texts = []
-    for _ in range(2):
-        study = ipseval.studies.protocols.study(
-            {"a": counting("a"), "b": counting("b")},
-            {"log": log},
-            [Protocol(k_core=None, candidates=scheme)],
-            path=tmp_path,
-            **OPTIONS,
-        )
-        texts.append(study.to_markdown())
+    models, protocols = {name: counting(name) for name in "ab"}, [Protocol(k_core=None, candidates=scheme)]
+    texts = [study(models, {"log": log}, protocols, path=tmp_path, **OPTIONS).to_markdown() for _ in "12"]
     assert texts[0] == texts[1]
     assert "items have probability 0 and are never drawn" in texts[0]
 
@@ -216,7 +205,7 @@ def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) 
 
     models = {"a": counting("a"), "broken": broken}
     with pytest.raises(RuntimeError, match="out of memory") as caught:
-        ipseval.studies.protocols.study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
+        study(models, {"log": make_log()}, [Protocol()], path=tmp_path, **OPTIONS)
     assert "model 'broken', log 'log', RO_RS, 5-core, repeat 0" in caught.value.__notes__[0]
     assert fitted(tmp_path, Protocol()) == 1
 
@@ -240,61 +229,41 @@ def test_foreign_and_half_written_files_in_the_folder_do_no_harm(tmp_path: Path)
 @pytest.mark.filterwarnings("ignore")
 def test_threads_share_a_folder(tmp_path: Path) -> None:
     def run(_: int) -> str:
-        models, grid = (
-            {name: counting(name) for name in "ab"},
-            ipseval.studies.protocols.grid(order=["random"]),
-        )
-        return ipseval.studies.protocols.study(
-            models, {"log": make_log()}, grid, path=tmp_path, progress=False, **OPTIONS
-        ).frame.to_csv()
+        models, protocols = {name: counting(name) for name in "ab"}, grid(order=["random"])
+        options = {"path": tmp_path, "progress": False, **OPTIONS}
+        return study(models, {"log": make_log()}, protocols, **options).frame.to_csv()
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(run, range(4)))) == 1
     assert len(list((tmp_path / "ranks").iterdir())) == 4
 
 
-def test_ranks_come_back_as_they_were(tmp_path: Path) -> None:
+FEW_ITEMS = pd.DataFrame({"user": np.repeat(np.arange(30), 10), "item": np.tile(np.arange(10), 30)})
+POOLS = {
+    "all": "all",
+    "given": FEW_ITEMS,  # positives beyond are left out, and |C_u| is not the catalogue minus training
+    "uniform": SampledCandidates(6, distribution="uniform", rng=0),
+    "popularity": SampledCandidates(6, distribution="popularity", rng=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*not among")
+@pytest.mark.parametrize("pool", POOLS)
+def test_ranks_come_back_as_they_were(pool: str, tmp_path: Path) -> None:
     split = split_random(make_log(), rng=0)
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
-    ranked = rank_positives(scores, split)
-    store = Store.at(tmp_path)
+    ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.at(tmp_path)
     store.write("key", ranked, {"log": "x"})
     back, _ = store.read("key", split)
-    for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
-        assert np.array_equal(getattr(ranked, name), getattr(back, name)), name
-    assert (back.max_rank, back.candidates, back.gain) == (None, ranked.candidates, None)
-
-
-def test_ranks_among_given_candidates_come_back_as_they_were(tmp_path: Path) -> None:
-    split = split_random(make_log(), rng=0)
-    # Items 0 … 9 compete: positives beyond are left out, and |C_u| is not the catalogue minus training.
-    few = pd.DataFrame({"user": np.repeat(np.arange(30), 10), "item": np.tile(np.arange(10), 30)})
-    with pytest.warns(DataWarning, match="not among"):
-        ranked = rank_positives(np.random.default_rng(0).random((30, 20)), split, candidates=few)
-    assert 0 < len(ranked) < len(split.test)
-    store = Store.at(tmp_path)
-    store.write("key", ranked, {})
-    back, _ = store.read("key", split)
-    assert np.array_equal(ranked.n_above, back.n_above)
-    assert np.array_equal(ranked.candidates_by_user, back.candidates_by_user)
-    assert back.n_not_candidates == ranked.n_not_candidates == len(split.test) - len(ranked)
-
-
-@pytest.mark.parametrize("distribution", ["uniform", "popularity"])
-def test_the_record_of_sampled_ranks_comes_back(distribution: str, tmp_path: Path) -> None:
-    split = split_random(make_log(), rng=0)
-    scores = np.random.default_rng(0).random((30, 20))
-    sampler = SampledCandidates(6, distribution=distribution, rng=0)
-    ranked = rank_positives(scores, split, candidates=sampler)
-    store = Store.at(tmp_path)
-    store.write("key", ranked, {})
-    mask = np.arange(len(ranked)) % 2 == 0
-    one, other = (each.without(mask) for each in (ranked, store.read("key", split)[0]))
-    assert not np.array_equal(one.n_candidates, ranked.n_candidates[~mask])
-    for field in fields(one.sampling):
-        assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
-    assert np.array_equal(one.n_above, other.n_above)
-    assert np.array_equal(one.n_candidates, other.n_candidates)
+    assert (len(ranked) < len(split.test)) == (pool == "given")
+    mask = np.arange(len(ranked)) % 2 == 0  # what was drawn is read again for candidates that are left
+    for one, other in ((ranked, back), (ranked.without(mask), back.without(mask))):
+        for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
+            assert np.array_equal(getattr(one, name), getattr(other, name)), name
+        assert one.n_not_candidates == other.n_not_candidates
+        assert (other.max_rank, other.candidates, other.gain) == (None, one.candidates, None)
+        for field in fields(one.sampling) if one.sampling is not None else ():
+            assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
 
 
 def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, repeated_splits
 from ipseval.errors import InputError
-from ipseval.studies.protocols import Protocol, Tuned
-from tests.studies.test_protocols import make_log, popular
+from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned
+from tests.studies.test_protocols import make_log, popular, study
 
 CALLS: Counter[str] = Counter()
 OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"], "n_resamples": 20}
@@ -31,13 +31,8 @@ def tuned(**options: object) -> Tuned:
     return Tuned(mixed, {"share": [0.0, 0.5, 1.0]}, metric="recall@5", **options)
 
 
-def run(
-    path: Path, model: Tuned, *protocols: Protocol, **options: object
-) -> ipseval.studies.protocols.ProtocolStudy:
-    models = {"tuned": model, "popular": popular}
-    return ipseval.studies.protocols.study(
-        models, {"shop": make_log()}, protocols, path=path, **OPTIONS | options
-    )
+def run(path: Path, model: Tuned, *protocols: Protocol) -> ProtocolStudy:
+    return study(path, *protocols, models={"tuned": model, "popular": popular}, **OPTIONS)
 
 
 def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(tmp_path: Path) -> None:
@@ -130,9 +125,7 @@ def test_a_function_may_choose_by_itself_from_train_and_validation(tmp_path: Pat
 def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test pairs are replaced by others after splitting: the choice must not change."""
     log, protocol = make_log(), Protocol(k_core=None)
-    chosen = ipseval.studies.protocols.study(
-        {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "a", **OPTIONS
-    ).settings
+    chosen = run(tmp_path / "a", tuned(), protocol).settings
     (split,) = protocol.splits(log, 0)
     rng = np.random.default_rng(0)
     taken = np.concatenate([split.train.pair_key, split.validation.pair_key])
@@ -141,9 +134,7 @@ def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytes
     other = Interactions(keys // log.n_items, keys % log.n_items, log.user_ids, log.item_ids)
     changed = Split(split.train, other, validation=split.validation)
     monkeypatch.setattr(Protocol, "splits", lambda *_: iter([changed]))
-    again = ipseval.studies.protocols.study(
-        {"tuned": tuned(), "popular": popular}, {"shop": log}, [protocol], path=tmp_path / "b", **OPTIONS
-    ).settings
+    again = run(tmp_path / "b", tuned(), protocol).settings
     pd.testing.assert_frame_equal(chosen, again)
 
 

@@ -70,16 +70,8 @@ def test_signs_are_counted_as_worked_by_hand():
     assert row["sign_high"] == pytest.approx(0.8631, abs=2e-4)
 
 
-def test_the_chance_of_equal_signs_follows_from_the_correlation():
-    # Of centred normals it is ½ + arcsin ρ/π.
-    data = Noisy(*(np.zeros(2),) * 4)
-    for rho in (-0.5, 0.0, 0.8):
-        fit = TrueSpread(data, np.array([2.0, 0.5]), rho, np.zeros(2), 0.0)
-        assert fit.same_sign() == pytest.approx(0.5 + np.arcsin(rho) / np.pi, abs=1e-12)
-
-
 @pytest.mark.parametrize("rho", [-0.999, -0.6, 0.0, 0.3, 0.95, 0.999])
-@pytest.mark.parametrize("mean", [(0.3, -0.2), (1.0, 1.0), (-2.0, 0.7), (0.0, -1.5), (4.0, 4.0)])
+@pytest.mark.parametrize("mean", [(0.3, -0.2), (1.0, 1.0), (-2.0, 0.7), (0.0, -1.5), (4.0, 4.0), (0.0, 0.0)])
 def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho, mean):
     # P(ξ > 0, η > 0) = ∫ φ(u) Φ((k + ρu)/√(1 − ρ²)) du over u > −h, and the same with both signs turned.
     def both_up(h: float, k: float) -> float:
