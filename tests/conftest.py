@@ -58,7 +58,7 @@ LAYERS = {
         ),
         *(f"tests/metrics/sampled/test_{name}.py" for name in ("pools", "joint", "corrected")),
         "tests/validation/simulation/test_recovery.py",
-        *(f"tests/validation/test_validation_{name}.py" for name in ("worlds", "population")),
+        "tests/validation/test_validation_population.py",
         *(
             f"tests/docs/test_{name}.py"
             for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks")

@@ -63,7 +63,7 @@ def frames() -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def expected(frames):
-    return local(frames, {"first": frames["first"], "second": frames["second"]}, **OPTIONS)
+    return local(frames, lists_of(frames), **OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -78,18 +78,14 @@ def cluster():
         yield client
 
 
+def lists_of(given) -> dict:
+    return {name: given[name] for name in ("first", "second")}
+
+
 def dask_frames(frames: dict[str, pd.DataFrame], n_partitions: int = 5):
     import dask.dataframe as dd
 
     return {name: dd.from_pandas(frame, npartitions=n_partitions) for name, frame in frames.items()}
-
-
-@needs_dask
-def test_dask_gives_the_numbers_of_the_local_path(frames, expected, cluster):
-    given = dask_frames(frames)
-    models = {"first": given["first"], "second": given["second"]}
-    ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
-    assert_same(ours, expected)
 
 
 @needs_dask
@@ -100,7 +96,7 @@ def test_dask_gives_the_same_bits_whatever_the_number_of_workers_and_text_ids_to
     texts = {name: frame.assign(user=frame["user"].map("u{}".format)) for name, frame in frames.items()}
     found = []
     for given in (dask_frames(frames), dask_frames(texts)):
-        models = {"first": given["first"], "second": given["second"]}
+        models = lists_of(given)
         two = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
         with (
             LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as three,
@@ -111,7 +107,7 @@ def test_dask_gives_the_same_bits_whatever_the_number_of_workers_and_text_ids_to
             assert_no_bit_changed(two, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
         found.append(two)
     assert_same(found[0], expected)
-    assert_same(found[1], local(texts, {name: texts[name] for name in ("first", "second")}, **OPTIONS))
+    assert_same(found[1], local(texts, lists_of(texts), **OPTIONS))
 
 
 @pytest.fixture(scope="module")
@@ -120,15 +116,14 @@ def grouped(frames):
     users = np.unique(np.concatenate([frames["train"]["user"], frames["test"]["user"]]))
     items = np.unique(np.concatenate([frames["train"]["item"], frames["test"]["item"]]))
     options = {**OPTIONS, "by": ["popularity", *groups_of(users, items, np.random.default_rng(0))[1:]]}
-    return options, local(frames, {"first": frames["first"], "second": frames["second"]}, **options)
+    return options, local(frames, lists_of(frames), **options)
 
 
 @needs_dask
 def test_dask_gives_the_groups_of_the_local_path(frames, grouped, cluster):
     options, whole = grouped
     given = dask_frames(frames)
-    models = {"first": given["first"], "second": given["second"]}
-    ours = evaluate_dask(models, given["train"], given["test"], **options)
+    ours = evaluate_dask(lists_of(given), given["train"], given["test"], **options)
     assert list(ours.segments) == ["popularity", "activity", "cold-users", "device", "kind"]
     assert_same(ours, whole)
 
@@ -311,8 +306,7 @@ def test_spark_takes_text_ids_scores_and_ranks_of_any_number_type(frames, spark)
 def test_spark_gives_the_groups_of_the_local_path(frames, grouped, spark):
     options, whole = grouped
     given = spark_frames(frames, spark)
-    models = {"first": given["first"], "second": given["second"]}
-    assert_same(evaluate_spark(models, given["train"], given["test"], **options), whole)
+    assert_same(evaluate_spark(lists_of(given), given["train"], given["test"], **options), whole)
 
 
 @needs_spark
@@ -347,5 +341,4 @@ def test_a_spark_worker_killed_in_the_middle_changes_nothing(frames, expected, s
             {"first": first, "second": given["second"]}, given["train"], given["test"], **OPTIONS
         )
     assert_same(ours, expected)
-    models = {name: given[name] for name in ("first", "second")}
-    assert_no_bit_changed(ours, evaluate_spark(models, given["train"], given["test"], **OPTIONS))
+    assert_no_bit_changed(ours, evaluate_spark(lists_of(given), given["train"], given["test"], **OPTIONS))

@@ -1,13 +1,16 @@
-"""Which items carry the weight, worked by hand."""
+"""Which items carry the weight, worked by hand, and Pareto k̂ of the largest weights."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import ipseval
-from tests.inside.inference import popularity_weights
+from tests.inside.inference import fit_generalised_pareto, pareto_k, popularity_weights
 
 
 def evaluated(propensity, estimators=("aoa", "snips-global")):
@@ -60,3 +63,61 @@ def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
 
     value = pd.Series([n, 1000.0]).to_numpy(dtype=float)
     assert _by_popularity(value)[0] == group
+
+
+def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:
+    """The estimator as printed in the paper (theirs has k = −ξ), one number at a time."""
+    x, n = sorted(x), len(x)
+    m = 30 + int(math.sqrt(n))
+    quartile = x[int(n / 4 + 0.5) - 1]
+    theta = [1 / x[-1] + (1 - math.sqrt(m / (j - 0.5))) / (3 * quartile) for j in range(1, m + 1)]
+
+    def k_of(t: float) -> float:
+        return -sum(math.log(1 - t * one) for one in x) / n
+
+    log_lik = [n * (math.log(t / k_of(t)) + k_of(t) - 1) for t in theta]
+    weights = [1 / sum(math.exp(other - own) for other in log_lik) for own in log_lik]
+    mean = sum(t * w for t, w in zip(theta, weights, strict=True))
+    k = k_of(mean)
+    return -k, k / mean
+
+
+@pytest.mark.parametrize("shape", [-0.2, 0.3, 0.9])
+def test_the_fit_equals_the_printed_estimator(shape):
+    x = stats.genpareto.rvs(shape, scale=2.0, size=80, random_state=np.random.default_rng(5))
+    assert fit_generalised_pareto(x) == pytest.approx(zhang_stephens_by_loops(x.tolist()), rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.5, 1.0])
+def test_the_fit_is_close_to_maximum_likelihood_and_to_the_truth(shape):
+    # The standard deviation of the shape is (1 + ξ)/√n: 4 sigma at n = 4,000.
+    x = stats.genpareto.rvs(shape, scale=2.0, size=4000, random_state=np.random.default_rng(6))
+    ours, scale = fit_generalised_pareto(x)
+    likelihood, _, likelihood_scale = stats.genpareto.fit(x, floc=0)
+    assert ours == pytest.approx(likelihood, abs=0.01)
+    assert scale == pytest.approx(likelihood_scale, rel=0.02)
+    assert abs(ours - shape) < 4 * (1 + shape) / np.sqrt(4000)
+
+
+def test_k_does_not_depend_on_the_unit_of_the_weights():
+    values = np.random.default_rng(8).pareto(2, size=500)
+    assert pareto_k(1000 * values) == pytest.approx(pareto_k(values), rel=1e-9)
+
+
+@pytest.mark.parametrize("values", [np.arange(1.0, 20), np.ones(500), np.repeat([1.0, 2.0, 3.0], 100)])
+def test_k_is_nan_where_the_tail_has_too_few_values(values):
+    assert math.isnan(pareto_k(values))
+
+
+def test_values_that_differ_by_rounding_only_are_no_tail():
+    # Equal totals of items differ in their last bits, by the order in which they were summed.
+    assert np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) * 4.5e-16])))
+    assert np.isnan(pareto_k(1 + np.arange(100) * 2.3e-16))
+    assert not np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) / 10])))
+
+
+def test_the_tail_is_what_exceeds_the_largest_value_outside_it():
+    # Of 100 values the tail is 20 (Vehtari et al.: min(N/5, 3√N)), the threshold the 21st from above.
+    values = np.sort(np.exp(1.5 * np.random.default_rng(3).normal(size=100)))
+    shape, _ = fit_generalised_pareto(values[80:] - values[79])
+    assert pareto_k(values) == pytest.approx((20 * shape + 10 * 0.5) / 30, rel=1e-12)

@@ -127,24 +127,17 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
         assert PowerLawPropensity(gamma=2.0).refit(log)(np.ones(log.n_users, dtype=int)).gamma == 2.0
 
 
-def test_bca_is_refused_with_a_refit():
-    ranks, popularity = random_ranks(0, models=1)
-    fixed = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
-    evaluation = ipseval.evaluate_ranks(ranks, propensity=fixed, metrics=("atop",), on_low_ess="ignore")
-    with pytest.raises(InputError, match="use 'percentile' or 'normal'"):
-        evaluation.with_intervals("bca", refit=lambda _: fixed, n_resamples=5)
-
-
 @pytest.mark.parametrize(
-    ("returned", "words"),
+    ("returned", "interval", "words"),
     [
-        (np.ones(40), "what refit returns must be Propensity; got ndarray"),
-        (Propensity(np.ones(3), True, "x", 3), "covers 3 items, the split has 40"),
+        (np.ones(40), "percentile", "what refit returns must be Propensity; got ndarray"),
+        (Propensity(np.ones(3), True, "x", 3), "percentile", "covers 3 items, the split has 40"),
+        (Propensity(np.ones(40), True, "x", 40), "bca", "use 'percentile' or 'normal'"),
     ],
 )
-def test_what_refit_returns_is_checked(returned, words):
+def test_what_refit_returns_and_the_interval_are_checked(returned, interval, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
     evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), on_low_ess="ignore")
     with pytest.raises(InputError, match=words):
-        evaluation.with_intervals("percentile", refit=lambda _: returned, n_resamples=5)
+        evaluation.with_intervals(interval, refit=lambda _: returned, n_resamples=5)

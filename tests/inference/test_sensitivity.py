@@ -1,9 +1,10 @@
-"""R(γ), its slope and tipping points."""
+"""R(γ), its slope and tipping points; how far a recommender leads over γ."""
 
 from __future__ import annotations
 
 import itertools
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,13 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Sample
+from ipseval.estimators import LinearForm, Sample
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
-from tests.inside.inference import sensitivity
+from tests.inside.inference import LinearGroup, leading_factors, leading_gammas, sensitivity, standard_errors
 
+pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
 ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
 METRICS = ("auc", "atop", "recall@10", "mean_dcg", "dcg@10", "precision@10", "ndcg@10", "ap", "rr")
 
@@ -38,17 +40,37 @@ def evaluated(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=N
     )
 
 
-@pytest.mark.parametrize("scale", [None, "max"])
-def test_the_grid_equals_separate_evaluations_at_each_gamma(scale):
-    # With P on the scale of probabilities the pooled auc takes another form, and scale="max" stays "max".
+STEPS = {
+    "clip": lambda one: one.clip(floor=0.2),
+    "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
+}
+FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips"), "n_relevant": 20}
+
+
+@pytest.mark.parametrize(
+    ("scale", "steps", "options"),
+    [
+        # With P on the scale of probabilities the pooled auc takes another form, and scale="max" stays "max".
+        (None, (), {"metrics": METRICS, "estimators": ESTIMATORS}),
+        ("max", (), {"metrics": METRICS, "estimators": ESTIMATORS}),
+        *(("max", steps, FEW) for n in (1, 2) for steps in itertools.permutations(STEPS, n)),
+    ],
+)
+def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(scale, steps, options):
+    ranks, popularity = random_ranks(0)
+
+    def evaluation(gamma):
+        made = power_law(popularity, gamma, scale=scale)
+        for name in steps:
+            made = STEPS[name](made)
+        return ipseval.evaluate_ranks(ranks, propensity=made, on_low_ess="ignore", **options)
+
     grid = [-1.0, 0.3, 1.7]
-    frame = evaluated(scale=scale).sensitivity(grid).frame
+    frame = evaluation(0.0).sensitivity(grid).frame
     for gamma in grid:
-        one = evaluated(gamma=gamma, scale=scale).frame
-        ours = frame[frame["gamma"] == gamma]
-        assert ours[["model", "metric", "estimator"]].to_numpy().tolist() == (
-            one[["model", "metric", "estimator"]].to_numpy().tolist()
-        )
+        one, ours = evaluation(gamma).frame, frame[frame["gamma"] == gamma]
+        names = ["model", "metric", "estimator"]
+        assert ours[names].to_numpy().tolist() == one[names].to_numpy().tolist()
         np.testing.assert_allclose(ours["estimate"], one["estimate"], rtol=1e-10)
         np.testing.assert_allclose(ours["std_error"], one["std_error"], rtol=1e-8)
         np.testing.assert_allclose(ours["ci_low"], one["ci_low"], rtol=1e-8, atol=1e-12)
@@ -149,41 +171,6 @@ def test_sensitivity_needs_a_power_law():
         evaluation.sensitivity()
 
 
-STEPS = {
-    "clip": lambda one: one.clip(floor=0.2),
-    "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
-}
-
-
-@pytest.mark.parametrize(
-    "names", [names for length in (1, 2) for names in itertools.permutations(STEPS, length)]
-)
-def test_the_row_of_another_gamma_is_the_evaluation_at_that_gamma_whatever_the_steps(names):
-    ranks, popularity = random_ranks(0)
-
-    def made(gamma):
-        one = power_law(popularity, gamma, scale="max")
-        for name in names:
-            one = STEPS[name](one)
-        return one
-
-    options = {
-        "metrics": ("atop", "recall@3", "rr"),
-        "estimators": ("aoa", "snips", "snips-global", "snips-pooled", "ips"),
-        "n_relevant": 20,
-        "on_low_ess": "ignore",
-    }
-    frame = ipseval.evaluate_ranks(ranks, propensity=made(0.0), **options).sensitivity([-1, 0, 0.6]).frame
-    for gamma in (0.0, 0.6):
-        direct = ipseval.evaluate_ranks(ranks, propensity=made(gamma), **options).frame
-        row = frame[frame.gamma == gamma]
-        both = row.merge(direct, on=["model", "metric", "estimator"])
-        assert len(both) == len(direct)
-        assert both.estimate_x.to_numpy() == pytest.approx(both.estimate_y.to_numpy(), rel=1e-10, nan_ok=True)
-        error_x, error_y = both.std_error_x.to_numpy(), both.std_error_y.to_numpy()
-        assert error_x == pytest.approx(error_y, rel=1e-8, nan_ok=True)
-
-
 def test_derivatives_follow_the_steps():
     ranks, popularity = random_ranks(0)
     one = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
@@ -221,3 +208,150 @@ def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
 def test_the_rows_of_a_sensitivity_are_numbered_through():
     frame = two_items({"a": (1, 0), "b": (0, 1)}).sensitivity([0.0, 1.0]).frame
     assert frame.index.tolist() == [0, 1, 2, 3]
+
+
+ITEMS = [0, 1, 0]
+
+
+def three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics=("recall@1",)):
+    """Return recommenders that hit, or not, user 0's items 0 and 1 and user 1's item 0; n* = 4 and 1."""
+    ranks = {
+        name: ranked([0, 0, 1], ITEMS, [0 if hit else 2 for hit in found], n_users=2, n_items=5)
+        for name, found in hits.items()
+    }
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.PowerLawPropensity(gamma=gamma).fit(popularity=[4, 1, 1, 1, 1]),
+        metrics=metrics,
+        estimators=("snips-pooled", "aoa", "snips"),
+        on_low_ess="ignore",
+    )
+
+
+def ranges(gamma, hits, first, metrics=("recall@1",), estimator=0):
+    found = three_positives(gamma, hits, metrics)
+    chosen, estimators = found.definitions
+    return leading_gammas(found.samples, chosen, estimators[estimator], found.propensity, first)
+
+
+# Weights of the items are 4^(−(γ+1)/2) and 1: two positives of item 0 weigh 2·2^(−(γ+1)) = 2^(−γ).
+HEAD, TAIL, BOTH, NONE = (1, 0, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("gamma", "hits", "first", "expected"),
+    [
+        (-0.5, {"head": HEAD, "tail": TAIL}, "head", (-1.0, 0.0, -1.0, 3.0)),
+        (0.55, {"head": HEAD, "tail": TAIL}, "tail", (0.0, 3.0, -1.0, 3.0)),
+        (0.5, {"both": BOTH, "tail": TAIL, "none": NONE}, "both", (-1.0, 3.0, -1.0, 3.0)),
+        (0.5, {"none": NONE, "tail": TAIL, "head": HEAD}, "tail", (0.0, 3.0, -1.0, 3.0)),
+        (-2.5, {"head": HEAD, "tail": TAIL}, "head", (-2.5, 0.0, -2.5, 3.0)),
+        (4.5, {"head": HEAD, "tail": TAIL}, "tail", (0.0, 4.5, -1.0, 4.5)),
+    ],
+)
+def test_the_range_of_a_lead_ends_at_a_swap_or_at_what_was_tried(gamma, hits, first, expected):
+    found = ranges(gamma, hits, {"recall@1": first})
+    assert found == {"recall@1": pytest.approx(expected, abs=0.003)}
+
+
+def test_there_is_no_range_of_what_does_not_lead_and_of_metrics_that_nobody_leads():
+    hits = {"head": HEAD, "tail": TAIL}
+    assert ranges(0.5, hits, {"recall@1": "head"}) == {}
+    assert ranges(0.5, {"a": HEAD, "b": HEAD}, {"recall@1": "a"}) == {}
+    assert ranges(0.5, hits, {}) == {}
+    assert ranges(0.5, hits, {"recall@1": "tail", "dcg@1": "tail"}).keys() == {"recall@1"}
+
+
+def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_not():
+    # A user's rr is 1 or 1/3 whatever the weights; users weigh Σw: 2^−(γ+1) + 1 and 2^−(γ+1).
+    found = ranges(0.5, {"head": HEAD, "tail": TAIL}, {"rr": "head", "recall@1": "tail"}, ("rr", "recall@1"))
+    assert found["recall@1"] == pytest.approx((0.0, 3.0, -1.0, 3.0), abs=0.003)
+    assert found["rr"] == (-1.0, 3.0, -1.0, 3.0)
+
+
+def test_factors_are_those_of_estimators_with_one_normaliser():
+    found = three_positives(1.0, {"head": HEAD, "tail": TAIL, "none": NONE})
+    metrics, (pooled, aoa, snips) = found.definitions
+    first = {"recall@1": "tail"}
+    # γ = 1: tail has 1 of weight, head 2/4: Λ = √(1/(1/2)); unweighted per user there is none.
+    assert leading_factors(found.samples, metrics, pooled, first) == {"recall@1": pytest.approx(2**0.5)}
+    for one in (aoa, snips):
+        assert leading_factors(found.samples, metrics, one, first) == {}
+    assert leading_factors(found.samples, metrics, pooled, {}) == {}
+    alone = three_positives(1.0, {"tail": TAIL})
+    assert leading_factors(alone.samples, metrics, pooled, first) == {}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "statement"),
+    [
+        (-0.5, "head > tail holds for γ in [−1, 0]"),
+        (1.0, "tail > head holds for γ in [0, 3]"),
+        (5.0, "head > tail holds for γ in [−1, 0]"),  # beyond what was tried: the lowest γ says who is named
+    ],
+)
+def test_a_swap_of_three_positives_stands_in_words_on_both_sides(gamma, statement):
+    found = three_positives(gamma, {"head": HEAD, "tail": TAIL}).tipping_points(np.linspace(-1, 3, 9))
+    frame = found.set_index("estimator")
+    pooled = frame.loc["snips-pooled"]
+    assert (pooled["statement"], f"{pooled['model']} > {pooled['other']}") == (statement, statement[:11])
+    assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
+    assert frame.loc["aoa", "statement"] == "head > tail holds for all γ in [−1, 3]"
+
+
+FORMS = {
+    "per user": {"per_user": True},
+    "sum per user": {"per_user": True, "is_sum": True},
+    "equal users": {"per_user": False, "users_equal": True},
+    "pooled": {"per_user": False},
+    "sum": {"per_user": False, "is_sum": True},
+}
+
+
+def written_out(form, contributions, weights):
+    """The error, with ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, as in a ratio of three means."""
+    ranked = form.ranked
+    n_queries, unit = ranked.users.size, ranked.unit(ranked.users)
+    numerators, denominators, volumes = [], [], []
+    for query in ranked.users:
+        mine = ranked.user == query
+        own = 1.0 if form.own is None else form.own[mine]
+        w, c, count = own * weights[mine], contributions[mine], mine.sum()
+        if form.per_user:
+            numerators.append((count if form.is_sum else 1) * (w @ c) / w.sum())
+            denominators.append(1.0)
+        else:
+            base = 1 / count if form.users_equal else 1.0
+            numerators.append(base * (w @ c))
+            denominators.append(base * w.sum())
+        volumes.append(float(count) if form.is_sum and not form.per_user else 1.0)
+    numerator, denominator = np.array(numerators), np.array(denominators)[:, None]
+    volume = np.array(volumes)[:, None]
+    ratio = numerator.mean(axis=0) / denominator.mean()
+    psi = volume.mean() * (numerator - ratio * denominator) / denominator.mean()
+    psi += ratio * (volume - volume.mean())
+    added = np.array([psi[unit == one].sum(axis=0) for one in np.unique(unit)])
+    added *= len(added) / n_queries
+    return np.sqrt((added**2).sum(axis=0) / (len(added) * (len(added) - 1)))
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("clustered", [False, True])
+def test_errors_equal_those_written_out(own, clustered):
+    ranks, popularity = random_ranks(3, models=1)
+    (ranked,) = ranks.values()
+    rng = np.random.default_rng(0)
+    if clustered:
+        owners = rng.integers(25, size=ranked.n_population)
+        ranked = replace(ranked, cluster=owners, cluster_ids=np.arange(25))
+    weights = popularity[ranked.item] ** -0.4
+    weight_of_own = None
+    if own:  # one user has none
+        weight_of_own = rng.random(len(ranked)) * (ranked.user != ranked.users[4])
+    for options in FORMS.values():
+        if own and options["per_user"]:
+            continue
+        form = LinearForm(ranked, weighted=True, own=weight_of_own, **options)
+        contributions = rng.random((len(ranked), 2))
+        found = standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
+        np.testing.assert_allclose(found, written_out(form, contributions, weights), rtol=1e-12)

@@ -47,7 +47,7 @@ ROOMS = {
             *("tests/contracts/test_estimators.py", "tests/contracts/test_copies.py"),
             *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py"),
             "tests/policies/test_doubly_robust.py",
-            *("tests/inference/test_own_weights.py", "tests/evaluation/test_ratings.py"),
+            *("tests/inference/test_weights.py", "tests/evaluation/test_ratings.py"),
             *("tests/inference/test_intervals.py", "tests/golden/test_printed.py"),
             *(f"tests/estimators/test_{name}.py" for name in ("sums", "claims", "estimators", "trust")),
         ),

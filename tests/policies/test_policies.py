@@ -30,51 +30,32 @@ def log_of(items, places, clicks):
     )  # fmt: skip
 
 
-def expectation(label):
-    """Return E of the estimate of NEW over all logs of two users, one at each place."""
-    total = 0.0
-    for items in itertools.product(range(3), repeat=2):
-        for clicks in itertools.product((0, 1), repeat=2):
-            chance = np.prod(
-                [
-                    LOGGED[i, p] * (CLICK[i, p] if y else 1 - CLICK[i, p])
-                    for i, p, y in zip(items, range(2), clicks, strict=True)
-                ]
-            )
-            log = log_of(items, [0, 1], clicks)
-            found = evaluate_policies(log, {"new": NEW}, estimators=[label], n_folds=2, rng=0)
-            total += chance * found.frame["estimate"][0]
-    return total
-
-
 VALUE = (NEW * CLICK).sum() / 2
+THETA, LIKING = np.array([1, 0.5]), np.array([0.9, 0.5, 0.3])
+LIST = pd.DataFrame({"user": [0, 0, 1, 1], "item": [2, 0, 2, 0], "position": [1, 2, 1, 2]})
 
 
-@pytest.mark.parametrize("label", ["ips", "dr"])
-def test_expectations_over_all_logs_are_the_value_of_the_policy(label):
-    # dr has whatever reward model the other user gives: its chances are right.
-    assert expectation(label) == pytest.approx(VALUE, abs=1e-12)
-
-
-def test_dcg_is_the_discounted_liking_of_a_ranking():
-    # Liking (.9, .5, .3), places examined with (1, .5); the list puts item 2 first and item 0 second.
-    theta, liking = np.array([1, 0.5]), np.array([0.9, 0.5, 0.3])
-    lists = pd.DataFrame({"user": [0, 0, 1, 1], "item": [2, 0, 2, 0], "position": [1, 2, 1, 2]})
+@pytest.mark.parametrize(
+    ("label", "policy", "click", "value"),
+    [
+        ("ips", NEW, CLICK, VALUE),
+        ("dr", NEW, CLICK, VALUE),  # with whatever reward model the other user gives: its chances are right
+        # Places are examined with (1, .5); the list puts item 2 first and item 0 second.
+        ("dcg", LIST, THETA * LIKING[:, None], 0.3 + 0.9 / np.log2(3)),
+    ],
+)
+def test_expectations_over_all_logs_of_two_users_are_the_value(label, policy, click, value):
+    options = {"estimators": [label], "n_folds": 2, "rng": 0}
+    if label == "dcg":
+        options["examination"] = ExaminationCurve.known(THETA)
     total = 0.0
     for items in itertools.product(range(3), repeat=2):
+        logged, p = LOGGED[items, (0, 1)], click[items, (0, 1)]
         for clicks in itertools.product((0, 1), repeat=2):
-            p = theta * liking[list(items)]
-            chance = np.prod(np.where(clicks, p, 1 - p)) * LOGGED[items[0], 0] * LOGGED[items[1], 1]
-            found = evaluate_policies(
-                log_of(items, [0, 1], clicks),
-                {"list": lists},
-                estimators=["dcg"],
-                n_folds=2,
-                examination=ExaminationCurve.known(theta),
-                rng=0,
-            )
+            chance = np.prod(logged * np.where(clicks, p, 1 - p))
+            found = evaluate_policies(log_of(items, [0, 1], clicks), {"new": policy}, **options)
             total += chance * found.frame["estimate"][0]
-    assert total == pytest.approx(0.3 + 0.9 / np.log2(3), abs=1e-12)
+    assert total == pytest.approx(value, abs=1e-12)
 
 
 def drawn(rng, n):
@@ -243,22 +224,6 @@ def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
     four_sigma = 4 * np.sqrt(0.05 * 0.95 * n)
     assert min(held.values()) > 0.95 * n - four_sigma
     assert normal / 4 < 0.95 * n - four_sigma
-
-
-def test_resamples_of_two_logs_hold_an_exact_interval_83_percent_of_the_time_and_halves_95():
-    # Two logs of one click rate; the interval for the difference of their rates is all but exact.
-    rng, n, rate, m = np.random.default_rng(9), 4000, 0.4, 40_000
-
-    def agree(one, other, size):
-        p = (one + other) / (2 * size)
-        return np.abs(one - other) / size <= 1.959964 * np.sqrt(2 * p * (1 - p) / size)
-
-    clicks = rng.binomial(n, rate, (2, m))
-    assert agree(*clicks, n).mean() == pytest.approx(0.95, abs=0.006)
-    resampled = rng.binomial(n, clicks / n)  # as drawing n rows of each log with replacement
-    assert agree(*resampled, n).mean() == pytest.approx(2 * norm.cdf(1.96 / np.sqrt(2)) - 1, abs=0.008)
-    halves = rng.hypergeometric(clicks, n - clicks, n // 2)
-    assert agree(*halves, n // 2).mean() == pytest.approx(0.95, abs=0.006)
 
 
 def test_differences_with_a_control_variate_are_never_wider():

@@ -1,4 +1,4 @@
-"""The reward model of values of policies, and Open Bandit beside OBP with one model and with its own."""
+"""Reward models, click rates and counts of rare events against slow definitions; Open Bandit beside OBP."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from scipy.stats import nbinom, norm
+from scipy.stats import chi2, nbinom, norm
 
+import ipseval
 from ipseval.policies import evaluate_policies
+from ipseval.policies.rewards import FactorReward
 from ipseval.validation.datasets import load_open_bandit
 from reproductions import open_bandit
-from tests.inside.policies import STRENGTHS, click_rates, shrunk_factors
+from tests.inside.policies import (
+    STRENGTHS,
+    ShownData,
+    _truncated_svd,
+    click_rates,
+    count_interval,
+    difference_interval,
+    shrunk_factors,
+)
 
 
 def parts_of_open_bandit(folder):
@@ -27,18 +37,6 @@ def parts_of_open_bandit(folder):
                 yield log, other, target, places
 
 
-def test_click_rates_are_shrunk_as_much_as_the_likelihood_says():
-    clicks, expected = np.array([4.0, 0, 1, 12, 3]), np.array([2.0, 3, 1, 4, 10])
-
-    def likelihood(a, m):
-        return nbinom.logpmf(clicks, a, a / (a + m * expected)).sum()
-
-    _, a, m = max((likelihood(a, m), a, m) for a in STRENGTHS[7:14] for m in np.linspace(1.1, 1.5, 41))
-    assert STRENGTHS[7] < a < STRENGTHS[13]
-    found = shrunk_factors(clicks, expected, np.zeros(5))
-    assert found == pytest.approx((clicks + a) / (expected + a / m), rel=5e-3)
-
-
 def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says():
     # What is preferred is clicked more, but for the last, of which hardly anything is known.
     z = np.array([1.5, 1, 0.5, -0.5, -1, -1.5])
@@ -48,7 +46,10 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
         mu = expected * np.exp(parameters[0] + parameters[1] * z)
         return -nbinom.logpmf(clicks, a, a / (a + mu)).sum() - norm.logpdf(parameters[1], scale=0.5)
 
-    tried = [(minimize(lost, [0, 0], args=(a,), tol=1e-10), a) for a in STRENGTHS]
+    tried, start = [], np.zeros(2)
+    for a in STRENGTHS:
+        tried.append((minimize(lost, start, args=(a,), tol=1e-6), a))
+        start = tried[-1][0].x  # of the next strength the mode is near
     best, a = min(tried, key=lambda one: one[0].fun)
     middle = np.exp(best.x[0] + best.x[1] * z)
     assert 0.1 < best.x[1] < 0.5
@@ -109,3 +110,85 @@ def test_relative_errors_on_open_bandit_are_not_above_those_of_obp(shared_data):
             made.append({"target": target, "whose": whose, **error})
     errors = pd.DataFrame(made).groupby(["whose", "target"]).mean()
     assert (errors.loc["ours"] <= errors.loc["obp"] + 1e-12).all(axis=None)
+
+
+def shown(n_users: int = 12, n_items: int = 9) -> ShownData:
+    rng = np.random.default_rng(3)
+    user, item = np.nonzero(rng.random((n_users, n_items)) < 0.4)
+    train = ipseval.Interactions.from_frame(
+        pd.DataFrame({"user": user, "item": item}), users=range(n_users), items=range(n_items)
+    )
+    key = np.sort(rng.choice(n_users * n_items, 60, replace=False))
+    clicked = (rng.random(60) < 0.3).astype(float)
+    return ShownData(key // n_items, key % n_items, clicked, rng.uniform(0.3, 1.0, 60), train)
+
+
+def test_one_factor_is_kept():
+    # Every user has every item: the matrix of ones has rank one, and one factor gives it back.
+    pairs = pd.DataFrame({"user": np.repeat([0, 1, 2], 3), "item": np.tile([0, 1, 2], 3)})
+    user, item = _truncated_svd(ipseval.Interactions.from_frame(pairs), 1)
+    assert user.shape == item.shape == (3, 1)
+    np.testing.assert_allclose(user @ item.T, np.ones((3, 3)), atol=1e-12)
+
+
+def test_a_factor_reward_is_the_ridge_regression_of_its_terms():
+    # Terms of a pair: the item's mean, p_k q_k, and their sum times the mean; standardised by examinations.
+    data, ridge = shown(), 2.0
+    model = FactorReward(n_factors=2, ridge=ridge, shrinkage=3.0)
+    reward = model.fit(data)
+    p, q = data.factors(2)
+    clicks = np.bincount(data.item, data.clicked, minlength=9)
+    examined = np.bincount(data.item, data.examined, minlength=9)
+    mean = (clicks + 3.0 * clicks.sum() / examined.sum()) / (examined + 3.0)
+
+    def terms(user: int, item: int) -> np.ndarray:
+        product = p[user] * q[item]
+        return np.array([mean[item], *product, product.sum() * mean[item]])
+
+    rows = np.array([terms(u, i) for u, i in zip(data.user, data.item, strict=True)])
+    weight, target = data.examined, data.clicked / data.examined
+    centre = np.average(rows, axis=0, weights=weight)
+    scale = np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight))
+    level = np.average(target, weights=weight)
+
+    def loss(beta: np.ndarray) -> float:
+        rest = target - level - (rows - centre) / scale @ beta
+        return float(weight @ rest**2 + ridge * beta @ beta)
+
+    beta = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-10}).x
+    every = [(u, i) for u in range(12) for i in range(9)]
+    expected = [level + (terms(u, i) - centre) / scale @ beta for u, i in every]
+    user, item = np.array(every).T
+    np.testing.assert_allclose(reward.predict(user, item), expected, atol=1e-6)
+
+
+def interval(events, possible, level=0.95):
+    further = float(possible.mean()), float((possible**2).mean())
+    return count_interval(float(events.sum()), float((events**2).sum()), *further, confidence_level=level)
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 30])
+@pytest.mark.parametrize("weight", [1.0, 0.02])
+def test_equal_weights_give_the_exact_poisson_interval(count, weight):
+    low, high = interval(np.full(count, weight), np.full(500, weight), 0.9)
+    exact_low = 0.0 if count == 0 else chi2.ppf(0.05, 2 * count) / 2
+    assert low == pytest.approx(weight * exact_low, rel=1e-10)
+    assert high == pytest.approx(weight * chi2.ppf(0.95, 2 * count + 2) / 2, rel=1e-10)
+
+
+def test_intervals_cover_at_least_as_often_as_they_say_for_moderate_weights():
+    rng = np.random.default_rng(0)
+    weights = rng.gamma(2.0, 1.0, 400)
+    rate, n_runs = 0.01, 4000
+    truth = rate * weights.sum()
+    covered = 0
+    for _ in range(n_runs):
+        low, high = interval(weights[rng.random(400) < rate], weights)
+        covered += low <= truth <= high
+    assert covered / n_runs > 0.95 - 4 * np.sqrt(0.95 * 0.05 / n_runs)
+
+
+def test_the_difference_of_two_rates_is_wider_than_either_and_contains_the_gap():
+    # √(2² + 3²) below, √(4² + 1²) above a gap of 5.
+    low, high = difference_interval((10.0, 8.0, 14.0), (5.0, 4.0, 8.0))
+    assert (low, high) == (pytest.approx(5 - np.sqrt(13)), pytest.approx(5 + np.sqrt(17)))

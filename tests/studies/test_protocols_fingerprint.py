@@ -59,36 +59,13 @@ def test_fingerprints_tell_different_contents_apart() -> None:
     def make(captured: object) -> Callable[[], object]:
         return lambda: captured
 
+    frames = (pd.DataFrame({"user": [0]}), pd.DataFrame({"user": [1]}))
+    arrays = (np.zeros(2), np.zeros(3), np.zeros(2, dtype=int), np.array(["a", None], dtype=object))
     distinct = [
-        None,
-        0,
-        0.0,
-        False,
-        "0",
-        b"0",
-        (0,),
-        (0, 1),
-        {"a": 1},
-        {"a": 2},
-        {0},
-        np.zeros(2),
-        np.zeros(3),
-        np.zeros(2, dtype=int),
-        np.array(["a", None], dtype=object),
-        pd.DataFrame({"user": [0]}),
-        pd.DataFrame({"user": [1]}),
-        np.random.default_rng(0),
-        np.random.default_rng(1),
-        functools.partial(make, 1),
-        functools.partial(make, 2),
-        make(1),
-        make(2),
-        make,
-        Protocol(),
-        Protocol(k_core=3),
-        Protocol,
-        len,
-        "x".join,
+        *(None, 0, 0.0, False, "0", b"0", (0,), (0, 1), {"a": 1}, {"a": 2}, {0}, *arrays, *frames),
+        *(np.random.default_rng(0), np.random.default_rng(1)),
+        *(functools.partial(make, 1), functools.partial(make, 2), make(1), make(2), make),
+        *(Protocol(), Protocol(k_core=3), Protocol, len, "x".join),
     ]
     prints = [fingerprint(value) for value in distinct]
     assert len(set(prints)) == len(prints)

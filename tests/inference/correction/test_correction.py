@@ -1,15 +1,16 @@
-"""The correction strength: its limits, its posterior by brute force, and what must not change it."""
+"""The correction strength and the difference estimator: limits, enumeration, what must not change them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Evidence, Exposure, rank_positives
+from ipseval import Evidence, Exposure, Interactions, rank_positives
 from ipseval.errors import DataWarning, InputError
 from ipseval.inference.correction import (
     CORRECTED,
@@ -23,7 +24,7 @@ from ipseval.inference.correction import (
 )
 from ipseval.validation.simulation import World
 from tests.inside.estimators import AOA_POOLED
-from tests.inside.inference import ALPHAS, RandomSample
+from tests.inside.inference import ALPHAS, RandomSample, _difference, pairs_to_predict, ratio, totals
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()
@@ -184,24 +185,28 @@ def test_a_plan_takes_recommenders_with_equal_ranks(world):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("door", "change", "said"),
     [
-        ({"metrics": ["ndcg@10"]}, "not an average over relevant items"),
-        ({"prior": 0.5}, "prior must be CorrectionPrior"),
-        ({"confidence_level": 95}, "confidence_level"),
-        ({"evidence": "random.csv"}, "evidence must be Evidence"),
+        (correct, {"metrics": ["ndcg@10"]}, "not an average over relevant items"),
+        (correct, {"prior": 0.5}, "prior must be CorrectionPrior"),
+        (correct, {"confidence_level": 95}, "confidence_level"),
+        (correct, {"evidence": "random.csv"}, "evidence must be Evidence"),
+        (ipseval.evaluate, {"metrics": ["ndcg@10"]}, "says nothing of ndcg@10"),
+        (ipseval.evaluate, {"candidates": ipseval.SampledCandidates(10, rng=0)}, "candidates='all'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(world, change, said):
+def test_what_cannot_be_used_is_refused(world, exposure, door, change, said):
     _, split, models = world
     with pytest.raises(InputError, match=said):
-        correct(models, split, **{"metrics": METRICS, **change})
+        door(models, split, **{"metrics": METRICS, "evidence": Evidence(exposure), **change})
 
 
 def test_other_recommenders_for_the_random_sample_are_refused(world):
     _, split, models = world
     ranks = {name: rank_positives(model, split) for name, model in models.items()}
     path = correction_path(ranks, split, metrics=METRICS, rng=0)
+    with pytest.raises(InputError, match="confidence_level"):
+        correct_path(path, confidence_level=95)
     with pytest.raises(InputError, match="in this order"):
         correct_path(path, {name: ranks[name] for name in reversed(ranks)})
     with pytest.raises(InputError, match="leave no probability"):
@@ -211,7 +216,9 @@ def test_other_recommenders_for_the_random_sample_are_refused(world):
     assert plan["n_positives"].unique().tolist() == [100.0]
 
 
-def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, exposure, found):
+def test_an_evaluation_with_exposure_has_the_rows_of_the_correction_and_keeps_them(
+    world, exposure, found, tmp_path
+):
     _, split, models = world
     options = {"metrics": ["ndcg@10", *METRICS], "estimators": ["aoa"], "rng": 0}
     evaluation = ipseval.evaluate(models, split, evidence=Evidence(exposure), **options)
@@ -230,23 +237,6 @@ def test_an_evaluation_with_exposure_has_the_rows_of_the_correction(world, expos
             assert one.p_ahead(*pair) == pytest.approx(chance, abs=1e-12)
     assert str(evaluation).index("Verdict  ") < str(evaluation).index("With random exposure")
 
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"metrics": ["ndcg@10"]}, "says nothing of ndcg@10"),
-        ({"candidates": ipseval.SampledCandidates(10, rng=0)}, "candidates='all'"),
-    ],
-)
-def test_exposure_needs_averages_and_all_candidates(world, exposure, options, message):
-    _, split, models = world
-    with pytest.raises(InputError, match=message):
-        ipseval.evaluate(models, split, evidence=Evidence(exposure), **options)
-
-
-def test_an_evaluation_with_exposure_is_stored_whole(world, exposure, tmp_path):
-    _, split, models = world
-    evaluation = ipseval.evaluate(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
     evaluation.save(tmp_path / "one.npz")
     again = ipseval.Evaluation.load(tmp_path / "one.npz")
     pd.testing.assert_frame_equal(again.frame, evaluation.frame)
@@ -285,3 +275,76 @@ def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world)
     assert alone.verdict == ""
     twins = correct({"a": models["noisy"], "b": models["noisy"]}, split, metrics=METRICS, rng=0)
     assert twins.verdict.count("not told apart") == len(METRICS)
+
+
+# Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
+PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
+LIKED = np.array([1, 0, 1, 0, 0, 1, 1], dtype=bool)
+VALUE = np.array([0.9, 0.4, 0.2, 0.7, 0.1, 0.8, 0.3])
+PREDICTED = np.array([0.2, 0.9, 0.4, 0.6, 0.1, 0.3, 0.8])
+
+
+def choices(size: int) -> list[np.ndarray]:
+    """Return every choice of so many pairs of each user, as masks."""
+    each = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
+    masks = []
+    for one, other in product(*each):
+        mask = np.zeros(PLACE.size, dtype=bool)
+        mask[[*one, *other]] = True
+        masks.append(mask)
+    return masks
+
+
+@pytest.mark.parametrize("share", [0.0, 0.7, 1.0])
+@pytest.mark.parametrize("drawn", [1, 2, None])
+def test_both_totals_are_unbiased_for_any_prediction_and_share(share, drawn):
+    columns = np.column_stack([VALUE, np.ones(7)])
+    free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
+    found = []
+    for seen, other in product(choices(2), free):
+        plain, control = totals(PLACE, columns, LIKED & seen, PREDICTED, seen, other)
+        found.append((plain - share * control).sum(axis=0))
+    # Two shown pairs of each user: twice the mean over the user's candidates.
+    above = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
+    below = 2 * (2 / 3 + 2 / 4)
+    np.testing.assert_allclose(np.mean(found, axis=0), [above, below])
+
+
+def test_a_prediction_that_is_right_leaves_no_noise():
+    columns = np.column_stack([VALUE, np.ones(7)])
+    found = []
+    for seen in choices(2):
+        right = LIKED.astype(float)
+        plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
+        found.append((plain - control).sum(axis=0))
+    assert np.ptp(found, axis=0) == pytest.approx([0, 0])
+
+
+def test_the_ratio_and_its_covariance_by_hand():
+    found = ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
+    assert found.value == pytest.approx([1.0])
+    # Influences (1 − 2)/4 and (3 − 2)/4: their squares sum to 1/8, times 2/1.
+    assert found.covariance == pytest.approx(np.array([[0.25]]))
+
+
+def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
+    ids = np.arange(3), np.arange(4)
+    split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
+    shown = Exposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
+    assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
+    monkeypatch.setattr(_difference, "N_DRAWN", 3)
+    assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
+
+
+def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth():
+    world = World(n_users=900, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
+    split = world.split(rng=1)
+    models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
+    exposure = Exposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
+    found = correct(models, split, evidence=Evidence(exposure), metrics=["recall@10"], rng=0).frame
+    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, DIFFERENCE, CORRECTED]
+    truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]
+    rows = found[found["estimator"] == DIFFERENCE].set_index("model")
+    assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
+    plain = found[found["estimator"] == RANDOM_SAMPLE].set_index("model")
+    assert (rows["std_error"] < 1.02 * plain["std_error"]).all()
