@@ -1,10 +1,10 @@
 """Zhao et al. (CIKM 2020) on twenty real logs, 13 of their own domains among them.
 
-    python -m reproductions.field_study OUT [--data FOLDER] [--users N] [--only LOG …] [--write]
+    python -m reproductions.field_study OUT [--data FOLDER] [--users N] [--jobs N] [--only LOG …] [--write]
 
 OUT gets, for each log, the chosen settings, the ranks, the study and its seconds. What is there is not made
-again: a run that was killed goes on where it stopped. Two processes share the logs. --write puts the tables
-into docs/reproductions.md and the heat map into docs/images.
+again: a run that was killed goes on where it stopped. --users 0 trains and evaluates all users of all logs,
+--jobs is the number of processes that share them. --write puts the tables into docs/reproductions.md.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ from reproductions.tables import PAGE, data_folder, deliver
 
 METRICS = ("precision@10", "recall@10", "ap", "auc")
 ONE_THREAD = ComputeOptions(n_threads=1)
+EVERYBODY = 10**9
+STEPS = ("study", "again", "factors")
 SHARES = {"test_fraction": 0.1, "validation_fraction": 0.1}
 
 
@@ -145,39 +147,38 @@ def factors(core: Interactions, models: dict[str, Any]) -> pd.DataFrame:
 
 
 def make(out: Path, folder: Path, users: int, task: tuple[str, str]) -> str:
-    """Make what is missing of one log, its study or its factors; return a line of what that took."""
-    field_logs.EVALUATED_USERS = users
+    """Make one thing of one log, unless it is there; return a line of what that took."""
+    field_logs.EVALUATED_USERS = users or EVERYBODY
+    if not users:
+        field_logs.TRAINED_USERS.clear()
     what, name = task
     start, wall = time.process_time(), time.perf_counter()
     place = out / name.replace(" ", "_")
     place.mkdir(parents=True, exist_ok=True)
-    if (place / ("factors.csv" if what == "factors" else "again.npz")).exists():
+    file = place / ("factors.csv" if what == "factors" else f"{what}.npz")
+    if file.exists():
         return f"{what},{name}: there"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # leakage of splits in each user's own order: the page says so
         core = k_core(field_logs.read_log(name, folder), 5)
         models = tuned(core, place / "settings.json")
         if what == "factors":
-            factors(core, models).to_csv(place / "factors.csv", index=False)
+            factors(core, models).to_csv(file, index=False)
         else:
-            study(name, core, models, place)
+            study(name, core, models, again=what == "again", path=place).save(file)
     took = f"{what},{name},{time.process_time() - start:.1f},{time.perf_counter() - wall:.1f}"
-    with (out / "seconds.csv").open("a", encoding="utf-8") as file:
-        file.write(took + "\n")
+    with (out / "seconds.csv").open("a", encoding="utf-8") as seconds:
+        seconds.write(took + "\n")
     return took
 
 
-def study(name: str, core: Interactions, models: dict[str, Any], place: Path) -> None:
-    """Store the study of one log, and RO_RS with other items held out and every recommender trained anew."""
-    options: dict[str, Any] = {
-        "path": place, "metrics": METRICS, "estimators": ("aoa",), "k": (1, 3), "n_resamples": 100,
-        "progress": False, "compute": ONE_THREAD,
-    }  # fmt: skip
-    if not (place / "study.npz").exists():
-        made = protocols.study(models, {name: core}, grid(core.timestamp is not None), **options)
-        made.save(place / "study.npz")
-    only = [one for one in grid(False) if one.label == "RO_RS, 5-core, full"]
-    protocols.study(models, {name: core}, only, rng=1, **options).save(place / "again.npz")
+def study(name: str, core: Interactions, models: dict[str, Any], *, again: bool, path: Path) -> ProtocolStudy:
+    """Return the study of one log; or of RO_RS alone, with another seed."""
+    chosen = grid(core.timestamp is not None)
+    return protocols.study(
+        models, {name: core}, chosen[:1] if again else chosen, path=path, rng=int(again), metrics=METRICS,
+        estimators=("aoa",), k=(1, 3), n_resamples=100, progress=False, compute=ONE_THREAD,
+    )  # fmt: skip
 
 
 def merged(studies: list[ProtocolStudy]) -> ProtocolStudy:
@@ -200,14 +201,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--data", type=Path, default=data_folder())
-    parser.add_argument("--users", type=int, default=field_logs.EVALUATED_USERS)
+    parser.add_argument("--users", type=int, default=field_logs.EVALUATED_USERS, help="0: all")
     parser.add_argument("--only", nargs="+", choices=list(field_logs.loaders(Path())))
+    parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     names = options.only or list(field_logs.loaders(options.data))
-    with multiprocessing.get_context("spawn").Pool(2) as pool:
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
         work = partial(make, options.out, options.data, options.users)
-        tasks = [(what, name) for what in ("study", "factors") for name in names]
+        tasks = [(what, name) for what in STEPS for name in names]
         for line in pool.imap_unordered(work, tasks):
             print(line, flush=True)
     from reproductions import field_tables

@@ -17,7 +17,6 @@ from ipseval.studies.agreement._blocks import blocks
 from ipseval.studies.protocols import ProtocolStudy
 from reproductions import field_logs
 from reproductions.field_study import METRICS, loaded
-from reproductions.protocols import split_noise
 from reproductions.tables import markdown
 from reproductions.traits import log_traits
 
@@ -69,16 +68,31 @@ def row(name: str, part: pd.DataFrame) -> list[str]:
     ]
 
 
+def drawn_again(study: ProtocolStudy, again: ProtocolStudy, split: str) -> pd.DataFrame:
+    """Return the agreement of a split with RO_RS of another seed, by log and metric."""
+    # With the same seed, what RO_LS holds out of a user is among what RO_RS holds out.
+    first, second = (
+        frame[frame["candidates"] == "full"].set_index(["split", "log", "metric", "model"])["estimate"]
+        for frame in (study.frame, again.frame)
+    )
+    rows = []
+    for (log, metric), values in second.loc["RO_RS"].groupby(level=["log", "metric"], sort=False):
+        other = first.loc[split].xs((log, metric), level=("log", "metric"))
+        one = order_agreement(other.to_dict(), values.droplevel(["log", "metric"]).to_dict(), k=(1, 3))
+        rows.append({"log": log, "metric": metric, "n_beyond": np.nan, **one.values})
+    return pd.DataFrame(rows)
+
+
 class Found:
-    """The agreements between splits, between candidates, and of RO_RS drawn again, of all logs."""
+    """The agreements between splits, between candidates, and with RO_RS of another seed, of all logs."""
 
     def __init__(self, out: Path) -> None:
         self.study: ProtocolStudy = loaded(out, "study.npz")
         splits = self.study.between("split")
         self.splits = splits[splits["candidates"] == "full"]
         self.pools = self.study.between("candidates", reference="full")
-        again = split_noise(self.study, loaded(out, "again.npz"))
-        self.again = again[again["log"].isin(self.study.levels("log"))]
+        again = loaded(out, "again.npz")
+        self.again = {name: drawn_again(self.study, again, name) for name in ("RO_RS", "RO_LS")}
         self.timed = [
             log for log in self.study.levels("log") if log in set(self.of_split("RO_RS", "TO_RS").index)
         ]
@@ -92,9 +106,9 @@ class Found:
         part = pair_of(self.pools, "candidates", "full", pool)
         return self._src(part[part["split"] == split], metric)
 
-    def of_again(self, metric: str | None = None) -> pd.Series:
-        """Return the SRC of RO_RS with itself, drawn again, by log."""
-        return self._src(self.again, metric)
+    def of_again(self, split: str, metric: str | None = None) -> pd.Series:
+        """Return the SRC of a split with RO_RS of another seed, by log."""
+        return self._src(self.again[split], metric)
 
     @staticmethod
     def _src(part: pd.DataFrame, metric: str | None) -> pd.Series:
@@ -111,9 +125,11 @@ def split_table(found: Found) -> str:
     for a, b in pairs:
         part = pair_of(found.splits, "split", a, b)
         rows.append(row(f"{a} / {b}", part[part["log"].isin(found.timed)]))
-    rows.append(row("RO_RS / drawn again", found.again[found.again["log"].isin(found.timed)]))
+    for split, part in found.again.items():
+        rows.append(row(f"RO_RS′ / {split}", part[part["log"].isin(found.timed)]))
     rows.append(row("all logs: RO_RS / RO_LS", pair_of(found.splits, "split", "RO_RS", "RO_LS")))
-    rows.append(row("all logs: RO_RS / drawn again", found.again))
+    for split, part in found.again.items():
+        rows.append(row(f"all logs: RO_RS′ / {split}", part))
     return markdown(["splits", *SHOWN], rows)
 
 
@@ -141,7 +157,8 @@ def log_rows(found: Found) -> str:
         "TO_RS / TO_LS": found.of_split("TO_RS", "TO_LS"),
         "RO_RS / TO_RS": found.of_split("RO_RS", "TO_RS"),
         "RO_LS / TO_LS": found.of_split("RO_LS", "TO_LS"),
-        "drawn again": found.of_again(),
+        "RO_RS′ / RO_RS": found.of_again("RO_RS"),
+        "RO_RS′ / RO_LS": found.of_again("RO_LS"),
         **{f"full / {pool}": found.of_pool(pool) for pool in ("uniform-100", "popularity-100")},
     }
     rows = [
@@ -153,17 +170,23 @@ def log_rows(found: Found) -> str:
 
 def differences(found: Found, metric: str | None = None) -> dict[str, tuple[str, pd.Series]]:
     """Return, by finding, what must be above 0 for it to hold, and its value on each log."""
-    ratio, late = found.of_split("RO_RS", "RO_LS", metric), found.of_split("TO_RS", "TO_LS", metric)
+    redrawn, ratio = (found.of_again(split, metric) for split in ("RO_RS", "RO_LS"))
     order, order_one = found.of_split("RO_RS", "TO_RS", metric), found.of_split("RO_LS", "TO_LS", metric)
+    late = found.of_split("TO_RS", "TO_LS", metric)
     pool = {name: found.of_pool(name, metric=metric) for name in POOLS}
     made = {
-        "order, ratio": ("Order matters more than hold-out: (RO_RS, RO_LS) − (RO_RS, TO_RS)", ratio - order),
-        "order, one": ("… (TO_RS, TO_LS) − (RO_LS, TO_LS)", late - order_one),
-        "noise": ("Hold-out matters: (RO_RS, drawn again) − (RO_RS, RO_LS)", found.of_again(metric) - ratio),
+        "order": ("Order matters, beyond another draw: (RO_RS′, RO_RS) − (RO_RS, TO_RS)", redrawn - order),
+        "holdout": (
+            "Hold-out matters, beyond another draw: (RO_RS′, RO_RS) − (RO_RS′, RO_LS)",
+            redrawn - ratio,
+        ),
+        "order, ratio": ("Order matters more than hold-out: (RO_RS′, RO_LS) − (RO_RS, TO_RS)", ratio - order),
+        "order, one": ("… (RO_RS′, RO_LS) − (RO_LS, TO_LS)", ratio - order_one),
+        "order, late": ("… (TO_RS, TO_LS), which share the last item, − (RO_LS, TO_LS)", late - order_one),
     }
     for name in POOLS:
         made[f"{name}, holdout"] = (
-            f"Sampling matters more than hold-out: (RO_RS, RO_LS) − {name}",
+            f"Sampling matters more than hold-out: (RO_RS′, RO_LS) − {name}",
             ratio - pool[name],
         )
     for name in POOLS:
@@ -190,8 +213,13 @@ def finding_table(found: Found) -> str:
         _, low, high = over_logs(known)
         verdict = "holds" if low > 0 else "refuted" if high < 0 else "open"
         means = (f"{by_metric[metric][name][1].dropna().mean():+.2f}" for metric in METRICS)
-        rows.append([text, shown(known, "+"), verdict, f"{(known > 0).sum()} of {known.size}", *means])
-    header = ["difference of SRC, above 0 if it holds", "mean, 95 % over logs", "", "logs above 0", *METRICS]
+        own = known[known.index.isin([one.replace("_", " ") for one in field_logs.AMAZON])]
+        above = f"{(known > 0).sum()} of {known.size}"
+        rows.append([text, shown(known, "+"), verdict, above, shown(own, "+") if own.size else "–", *means])
+    header = [
+        *("difference of SRC, above 0 if it holds", "mean, 95 % over logs", "", "logs above 0"),
+        *("on the paper's domains", *METRICS),
+    ]
     return markdown(header, rows)
 
 
