@@ -214,10 +214,10 @@ def main() -> None:
             print(line, flush=True)
     from reproductions import field_tables
 
-    made = field_tables.tables(options.out, options.data)
-    deliver(made, PAGE if options.write else None)
+    found = field_tables.Found(options.out)
+    deliver(field_tables.tables(found, options.data), PAGE if options.write else None)
     if options.write:
-        field_tables.heat_map(options.out, PAGE.parent / "images" / "protocols-logs.svg")
+        field_tables.heat_map(found, PAGE.parent / "images" / "protocols-logs.svg")
 
 
 if __name__ == "__main__":

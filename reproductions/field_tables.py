@@ -87,6 +87,7 @@ class Found:
     """The agreements between splits, between candidates, and with RO_RS of another seed, of all logs."""
 
     def __init__(self, out: Path) -> None:
+        self.out = out
         self.study: ProtocolStudy = loaded(out, "study.npz")
         splits = self.study.between("split")
         self.splits = splits[splits["candidates"] == "full"]
@@ -242,8 +243,8 @@ def traits(folder: Path, names: list[str]) -> pd.DataFrame:
     return pd.concat(frames)
 
 
-def trait_table(frame: pd.DataFrame, found: Found) -> str:
-    """Return the traits of the logs, with what they go along with."""
+def trait_table(frame: pd.DataFrame) -> str:
+    """Return the traits of the logs."""
     rows = [
         [name, *(f"{one[c]:,.0f}" for c in ("n_users", "n_items", "n_pairs", "median_profile")),
          f"{100 * one['density']:.2f}", f"{one['gini']:.2f}",
@@ -350,9 +351,8 @@ def value_table(found: Found) -> str:
     return markdown(["recall@10", *found.study.models], rows)
 
 
-def tables(out: Path, folder: Path) -> dict[str, str]:
+def tables(found: Found, folder: Path) -> dict[str, str]:
     """Return the tables of the page."""
-    found = Found(out)
     known = traits(folder, found.study.levels("log"))
     groups, numbers = block_text(found)
     counted = ", ".join(f"{n} in {k}" for n, k in numbers.items())
@@ -362,16 +362,16 @@ def tables(out: Path, folder: Path) -> dict[str, str]:
         "field-pools": pool_table(found),
         "field-pools-by-split": pool_by_split(found),
         "field-by-log": log_rows(found),
-        "field-factors": factor_table(factor_frame(out)),
-        "field-logs": trait_table(known, found),
+        "field-factors": factor_table(factor_frame(found.out)),
+        "field-logs": trait_table(known),
         "field-traits": trait_links(known, found),
         "field-values": value_table(found),
         "field-blocks": f"{groups}. Number of blocks when users are drawn again: {counted} of 100 draws.",
     }
 
 
-def heat_map(out: Path, file: Path) -> None:
+def heat_map(found: Found, file: Path) -> None:
     """Write the heat map of the logs, in the order of their blocks."""
-    axes = loaded(out, "study.npz").plot("log")
+    axes = found.study.plot("log")
     axes.figure.set_size_inches(8.5, 7.5)
     axes.figure.savefig(file, bbox_inches="tight", metadata={"Date": None})

@@ -107,6 +107,6 @@ def test_what_is_there_is_not_made_again_and_tables_have_all_logs(tmp_path, monk
     (tmp_path / "c" / "again.npz").unlink()  # as where a run was killed before its end
     make(("again", "c"))
     assert {file.name for file in stored if file.stat().st_mtime_ns != stored[file]} == {"again.npz"}
-    tables = field_tables.tables(tmp_path, tmp_path)
+    tables = field_tables.tables(field_tables.Found(tmp_path), tmp_path)
     assert all(f"| {name} |" in tables["field-by-log"] for name in made)
     assert tables["field-splits"].count(" 2 |") == 11
