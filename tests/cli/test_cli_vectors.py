@@ -59,11 +59,7 @@ def test_every_form_gives_the_diversity_of_the_library(folder, capsys):
 
 WRONG = {
     "no items": (table().drop(columns="item"), "has no column 'item'; it has x, y, z"),
-    "a word": (table(colour="red"), "must be numbers of shape (12, d)"),
-    "no coordinate": (table()[["item"]], "must be numbers"),
-    "an item again": (pd.concat([table(), table()[:1]]), "repeat ids"),
     "a stranger": (pd.concat([table(), table()[:1].assign(item="zz")]), "1 of 13 labels"),
-    "an item without": (table()[2:], "must be finite"),
     "a hole": (table(x=[np.nan] * 12), "--item-vectors must be finite"),
     "another number of rows": (VECTORS[1:], "must be numbers of shape (12, d)"),
 }

@@ -151,17 +151,6 @@ def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_
     assert_same(in_partitions(frames, models, n_partitions, **options), local(frames, models, **options))
 
 
-def test_factors_give_the_numbers_of_the_local_path_for_whole_rankings_too():
-    frames = example(2)
-    split = Split.from_frames(frames["train"], frames["test"])
-    rng = np.random.default_rng(0)
-    factors = rng.normal(size=(split.n_users, 3)), rng.normal(size=(split.n_items, 3))
-    models = {"plain": factors, "biased": (*factors, rng.normal(size=split.n_items))}
-    options = {"metrics": ("auc", "dcg", "rr"), "estimators": ESTIMATORS, "propensity": UP_TO_A_FACTOR}
-    ours = in_partitions(frames, models, 5, users=split.user_ids, **options)
-    assert_same(ours, local(frames, models, **options))
-
-
 def test_per_user_values_are_kept_when_asked_for_only():
     frames = example(4)
     models, options = {"first": frames["first"]}, {"metrics": ("recall@5",), "estimators": ("aoa",)}

@@ -202,6 +202,11 @@ def compare_partitions(plays: Plays, split: ipseval.Split) -> None:
     whole = ipseval.evaluate(models, split, **options)
     columns = ["estimate", "std_error", "n_users", "n_positives"]
     np.testing.assert_allclose(parts.frame[columns], whole.frame[columns], rtol=1e-12, atol=1e-12)
+    merged = parts.data.set_index("what")["count"].get("test rows that repeat a test pair, merged", 0)
+    assert merged == split.n_repeats_merged
+    if len(set(plays.pairs(False))) < len(plays.pairs(False)):
+        with pytest.raises(InputError, match="rows repeat an earlier"):
+            in_partitions(frames, models, 2, **ids, **options)
 
 
 def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out) -> None:
@@ -231,36 +236,6 @@ def test_repeats_agree_with_plain_loops_in_random_worlds(n_worlds: int):
     every = 1 if n_worlds == WORLDS else 10
     n_checked = sum(check(Plays.draw(rng), in_parts=number % every == 0) for number in range(n_worlds))
     assert n_checked > n_worlds / 2
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("n_partitions", [1, 3])
-def test_partitions_of_users_give_the_numbers_of_the_local_path(n_partitions: int):
-    rng = np.random.default_rng(5)
-    events = pd.DataFrame({"user": rng.integers(40, size=900), "item": rng.integers(12, size=900) ** 2 // 12})
-    cut = 600
-    frames = {"train": events[:cut], "test": events[cut:]}
-    models = {
-        name: pd.DataFrame(
-            [(u, i, r + 1) for u in range(40) for r, i in enumerate(rng.permutation(11)[:6])],
-            columns=["user", "item", "rank"],
-        )
-        for name in ("first", "second")
-    }
-    items = np.arange(11)
-    options = {"metrics": ["recall@3", "ndcg@5"], "estimators": ["aoa", "snips-global"]}
-    options["propensity"] = ipseval.PowerLawPropensity(gamma=0.5, unseen="smooth")
-    split = ipseval.Split.from_frames(
-        frames["train"], frames["test"], items=items, duplicates="keep", seen="include"
-    )
-    whole = ipseval.evaluate(models, split, **options)
-    parts = in_partitions(frames, models, n_partitions, items=items, seen="include", **options)
-    pd.testing.assert_frame_equal(parts.frame, whole.frame, rtol=1e-9, atol=1e-12)
-    assert split.n_repeated_positives > len(split.test) / 2
-    merged = parts.data.set_index("what").loc["test rows that repeat a test pair, merged"]
-    assert merged["count"] == split.n_repeats_merged > 0
-    with pytest.raises(InputError, match="rows repeat an earlier"):
-        in_partitions(frames, models, n_partitions, items=items, **options)
 
 
 def test_baselines_count_a_pair_once_but_popularity_counts_each_row():
