@@ -232,7 +232,7 @@ def test_lists_shorter_than_the_cutoff_are_padded_as_they_are_locally():
     assert_same(ours, local(frames, models, **options))
 
 
-def test_factors_that_do_not_fit_get_an_error():
+def test_factors_and_rows_that_do_not_fit_get_an_error():
     frames = example()
     options = {"metrics": ("recall@5",), "estimators": None}
     factors = np.ones((2, 3)), np.ones((25, 3))
@@ -244,6 +244,9 @@ def test_factors_that_do_not_fit_get_an_error():
         in_partitions(frames, {"one": factors}, 3, users=[1, 2], **options)
     with pytest.raises(InputError, match="non-empty mapping"):
         in_partitions(frames, {}, 3, **options)
+    twice = frames | {"train": pd.concat([frames["train"]] * 2)}
+    with pytest.raises(InputError, match="rows repeat an earlier"):
+        in_partitions(twice, {"first": frames["first"]}, 3, **options)
 
 
 def test_results_over_moments_are_printed_saved_and_loaded_as_others_are(tmp_path):

@@ -17,7 +17,7 @@ import pytest
 import ipseval
 from ipseval.cli import main
 
-N_USERS, N_ITEMS, SLATE = 3000, 800, 10
+N_USERS, N_ITEMS, SLATE = 1500, 800, 10
 SPLITS = [("time", fraction, 0) for fraction in (0.1, 0.2, 0.3)]
 SPLITS += [("random", fraction, seed) for fraction in (0.1, 0.2, 0.3) for seed in range(5)]
 WEIGHTS = ("impressions", "gamma", "none")

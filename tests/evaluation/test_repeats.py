@@ -11,12 +11,13 @@ import pytest
 
 import ipseval
 from ipseval.errors import DataWarning, InputError
+from tests.conftest import examples
 from tests.evaluation.test_distributed import in_partitions
 from tests.golden import oracle
 from tests.golden.ranking_oracle import rank_all
 from tests.ranking.worlds import INSTALLED, rows
 
-FAST = 60
+FAST = examples(120)
 WORLDS = 10_000
 
 
@@ -204,9 +205,6 @@ def compare_partitions(plays: Plays, split: ipseval.Split) -> None:
     np.testing.assert_allclose(parts.frame[columns], whole.frame[columns], rtol=1e-12, atol=1e-12)
     merged = parts.data.set_index("what")["count"].get("test rows that repeat a test pair, merged", 0)
     assert merged == split.n_repeats_merged
-    if len(set(plays.pairs(False))) < len(plays.pairs(False)):
-        with pytest.raises(InputError, match="rows repeat an earlier"):
-            in_partitions(frames, models, 2, **ids, **options)
 
 
 def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out) -> None:
@@ -233,7 +231,7 @@ def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out
 )
 def test_repeats_agree_with_plain_loops_in_random_worlds(n_worlds: int):
     rng = np.random.default_rng(20261122)
-    every = 1 if n_worlds == WORLDS else 10
+    every = 1 if n_worlds == WORLDS else 5
     n_checked = sum(check(Plays.draw(rng), in_parts=number % every == 0) for number in range(n_worlds))
     assert n_checked > n_worlds / 2
 

@@ -89,21 +89,16 @@ def test_parts_add_up_to_the_whole_and_shares_to_one(seed, by):
     others = evaluated(seed)
     sums = evaluated(seed, ["dcg@5"], ["ips"])
     for evaluation in (found, others, sums):
-        whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
-        frame = evaluation.by(by).frame
-        if by.startswith("popularity"):  # the share of pairs won is no sum over positives
-            frame = frame[(frame["metric"] != "auc") | (frame["estimator"] != "snips-pooled")]
-        total = frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
-        whole = whole.loc[total.index]
-        np.testing.assert_allclose(total["part"], whole, rtol=0, atol=1e-12)
-        np.testing.assert_allclose(total["share"], 1.0, rtol=0, atol=1e-12)
-        if by.startswith("popularity"):
-            product = (
-                (frame["share"] * frame["estimate"])
-                .groupby([frame[name] for name in ("model", "metric", "estimator")])
-                .sum()
-            )
-            np.testing.assert_allclose(product.loc[whole.index], whole, rtol=0, atol=1e-12)
+        segments = evaluation.by(by)
+        for (metric, estimator), cell in segments.cells.items():
+            whole = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
+            if by.startswith("popularity"):
+                if (metric, estimator) == ("auc", "snips-pooled"):
+                    continue  # the share of pairs won is no sum over positives
+                product = np.nansum(cell.share * cell.value, axis=1)
+                np.testing.assert_allclose(product, whole, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(np.nansum(cell.part, axis=1), whole, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(np.nansum(cell.share, axis=1), 1.0, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("metric", [*ADDITIVE, *NOT_ADDITIVE])

@@ -60,11 +60,12 @@ def test_parts_of_users_and_items_sum_to_the_whole(seed):
     metrics, estimators = ["ndcg@5", "recall@3", "dcg@5"], ESTIMATORS
     kind = ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
     evaluation = evaluated(slates(seed), metrics=metrics, estimators=estimators)
-    whole = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
     for by in (ipseval.evaluation.segments.user_groups(DEVICE, name="device"), kind):
-        total = evaluation.by(by).frame.groupby(["model", "metric", "estimator"])[["part", "share"]].sum()
-        np.testing.assert_allclose(total["part"], whole.loc[total.index], rtol=0, atol=1e-12)
-        np.testing.assert_allclose(total["share"], 1, rtol=0, atol=1e-12)
+        segments = evaluation.by(by)
+        for (metric, estimator), cell in segments.cells.items():
+            whole = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
+            np.testing.assert_allclose(np.nansum(cell.part, axis=1), whole, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(np.nansum(cell.share, axis=1), 1, rtol=0, atol=1e-12)
 
 
 def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
