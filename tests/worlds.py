@@ -42,6 +42,12 @@ class SmallWorld:
         )
 
 
+def random_split(rng: np.random.Generator, n_users: int, n_items: int, chance: float = 0.4) -> ipseval.Split:
+    """Return a random split of pairs that are each there with a chance."""
+    pairs = pd.DataFrame(np.argwhere(rng.random((n_users, n_items)) < chance), columns=["user", "item"])
+    return ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+
+
 def small_world(
     seed: int, *, n_users: int = 4, n_items: int = 6, levels: int = 3, infinite: bool = False
 ) -> SmallWorld:

@@ -14,14 +14,14 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from tests.inside.evaluation import metric_names
+from tests.worlds import random_split
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def split(seed: int = 0, n_users: int = 80) -> ipseval.Split:
     rng = np.random.default_rng(seed)
-    pairs = pd.DataFrame(np.argwhere(rng.random((n_users, 40)) < 0.3), columns=["user", "item"])
-    return ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    return random_split(rng, n_users, 40, 0.3)
 
 
 def scores(one: ipseval.Split, strength: float, seed: int = 1) -> np.ndarray:

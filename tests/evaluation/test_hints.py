@@ -50,14 +50,6 @@ def test_lists_without_a_rank_are_told_what_they_lack():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_mapping_of_ids_to_groups_is_a_grouping():
-    found = evaluated()
-    groups = {user: "app" if user % 2 else "web" for user in range(30)}
-    expected = found.by(pd.Series(groups).rename_axis("user")).frame
-    assert found.by(groups).frame["estimate"].tolist() == expected["estimate"].tolist()
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_difference_under_another_propensity_is_not_tested():
     found = evaluated(gamma=1.0).diff(evaluated(gamma=0.0))
     rows = found.frame.set_index("estimator")["p_value"]

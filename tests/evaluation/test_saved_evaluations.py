@@ -15,6 +15,8 @@ import pytest
 import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
 from ipseval.errors import InputError
+from ipseval.evaluation.slates import evaluate_slates
+from tests.evaluation.slates.worlds import random_slates
 from tests.inside.estimators import resolve_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -63,6 +65,12 @@ def known() -> KnownPropensity:
     return KnownPropensity(item=np.linspace(0.9, 0.1, N_ITEMS))
 
 
+def slates() -> Evaluation:
+    frame = random_slates(np.random.default_rng(0), 60).assign(propensity=0.5)
+    scores = {"als": "score", "ease | <b>": np.random.default_rng(1).random(len(frame))}
+    return evaluate_slates(scores, frame, metrics=["rr", "dcg"])
+
+
 CASES: dict[str, Callable[[], Evaluation]] = {
     "as it is": evaluated,
     "without a propensity": lambda: evaluated(propensity=None),
@@ -72,6 +80,7 @@ CASES: dict[str, Callable[[], Evaluation]] = {
     "bootstrap": lambda: evaluated().with_intervals("bca", n_resamples=200, rng=0),
     "clipped": lambda: evaluated(propensity=PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)),
     "sampled": lambda: evaluated(candidates=SampledCandidates(9, rng=0), metrics=["recall@5"]),
+    "slates": slates,
     "an own metric": lambda: evaluated(metrics=[MyMetric(5), "recall@5"]),
     "an own estimator": lambda: evaluated(estimators=["aoa", mine()]),
 }

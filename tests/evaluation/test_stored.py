@@ -26,6 +26,7 @@ from ipseval.evaluation.segments import Segments
 from ipseval.studies.protocols import run_config
 from tests.inside.base import CLASSES
 from tests.inside.base import artefacts as _artefacts
+from tests.worlds import random_split
 
 OLD = Path(__file__).parent / "stored"
 LOSS = 1 / np.log2(3)
@@ -41,8 +42,7 @@ BY_HAND = {
 @pytest.fixture(scope="module")
 def evaluation() -> Evaluation:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.3), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(frame), test_fraction=0.4, rng=0)
+    split = random_split(rng, 40, 30, 0.3)
     models = {"als": rng.random((split.n_users, split.n_items)), "ease": rng.random((40, split.n_items))}
     return ipseval.evaluate(models, split, propensity="power-law:gamma=0", metrics=["recall@5", "ndcg@5"])
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ipseval
+from tests.worlds import random_split
 
 
 @pytest.fixture(scope="module")
 def evaluation() -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(np.argwhere(rng.random((50, 25)) < 0.4), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 50, 25)
     models = {name: rng.normal(size=(split.n_users, split.n_items)) for name in ("als", "ease (v2) @ γ")}
     return ipseval.evaluate(
         models, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics=["recall@5"]

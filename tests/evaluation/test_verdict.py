@@ -24,6 +24,7 @@ from tests.inside.evaluation import (
 )
 from tests.inside.inference import PairTests, WeightDiagnostics, leading_gammas
 from tests.inside.report import shown_p
+from tests.worlds import random_split
 
 PLAIN, WEIGHTED = "aoa", "snips-global"
 
@@ -287,8 +288,7 @@ def evaluation() -> ipseval.Evaluation:
     """Evaluate one that finds popular items, and two that find rare ones, so that γ decides who leads."""
     rng = np.random.default_rng(0)
     chance = np.linspace(0.7, 0.1, 30)
-    pairs = pd.DataFrame(np.argwhere(rng.random((200, 30)) < chance), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 200, 30, chance)
     scores = {"popular": -np.arange(30.0), "rare": np.arange(30.0), "middle": -np.abs(np.arange(30.0) - 20)}
     return ipseval.evaluate(
         {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()},

@@ -8,11 +8,11 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ipseval
 from tests.report.test_report_names import NAMES
+from tests.worlds import random_split
 
 # pdflatex has no glyphs for these scripts without further packages; xelatex has.
 PRINTABLE = [name for name in NAMES if name.isascii() or "Zoë" in name]
@@ -23,8 +23,7 @@ PREAMBLE = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs
 @pytest.fixture(scope="module")
 def evaluation() -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(np.argwhere(rng.random((40, 20)) < 0.5), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 40, 20, 0.5)
     scores = {name: rng.normal(size=(split.n_users, split.n_items)) for name in PRINTABLE}
     return ipseval.evaluate(
         scores, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics=["recall@5", "ndcg@5"]

@@ -12,6 +12,7 @@ import pytest
 import ipseval
 from ipseval.report import plots
 from tests.inside.evaluation import KINDS
+from tests.worlds import random_split
 
 mpl.use("Agg")
 
@@ -272,10 +273,7 @@ def test_an_examination_curve_is_drawn_with_its_intervals():
 @pytest.fixture(scope="module")
 def evaluation() -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(
-        np.argwhere(rng.random((60, 30)) < np.linspace(0.7, 0.1, 30)), columns=["user", "item"]
-    )
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 60, 30, np.linspace(0.7, 0.1, 30))
     models = {name: rng.normal(size=(60, 30)) for name in ("b", "a", "c")}
     models["a"][split.test.user, split.test.item] += 1
     return ipseval.evaluate(

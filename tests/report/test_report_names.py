@@ -16,6 +16,7 @@ import pytest
 import ipseval
 from ipseval.report import Tables
 from tests.inside.report import Cell, Table, csv_text, to_html, to_latex, to_markdown, to_text
+from tests.worlds import random_split
 
 NAMES = [
     "\x1b[31mred\x1b[0m",
@@ -47,8 +48,7 @@ NAMES = [
 @pytest.fixture(scope="module")
 def evaluation() -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(np.argwhere(rng.random((30, 20)) < 0.4), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 30, 20)
     scores = {name: rng.normal(size=(split.n_users, split.n_items)) for name in NAMES}
     return ipseval.evaluate(scores, split, metrics=["recall@5"], estimators=["aoa"])
 

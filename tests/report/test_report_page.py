@@ -6,12 +6,12 @@ import math
 import re
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ipseval
 from ipseval.report import Tables
 from tests.inside.report import Axis, Cell, Table, curves, to_html
+from tests.worlds import random_split
 
 NAN = float("nan")
 
@@ -125,8 +125,7 @@ def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
 def test_the_page_of_30_recommenders_6_metrics_and_5_estimators_is_smaller_than_500_kilobytes():
     """`benchmarks/report.py` measures the time, on more users; the size does not depend on them."""
     rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.4), columns=["user", "item"])
-    split = ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
+    split = random_split(rng, 40, 30)
     page = ipseval.evaluate(
         {f"model {n}": rng.normal(size=(split.n_users, split.n_items)) for n in range(30)},
         split,

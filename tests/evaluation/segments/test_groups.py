@@ -34,6 +34,7 @@ def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_
     [
         pd.Series(["a", "b", "a", "b"], index=[10, 20, 30, 40], name="kind"),
         pd.Series(list("baab"), index=pd.Index([20, 10, 30, 40], name="item"), name="kind"),
+        pd.DataFrame({"item": [10, 20, 30, 40], "kind": list("abab")}),
         ipseval.evaluation.segments.item_groups({10: "a", 20: "b", 30: "a", 40: "b"}, name="kind"),
         ipseval.evaluation.segments.item_groups(["a", "b", "a", "b"], name="kind"),
         ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 20 == 10, "a", "b"), name="kind"),
@@ -43,6 +44,7 @@ def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
     found = groups(by)
     assert (found.axis, found.name, found.labels) == ("item", "kind", ("a", "b"))
     assert found.codes.tolist() == [0, 1, 0, 1]
+    assert groups({10: "a", 20: "b", 30: "a", 40: "b"}).codes.tolist() == [0, 1, 0, 1]
 
 
 def test_categories_of_a_frame_keep_missing_entries_apart():

@@ -135,17 +135,6 @@ def test_the_error_agrees_with_a_jackknife_over_users(estimator: str):
         assert left[place] == pytest.approx(rest.estimate("m", metric, estimator).value, rel=1e-11)
 
 
-def test_a_bootstrap_draws_users_and_bca_agrees_with_the_normal_interval():
-    frame = random_slates(np.random.default_rng(3), 800, per_user=4)
-    frame["propensity"] = 0.3 + 0.7 * (frame["item"] % 2)
-    options = {"metrics": ["rr", "dcg"], "estimators": ["aoa", "snips-pooled"]}
-    normal = evaluate_slates({"m": frame}, **options).frame
-    drawn = evaluate_slates({"m": frame}, **options, interval="percentile", rng=0).frame
-    width = (normal["ci_high"] - normal["ci_low"]).to_numpy()
-    np.testing.assert_allclose(drawn["ci_low"], normal["ci_low"], atol=0.06 * width.max())
-    np.testing.assert_allclose(drawn["ci_high"], normal["ci_high"], atol=0.06 * width.max())
-
-
 @pytest.mark.filterwarnings("ignore:the median query has")
 def test_sensitivity_carries_the_errors_of_users():
     frame = random_slates(np.random.default_rng(4), 400, per_user=4)
@@ -285,14 +274,8 @@ def test_an_exposure_log_with_queries_is_slates():
         Slates.from_log(ipseval.ExposureLog.from_frame(SHOWN.assign(clicked=SHOWN["label"] > 0)))
 
 
-def test_evaluations_of_slates_are_saved_and_ranks_stored(tmp_path):
+def test_ranks_of_slates_are_stored_and_the_hash_of_an_evaluation_covers_their_users(tmp_path):
     found = evaluate_slates({"m": BINARY}, metrics=["rr", "dcg"])
-    found.save(tmp_path / "slates.npz")
-    again = ipseval.Evaluation.load(tmp_path / "slates.npz")
-    pd.testing.assert_frame_equal(again.frame, found.frame)
-    pd.testing.assert_series_equal(
-        again.per_user("m", "rr", "snips-global"), found.per_user("m", "rr", "snips-global")
-    )
     ranked = found.samples["m"].ranked
     ranked.to_parquet(tmp_path / "ranks.parquet")
     stored = ipseval.RankedPositives.from_parquet(tmp_path / "ranks.parquet")
@@ -300,7 +283,6 @@ def test_evaluations_of_slates_are_saved_and_ranks_stored(tmp_path):
     assert stored.cluster_ids.tolist() == ["ann", "ben"]
     one = ipseval.evaluate_ranks({"m": stored}, metrics=["rr"]).estimate("m", "rr", "aoa")
     assert one.standard_error == found.estimate("m", "rr", "aoa").standard_error
-    assert "rr" in found.to_html()
     other = evaluate_slates({"m": BINARY.assign(user=["cid"] * 5 + ["ben"] * 2)}, metrics=["rr", "dcg"])
     hashes = [json.loads(one.to_json())["data"] for one in (found, other)]
     assert hashes[0]["positives_sha256"] == hashes[1]["positives_sha256"]
