@@ -67,7 +67,7 @@ LAYERS = {
         *("tests/policies/test_doubly_robust.py", "tests/studies/online/test_online_agreement.py"),
         *(
             f"tests/evaluation/test_{name}.py"
-            for name in ("evaluation_oracle", "ratings", "real_data", "distributed", "out_of_core", "repeats")
+            for name in ("evaluation_oracle", "ratings", "distributed", "out_of_core", "repeats")
         ),
         *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
         "tests/reproductions/",
