@@ -14,7 +14,7 @@ from ipseval.errors import InputError, Problem, PropensityError
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
-TREATMENTS = {"duplicates": "drop", "gaps": "keep", "unshown_clicks": "drop"}
+TREATMENTS = {"gaps": "keep"}  # of others: "drop"
 
 Columns = dict[str, AnyArray]
 
@@ -77,7 +77,7 @@ class Treatment:
 def check_options(**options: str) -> None:
     """Raise `UnknownNameError` for a treatment that there is not."""
     for name, value in options.items():
-        check_choice(name, value, ("raise", TREATMENTS[name]))
+        check_choice(name, value, ("raise", TREATMENTS.get(name, "drop")))
 
 
 def rows_of(data: Columns, keep: BoolArray) -> Columns:

@@ -14,6 +14,7 @@ from ipseval._base.checks import counted as counts
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
+from ipseval.data._impressions import check_options
 from ipseval.data.reading._draft import Draft
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
@@ -91,8 +92,7 @@ class Lists:
     def __post_init__(self, source: Any) -> None:
         check_choice("seen", self.seen, ("raise", "drop", "keep"))
         check_choice("unknown", self.unknown, ("raise", "drop", "candidate"))
-        check_choice("duplicates", self.duplicates, ("raise", "drop"))
-        check_choice("missing", self.missing, ("raise", "drop"))
+        check_options(duplicates=self.duplicates, missing=self.missing)
         check_choice("gaps", self.gaps, ("renumber", "raise"))
         for name in ("user", "item", RANK, SCORE):
             check_type(name, getattr(self, name), (str, type(None)))

@@ -10,16 +10,17 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, check_real, check_type, examples
-from ipseval._base.ids import Ids, as_ids, of_one_type
+from ipseval._base.ids import as_ids, of_one_type
 from ipseval._base.types import AnyArray
 from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impressions import check_options
 from ipseval.data._interactions import Duplicates, Interactions
 from ipseval.data.reading._columns import UNITS, Units, rows_said
 from ipseval.data.reading._draft import ROLES, Draft, choose_log
 from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
-from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.errors import InputError, Problem
 
 
 def read(
@@ -111,10 +112,7 @@ def read(
     log                                  rows with a value below 4, left out 1    3
     """
     check_choice("duplicates", duplicates, ("raise", "drop", "keep"))
-    for name, choice in (("missing", missing), ("unknown", unknown)):
-        check_choice(name, choice, ("raise", "drop"))
-    check_choice("gaps", gaps, ("raise", "keep"))
-    check_choice("unshown_clicks", unshown_clicks, ("raise", "drop"))
+    check_options(missing=missing, unknown=unknown, gaps=gaps, unshown_clicks=unshown_clicks)
     check_choice("units", units, UNITS)
     check_type("header", header, (bool, type(None)))
     if threshold is not None:
@@ -133,7 +131,7 @@ def read(
     draft.fit_to("user", users, unknown)
     draft.fit_to("item", items, unknown)
     if "clicked" in draft.names:
-        check_choice("duplicates", duplicates, ("raise", "drop"))
+        check_options(duplicates=duplicates)
         return draft.exposures(duplicates, gaps, unshown_clicks)
     return draft.interactions(duplicates)
 
@@ -214,18 +212,17 @@ def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
     if not is_table and not getattr(getattr(source, "dtype", None), "names", None):
         return as_ids(source, f"ids of {of}s")
     opened = open_source(source, Reading(named=(column,)))
-    ids, _ = _column(opened, of, column)
-    return ids.ids
+    return _column(opened, of, column).ids[of].ids
 
 
-def _column(opened: Source, of: Of, column: str | None) -> tuple[Ids, str]:
+def _column(opened: Source, of: Of, column: str | None) -> Draft:
     """Return the ids of a source and the name of their column, or raise all that is wrong with them."""
     chosen = choose(opened.columns, {of: column}, (of,), (of,), opened.lists)
     problems = (Problem(one.what, one.way_out.replace(f"{{{of}", "{column")) for one in chosen.problems)
     draft = Draft.of(opened, Chosen(chosen.columns, tuple(problems)))
     draft.leave_out_missing("raise", "Remove them")
     draft.raise_problems()
-    return draft.ids[of], draft.names[of]
+    return draft
 
 
 def read_attributes(
@@ -270,30 +267,24 @@ def read_attributes(
     1     3  drama
     """
     check_choice("of", of, ("user", "item"))
-    check_choice("duplicates", duplicates, ("raise", "drop"))
+    check_options(duplicates=duplicates)
     check_type("column", column, (str, type(None)))
     how = Reading(connection, separator, header, encoding, (column,), lists="stay")
     opened = open_source(source, how)
-    ids, name = _column(opened, of, column)
+    draft = _column(opened, of, column)
+    ids, name = draft.ids[of], draft.names[of]
     others = [one for one in opened.columns if one != name]
+    again = np.asarray(pd.Series(ids.codes).duplicated())
     if not others or of in others:
         what = f"column {of!r} is there beside" if others else "there is no attribute beside"
-        raise ProblemsError(
-            opened.name,
-            [Problem(f"{what} the ids in column {name!r}; the columns are {examples(opened.columns, 12)}")],
+        draft.fault(f"{what} the ids in column {name!r}; the columns are {examples(opened.columns, 12)}", "")
+    elif again.any() and duplicates == "raise":
+        draft.fault(
+            f"{int(again.sum()):,} of {again.size:,} rows repeat an id ({rows_said(again)}: "
+            f"{examples(ids.ids[ids.codes[again]])})",
+            "Pass {duplicates=drop} to keep the first row of each",
         )
-    again = np.asarray(pd.Series(ids.codes).duplicated())
-    if again.any() and duplicates == "raise":
-        raise ProblemsError(
-            opened.name,
-            [
-                Problem(
-                    f"{int(again.sum()):,} of {again.size:,} rows repeat an id ({rows_said(again)}: "
-                    f"{examples(ids.ids[ids.codes[again]])})",
-                    "Pass {duplicates=drop} to keep the first row of each",
-                )
-            ],
-        )
+    draft.raise_problems()
     attributes = opened.load(others, []).to_pandas()
     frame = pd.concat([pd.DataFrame({of: ids.ids[ids.codes]}), attributes.reset_index(drop=True)], axis=1)
     once: pd.DataFrame = frame[~again]
