@@ -14,7 +14,6 @@ from ipseval.errors import InputError, Problem, PropensityError
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
-TREATMENTS = {"gaps": "keep"}  # of others: "drop"
 
 Columns = dict[str, AnyArray]
 
@@ -77,7 +76,7 @@ class Treatment:
 def check_options(**options: str) -> None:
     """Raise `UnknownNameError` for a treatment that there is not."""
     for name, value in options.items():
-        check_choice(name, value, ("raise", TREATMENTS.get(name, "drop")))
+        check_choice(name, value, ("raise", "keep" if name == "gaps" else "drop"))
 
 
 def rows_of(data: Columns, keep: BoolArray) -> Columns:

@@ -45,21 +45,6 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
         assert given == ["self", "train"], name
 
 
-def test_evaluate_reads_a_label():
-    split = ipseval.Split.from_frames(
-        pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}),
-        pd.DataFrame({"user": [0, 1, 2, 2], "item": [2, 0, 0, 2]}),
-        items=[0, 1, 2, 3],
-    )
-    scores = {"m": np.arange(12.0).reshape(3, 4)}
-    options = {"metrics": ["recall@1"], "estimators": ["snips-global"], "on_low_ess": "ignore"}
-    by_label = ipseval.evaluate(scores, split, propensity="power-law:gamma=0,unseen=smooth", **options)
-    by_model = ipseval.evaluate(
-        scores, split, propensity=PowerLawPropensity(gamma=0, unseen="smooth"), **options
-    )
-    assert by_label.frame.equals(by_model.frame)
-
-
 def test_partitions_of_users_read_a_label_too():
     fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
     assert fitted.item == pytest.approx([1, 2, 3])

@@ -59,18 +59,13 @@ def test_ties_for_the_last_places_are_drawn_evenly_and_repeat_with_the_seed():
     assert (count_recommendations(top, log, k=2, rng=1) != counts).nnz == 0
 
 
-def test_items_of_infinite_score_take_the_places_of_a_list_like_others():
+def test_infinite_scores_take_places_like_others_and_few_candidates_make_a_shorter_list():
     log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [4]}), users=[0], items=range(5))
     top = best_items(np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]]), log, 2)  # three for two places
-    counts = count_recommendations(top, log, k=2, rng=0)
-    assert counts.sum(axis=0)[:3].sum() == 2
-    assert counts.sum(axis=0)[3:].sum() == 0
-
-
-def test_a_user_with_few_candidates_gets_a_shorter_list():
-    frame = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]})
-    log = Interactions.from_frame(frame, items=[0, 1, 2])
-    counts = count_recommendations(best_items(np.ones((2, 3)), log, 2), log, k=2)
+    counts = count_recommendations(top, log, k=2, rng=0).sum(axis=0)
+    assert (counts[:3].sum(), counts[3:].sum()) == (2, 0)
+    few = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]}), items=[0, 1, 2])
+    counts = count_recommendations(best_items(np.ones((2, 3)), few, 2), few, k=2)
     assert counts.sum(axis=0).tolist() == [0, 1, 2]
 
 

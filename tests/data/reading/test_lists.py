@@ -30,16 +30,10 @@ MAPPING = {"a": {6: 9.0, 2: 5, 7: 1}, "b": {1: 3}, "c": {5: 2.5, 4: 0}}
 ARRAY = np.array([[6, 2, 7], [1, -1, -1], [5, 4, -1]])
 
 
-def in_file(folder, name, **options):
-    FRAME.drop(columns="score").rename(columns={"user": "user_id", "item": "sku"}).to_csv(
-        folder / name, index=False, **options
-    )
-    return read_lists(folder / name)
-
-
-def in_parquet(folder):
-    FRAME.to_parquet(folder / "lists.parquet")
-    return read_lists(folder / "lists.parquet")
+def in_file(folder):
+    own = FRAME.drop(columns="score").rename(columns={"user": "user_id", "item": "sku"})
+    own.to_csv(folder / "lists.csv", index=False)
+    return read_lists(folder / "lists.csv")
 
 
 def as_trec(folder):
@@ -69,11 +63,6 @@ def nested(folder):
     return read_lists(folder / "lists.parquet")
 
 
-def in_json_lines(folder):
-    NESTED.to_json(folder / "lists.jsonl", orient="records", lines=True)
-    return read_lists(folder / "lists.jsonl")
-
-
 FORMS = {
     "a column of lists": lambda folder: Lists(NESTED),
     "a column of lists in Parquet": nested,
@@ -86,11 +75,9 @@ FORMS = {
     "JSON of pairs": lambda folder: in_json(
         folder, {user: list(own.items()) for user, own in MAPPING.items()}
     ),
-    "JSON lines of users": in_json_lines,
     "ranks": lambda folder: Lists(FRAME.drop(columns="score")),
     "scores": lambda folder: Lists(FRAME.drop(columns="rank")),
     "shuffled": lambda folder: Lists(FRAME.sample(frac=1, random_state=0)),
-    "polars": lambda folder: Lists(pl.from_pandas(FRAME)),
     "other names": lambda folder: Lists(
         FRAME.set_axis(["u", "i", "r", "s"], axis=1), user="u", item="i", rank="r"
     ),
@@ -101,9 +88,7 @@ FORMS = {
     "an array with ids": lambda folder: Lists(ARRAY[::-1], users=["c", "b", "a"]),
     "places of ids": lambda folder: Lists(np.where(ARRAY < 0, -1, ARRAY - 1), items=SPLIT.item_ids),
     "ids and scores": lambda folder: Lists((ARRAY[:, ::-1], -np.tile(np.arange(3.0)[::-1], (3, 1)))),
-    "CSV": lambda folder: in_file(folder, "lists.csv"),
-    "TSV, packed": lambda folder: in_file(folder, "lists.tsv.gz", sep="\t"),
-    "Parquet": in_parquet,
+    "CSV": in_file,
     "TREC": as_trec,
     "ranx": of_ranx,
 }

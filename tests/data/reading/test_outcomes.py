@@ -24,14 +24,6 @@ def test_zeros_of_an_outcome_are_no_positives(name, values):
     assert len(log.positives) == 2
 
 
-def test_zeros_of_an_outcome_in_a_file_are_no_positives(tmp_path):
-    frame("label").to_csv(tmp_path / "log.csv", index=False)
-    assert len(ipseval.read(tmp_path / "log.csv").positives) == 2
-    left = ipseval.read(tmp_path / "log.csv", ignore="label")
-    assert len(left) == 4
-    assert "'label'" in left.data["what"].iloc[0]
-
-
 @pytest.mark.parametrize("values", [(1, 1, 1, 1), (1, 2, 3, 4), ("a", "b", "c", "d")])
 def test_other_columns_of_such_a_name_are_not_read_and_named(values):
     log = ipseval.read(frame("label", values))
@@ -44,11 +36,6 @@ def test_values_that_are_asked_for_come_before_an_outcome():
     assert ipseval.read(rated).clicked.tolist() == [True, False, True, False]
     assert len(ipseval.read(rated, threshold=4)) == 2
     assert np.array_equal(ipseval.read(rated, value="rating").value, [5, 1, 4, 2])
-
-
-def test_every_column_that_is_not_read_is_named():
-    log = ipseval.read(frame("clicked").assign(device="app", country="NL"))
-    assert log.data["what"].iloc[0].endswith("not read: 'device', 'country'")
 
 
 def test_the_password_of_a_url_is_not_repeated():
