@@ -61,6 +61,7 @@ class ExposureLog(Log):
 
     Examples
     --------
+    >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "clicked": [1, 0, 1]})
     >>> log = ExposureLog.from_frame(frame)
     >>> log
