@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from tests.contracts.test_bad_input import SCORES, SPLIT, TRAIN, frame, known, run
+from tests.contracts.test_wrong_input import SCORES, SPLIT, TRAIN, frame, known, run
 
 
 def test_whole_numbers_that_doubles_cannot_tell_apart_keep_their_order():
@@ -71,3 +71,24 @@ def test_a_warning_of_ranking_points_at_the_line_that_called():
     with pytest.warns(ipseval.errors.DataWarning, match="not among the allowed items") as caught:
         ipseval.rank_positives(SCORES, SPLIT, candidates=[SPLIT.item_ids[SPLIT.test.item[0]]])
     assert [one.filename for one in caught] == [__file__]
+
+
+def test_seeds_of_all_kinds_are_seeds():
+    expected = ipseval.SampledCandidates(3, rng=5).key
+    for rng in (np.int8(5), np.random.SeedSequence(5), np.random.default_rng(5)):
+        assert ipseval.SampledCandidates(3, rng=rng).key == expected
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_difference_beyond_all_metrics_needs_no_users_worth_a_fraction():
+    result = ipseval.evaluate({"m": SCORES, "n": -SCORES}, SPLIT, metrics=["recall@1"])
+    assert (result.compare(difference=10**30)["n_users_needed"].dropna() < 10).all()
+
+
+def test_minus_zero_is_the_time_zero():
+    frame = pd.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "t": [-1.0, -0.0, 0.0]})
+    log = ipseval.Interactions.from_frame(frame, timestamp="t")
+    moved = ipseval.Interactions.from_frame(frame.assign(t=[-1.0, 0.0, -0.0]), timestamp="t")
+    found = [ipseval.split_leave_one_out(one, order="temporal").test.item.tolist() for one in (log, moved)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 1

@@ -58,10 +58,9 @@ def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positive
     return float(metric.user_values(ranked(scores, n_positives), weights, **options)[0])
 
 
-@pytest.mark.parametrize("ties", ["mean", "min", "max", "expected"])
 @pytest.mark.parametrize("label", LABELS)
-@settings(max_examples=examples(30))
-@given(user=users())
+@settings(max_examples=examples(100))
+@given(user=users(), ties=st.sampled_from(["mean", "min", "max", "expected"]))
 def test_weighted_values_are_in_the_range_and_equal_weights_give_the_plain_value(label, ties, user):
     scores, weights = user
     low, high = ipseval.metric(label).value_range
@@ -114,44 +113,6 @@ def test_the_best_arrangement_of_the_same_positives_has_the_plain_best_value(lab
         assert got == pytest.approx(min(k, m) / k, abs=1e-12)
     if name.startswith("rbp"):
         assert got == pytest.approx(value(label, best, None, m), abs=1e-12)
-
-
-@pytest.mark.parametrize("label", ["ap", "auc", "rr", "hit@20", "recall@20", "precision@20"])
-@settings(max_examples=examples(50))
-@given(user=users(ties=False))
-def test_a_perfect_ranker_has_the_best_value_in_any_order_of_its_positives(label, user):
-    scores, weights = user
-    m, n = weights.size, scores.size
-    perfect = np.concatenate([n + scores[:m], np.zeros(n - m)])
-    expected = m / 20 if label == "precision@20" else 1.0
-    assert value(label, perfect, weights, m) == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_perfect_ranker_of_many_users_is_perfect_under_every_estimator():
-    # At commit 68d2490 this read ap 2.34 and ndcg 1.71: rare items first, weights 1/n*.
-    rng = np.random.default_rng(0)
-    n_users, n_items, m = 40, 60, 6
-    item = np.sort(np.array([rng.choice(n_items, m, replace=False) for _ in range(n_users)]), axis=1)
-    rarest_first = np.argsort(np.argsort(-item, axis=1), axis=1)
-    positives = RankedPositives(
-        np.repeat(np.arange(n_users), m),
-        item.ravel(),
-        rarest_first.ravel(),
-        np.zeros(n_users * m, dtype=int),
-        np.full(n_users * m, n_items),
-        np.arange(n_users),
-        np.arange(n_items),
-    )
-    result = ipseval.evaluate_ranks(
-        {"perfect": positives},
-        propensity=ipseval.KnownPropensity(item=1 / (1 + np.arange(n_items)), is_probability=False).fit(
-            positives
-        ),
-        metrics=["ap", "ap@3", "ndcg", "ndcg@3", "auc", "rr", "hit@1"],
-        estimators=["aoa", "snips", "snips-global", "snips-pooled"],
-        on_low_ess="ignore",
-    )
-    assert result.frame["estimate"].to_numpy() == pytest.approx(1.0, abs=1e-12)
 
 
 def test_tied_positives_and_no_tied_non_positive_leave_auc_alone_under_every_tie_rule():

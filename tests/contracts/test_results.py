@@ -146,7 +146,6 @@ def test_every_result_has_the_same_verbs(name, tmp_path):
         assert getattr(result, verb)(path) == str(path)
         assert text.startswith(start)
         assert path.read_text(encoding="utf-8") == text
-    assert result.plot(**OF_PLOT.get(name, {})).has_data()
     assert not {"n_effective", "stderr", "se"} & set(result.frame)
 
 
@@ -161,8 +160,9 @@ def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(nam
     for verb in ("__repr__", "explain", "to_html"):
         assert repr(getattr(again, verb)()) == repr(getattr(result, verb)())
     assert again.verdict == result.verdict
-    drawn = [one.plot(**OF_PLOT.get(name, {})).figure for one in (again, result)]
-    assert len({len(one.axes[0].get_children()) for one in drawn}) == 1
+    drawn = [one.plot(**OF_PLOT.get(name, {})) for one in (again, result)]
+    assert all(one.has_data() for one in drawn)
+    assert len({len(one.figure.axes[0].get_children()) for one in drawn}) == 1
     again.save(tmp_path / "b.npz")
     assert (tmp_path / "b.npz").read_bytes() == (tmp_path / "a.npz").read_bytes()
     other = type(evaluation()) if name != "evaluation" else type(result_of("segments"))

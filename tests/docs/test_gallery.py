@@ -29,9 +29,12 @@ def test_the_example_pages_load_nothing_and_hold_no_data():
         assert "u_00" not in text  # users of the simulated impressions
 
 
-def test_the_page_of_movielens_is_what_the_command_makes():
-    pytest.importorskip("matplotlib")
-    made = reports.movielens(shared_data("ml-100k").parent)
+@pytest.fixture(name="made", scope="module")
+def evaluation_of_movielens():
+    return reports.movielens(shared_data("ml-100k").parent)
+
+
+def test_the_page_of_movielens_is_what_the_command_makes(made):
     stored = (DOCS / "reports" / "movielens.html").read_text(encoding="utf-8")
     for remark in made.tables().verdict:
         if remark.name in ("Verdict", "Weights"):
@@ -39,8 +42,8 @@ def test_the_page_of_movielens_is_what_the_command_makes():
     assert made.data_hash in stored
 
 
-def test_the_first_table_of_the_readme_is_that_of_movielens():
-    printed = str(reports.movielens(shared_data("ml-100k").parent))
+def test_the_first_table_of_the_readme_is_that_of_movielens(made):
+    printed = str(made)
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"```output\n(.*?)```", readme, flags=re.DOTALL)
     assert [line for line in shown.splitlines() if line not in printed.splitlines()] == []

@@ -1,0 +1,403 @@
+"""Every wrong input gets an error that names the thing, the count and the way out."""
+
+from __future__ import annotations
+
+import pickle
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import ipseval
+import ipseval.report.plots
+from ipseval import inference
+from ipseval.data.splits import k_core, split_sliding
+from ipseval.policies import evaluate_policies
+from ipseval.validation.datasets import load_coat, load_movielens
+from tests.fuzz.values import endless
+from tests.inside.estimators import Average, Ips
+from tests.inside.inference import pareto_k
+
+TRAIN = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
+TEST = pd.DataFrame({"user": [0, 1], "item": [1, 0]})
+SPLIT = ipseval.Split.from_frames(TRAIN, TEST)
+SCORES = np.arange(9.0).reshape(3, 3)
+LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 0], "rank": [1, 1]})
+RENAMED = ipseval.Split.from_frames(
+    TRAIN.replace({"user": dict(enumerate("abc"))}), TEST.replace({"user": dict(enumerate("abc"))})
+)
+RATINGS = ipseval.Interactions.from_frame(
+    TRAIN.assign(value=[1, 2, 3], time=[1, 2, 3]), value="value", timestamp="time"
+)
+RANKED = ipseval.rank_positives(SCORES, SPLIT)
+DAYS = np.timedelta64(3, "D")
+
+
+def run(scores=SCORES, split=SPLIT, **options):
+    options = {"metrics": ["recall@2"], "on_low_ess": "ignore", **options}
+    return ipseval.evaluate({"als": scores}, split, **options)
+
+
+def frame(user, item, **columns):
+    return pd.DataFrame({"user": user, "item": item, **columns})
+
+
+def known(values):
+    return ipseval.KnownPropensity(item=values)
+
+
+def shown():
+    log = frame([1, 1, 2, 2], [1, 2, 1, 3], clicked=[1, 0, 1, 1], p=0.5)
+    return ipseval.ExposureLog.from_frame(log, propensity="p")
+
+
+CASES = [
+    (lambda: ipseval.Interactions.from_frame([1, 2]), r"expected a data frame.*list"),
+    (lambda: ipseval.Interactions.from_frame(frame([], [])), r"no rows"),
+    (
+        lambda: ipseval.Interactions.from_frame(pd.DataFrame({"uid": [1], "item": [2]})),
+        r"column 'user' is not in the frame; it has 'uid', 'item'",
+    ),
+    (
+        lambda: ipseval.Interactions.from_frame(frame([1, 1, 2], [5, 5, 6])),
+        r"1 of 3 rows repeat.*first: 1, 5.*duplicates='drop'",
+    ),
+    (
+        lambda: ipseval.Interactions.from_frame(frame([1], [2], value=["x"]), value="value"),
+        r"column 'value' must be numeric",
+    ),
+    (lambda: ipseval.evaluate({}, SPLIT), r"non-empty mapping .*; got an empty one\."),
+    (
+        lambda: run(
+            np.ones((4, 3)), ipseval.Split.from_frames(TRAIN, TEST, users=[0, 1, 2], items=[0, 1, 2, 3])
+        ),
+        r"It looks transposed",
+    ),
+    (
+        lambda: run(pd.concat([LISTS, LISTS])),
+        r"als \(top-K lists\) has 2 problems.*ranks of 2 users are not 1, 2.*2 of 4 entries repeat an item",
+    ),
+    (
+        lambda: run(frame([0, 0], [0, 1], rank=[1, 2])),
+        r"1 of 2 entries are training items.*seen='drop'.*Options go to ipseval.Lists",
+    ),
+    (
+        lambda: run(frame([0], [7], rank=[1])),
+        r"1 of 1 entries have items unknown to the split .*unknown='drop'",
+    ),
+    (lambda: run(metrics=["recal@10"]), r"unknown metric 'recal'. Did you mean 'recall'\?"),
+    (lambda: run(metrics=["recall@10000001"]), r"at most 10,000,000; got 10,000,001"),
+    (lambda: run(metrics=["auc", "auc"]), r"metrics repeats auc"),
+    (lambda: run(ties="average"), r"unknown value for ties: 'average'"),
+    (lambda: run(propensity=known([0.5, 1])), r"item must have 3 entries.*got 2"),
+    (
+        lambda: run(propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])),
+        r"covers 2 items, the split has 3",
+    ),
+    (lambda: run(propensity=known([np.nan, np.nan, 1])), r"no test positive has a propensity"),
+    (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
+    (lambda: ipseval.PowerLawPropensity(gamma=0, unseen="ignore"), r"unknown value for unseen: 'ignore'"),
+    (
+        lambda: ipseval.PowerLawPropensity(gamma=0, scale=-1),
+        r"scale must be None, 'max' .* or a number > 0; got -1",
+    ),
+    (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\], as .*; got 0\.$"),
+    (
+        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=0),
+        r"smaller than the number of observed positives for 2 users",
+    ),
+    (
+        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=[1, 2]),
+        r"n_relevant must have 3 entries",
+    ),
+    (
+        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=-1),
+        r"n_relevant must be finite and >= 0; 3 of 3",
+    ),
+    # Other ids, splits, labels and ranks than those that a caller may take them for.
+    (
+        lambda: ipseval.evaluate_ranks({"a": RANKED, "b": ipseval.rank_positives(SCORES, RENAMED)}),
+        r"'b' and 'a' rank different test positives \(2 and 2\)",
+    ),
+    (
+        lambda: ipseval.evaluate_ranks(
+            {
+                "a": RANKED,
+                "b": ipseval.rank_positives(SCORES, SPLIT, candidates=ipseval.SampledCandidates(1, rng=0)),
+            }
+        ),
+        r"'b' is ranked among other candidates \(.*\) than 'a' \(all items",
+    ),
+    (
+        lambda: run(ipseval.rank_positives(SCORES, RENAMED)),
+        r"'als' is ranked over 3 users and 3 items that are not the 3 and 3 of the split",
+    ),
+    (
+        lambda: run(ipseval.rank_positives(SCORES, SPLIT), ipseval.Split.from_frames(TRAIN, frame([0], [2]))),
+        r"'als': 2 of 2 ranked positives are not in the test part",
+    ),
+    (
+        lambda: ipseval.evaluate_ranks({"a": SCORES}),
+        r"'a' must be RankedPositives, made by rank_positives; got ndarray",
+    ),
+    (lambda: ipseval.evaluate({1: SCORES, "b": SCORES}, SPLIT), r"text as names; 1 of 2 are not \(1\)"),
+    (
+        lambda: ipseval.evaluate({"als": SCORES}, (TRAIN, TEST)),
+        r"split must be a Split; got tuple.*Split.from_frames",
+    ),
+    (lambda: run(propensity=np.ones(3)), r"got ndarray.*KnownPropensity\(item="),
+    (lambda: run(metrics=None), r"metrics must be labels or objects; got NoneType"),
+    (lambda: run(estimators=[Ips]), r"'snips' or an Estimator object; got <class"),
+    (
+        lambda: ipseval.Interactions.from_frame(pd.DataFrame([[1, 2, 3]], columns=["user", "user", "item"])),
+        r"several columns of one name \('user', 'user', 'item'\)",
+    ),
+    (
+        lambda: ipseval.Interactions.from_frame(TRAIN, user=None),
+        r"user must be the name of a column of the frame; got None",
+    ),
+    (
+        lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
+        r"popularity is read by position.*not sorted \(2, 0\).*sort_index",
+    ),
+    (
+        lambda: run(
+            propensity=ipseval.PowerLawPropensity(gamma=0).fit(
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0])
+            )
+        ),
+        r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
+    ),
+    (
+        lambda: ipseval.propensity.DirectPropensity(
+            ipseval.Exposure.from_frame(
+                frame([0, 1], [1, 0], positive=[0, 1]),
+                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
+            )
+        ).fit(SPLIT.train),
+        r"exposure is of other items, or the same in another order \(2, 1, 0\), than the training log has",
+    ),
+    (
+        lambda: ipseval.DensityRatioPropensity(
+            ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
+        ).fit(SPLIT.train),
+        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the training log",
+    ),
+    (
+        lambda: run(
+            propensity=ipseval.KnownPropensity(pair=frame(["a", "b"], [1, 0], propensity=[0.5, 0.5])).fit(
+                RENAMED
+            )
+        ),
+        r"for other users, or the same in another order \('a', 'b', 'c'\)",
+    ),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings(
+            {"m": SCORES}, RATINGS, propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])
+        ),
+        r"covers 2 items, the split has 3",
+    ),
+    (
+        lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[7, 1]))),
+        r"1 of 2 labels of item are no ids of the split \(7",
+    ),
+    (lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[1, 1]))), r"labels of item repeat ids"),
+    (lambda: run(propensity=known([np.nan] * 3)), r"no item or pair has a propensity: all values are NaN"),
+    (
+        lambda: run(
+            propensity=known(np.ones(3)), estimators=["ips"], n_relevant=pd.Series([2, 2], index=[1, 0])
+        ),
+        r"n_relevant must be finite and >= 0; 1 of 3",
+    ),
+    (lambda: run(np.ma.array(SCORES, mask=SCORES > 5)), r"als is a masked array.*filled\(-np.inf\)"),
+    (lambda: ipseval.metric("auc", sampled="bv", prior="empirical"), r"unknown value for prior: 'empirical'"),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
+        r"m: row or column labels of the predictions repeat",
+    ),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
+        r"m: predictions is a masked array",
+    ),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
+        r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
+    ),
+    (
+        lambda: run((np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1)))),
+        r"als: user factors is a masked array.*filled\(-np.inf\)",
+    ),
+    (lambda: run(lambda users: np.ma.array(SCORES[users], mask=SCORES[users] > 5)), r"als is a masked array"),
+    (
+        lambda: ipseval.adapters.adapt(
+            (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))),
+            SPLIT,
+            users=[0, 1, 2],
+        ),
+        r"is a masked array",
+    ),
+    (
+        lambda: ipseval.fit_gamma(
+            pd.Series([1, 2, 4], index=["a", "b", "c"]), pd.Series([1, 2, 4], index=["a", "b", "d"]), 9
+        ),
+        r"popularity and recommended are read side by side.*'c'.*'d'.*recommended.reindex\(popularity.index",
+    ),
+    (
+        lambda: ipseval.fit_gamma_from_exposure(
+            [1, 2, 4], pd.Series([5, 5, 5], index=[0, 1, 2]), pd.Series([1, 2, 4], index=[0, 1, 3])
+        ),
+        r"n_exposed and n_positive are read side by side",
+    ),
+    (
+        lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logger").frequency(
+            pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
+        ),
+        r"popularity and recommended are read side by side",
+    ),
+    (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
+    (lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"), r"floor must be a finite number; got 'a'"),
+    (
+        lambda: ipseval.PowerLawPropensity(gamma=0, smoothing="a"),
+        r"smoothing must be a finite number > 0; got 'a'",
+    ),
+    (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
+    (
+        lambda: RANKED.select(np.arange(2)),
+        r"keep must hold True or False for each of 2 rows; got int64 of shape \(2,\)",
+    ),
+    (lambda: RANKED.sum_by_user(np.ones(5)), r"values must have one entry for each of 2 positives"),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings({"a": SCORES}, RATINGS, n_pairs=99),
+        r"n_pairs is above the number of items, 3, for 3 users",
+    ),
+    (
+        lambda: ipseval.propensity.Propensity(np.ones((3, 2)), True, "mine", 3),
+        r"item must be one-dimensional; got shape \(3, 2\)",
+    ),
+    (
+        lambda: ipseval.propensity.Propensity(np.ones(2), True, "mine", 3),
+        r"item must have 3 entries, one for each id; got 2",
+    ),
+    (
+        lambda: ipseval.SampledCandidates(2, distribution=-1),
+        r"distribution must be one-dimensional; got shape \(\)",
+    ),
+    (
+        lambda: ipseval.fit_gamma(np.arange(1.0, 5), np.array([[0, 1], [2, 3]]), n_lists=40),
+        r"recommended holds 2 lists, and n_lists is 40; leave it out",
+    ),
+    (
+        lambda: ipseval.expected_sampled(np.ma.array([1, 2], mask=[0, 1]), 10, 5, "recall@2"),
+        r"ranks is a masked array",
+    ),
+    (lambda: ipseval.rank_positives(SCORES, SPLIT, name=5), r"name must be str; got int"),
+    (
+        lambda: ipseval.rank_positives(SCORES, SPLIT, top_k=2**62),
+        r"lists of 4,611,686,018,427,387,904 items for 2 users need too much memory",
+    ),
+    (lambda: pareto_k(-np.ones(50)), r"50 of 50 are negative"),
+    (lambda: inference.bounds({}, [], [], factors=[2.0]), r"samples must not be empty"),
+    (lambda: ipseval.plots.plot_estimates(run(), ax="a"), r"ax must be matplotlib axes"),
+    # What is no truth value, no number, no option, no column.
+    (
+        lambda: ipseval.KnownPropensity(item=[0.5], is_probability="False"),
+        "must be True or False; got 'False'",
+    ),
+    (
+        lambda: ipseval.Exposure.from_ratings(RATINGS, threshold=np.nan),
+        "threshold must be a finite number; got nan",
+    ),
+    (
+        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, n_pairs=np.nan),
+        "n_pairs must be finite",
+    ),
+    (
+        lambda: ipseval.evaluate_ranks({"als": RANKED}, tie="mean"),
+        r"unknown option 'tie'\. Did you mean 'ties'\?",
+    ),
+    (lambda: run(pd.DataFrame(SCORES, columns=[0, 1, 1])), "must not repeat a column"),
+    (
+        lambda: ipseval.fit_gamma_from_exposure([1, 2, 3], [9, 9, 9], [1, 2, 3], held_out=[1e300, 1, 2]),
+        "held_out must be finite counts >= 0 and at most 2.53; 1 of 3",
+    ),
+    (lambda: ipseval.Lists(np.ma.array([[1, 2]], mask=[[False, True]])), "masked"),
+    (
+        lambda: ipseval.evaluate_slates(
+            {"m": frame([1, 1, 2, 2], list("xyxy"), score=1.0).rename(columns={"user": "query"})},
+            frame([1, 1, 2], list("xyx"), label=[1, 0, 1]).rename(columns={"user": "query"}),
+        ),
+        r"scores 1 item of 4 .*first: query and item 2, 'y'",
+    ),
+    # What once ended in an error of another library, or ended the process.
+    (lambda: k_core(RATINGS, DAYS), "must be an integer"),
+    (lambda: ipseval.order_agreement([1, 2, 3], [1, 2, 3], k=DAYS), "must be"),
+    (lambda: ipseval.order_agreement(scipy.sparse.csr_matrix([1.0, 2]), [1, 2]), "a must hold"),
+    (lambda: RANKED.mean_by_user(np.ones(2), weights=np.ones((2, 9))), "one entry for each"),
+    (lambda: evaluate_policies(shown(), {"a": np.full((3, 1), 1 / 3)}, estimators=[]), "estimators is empty"),
+    (lambda: run().to_markdown(digits=-3), "digits must be an integer >= 1"),
+    (lambda: run().to_html(digits=10**9), "digits must be at most 17"),
+    (lambda: run().by(endless()), "a list inside a list"),
+    (lambda: split_sliding(RATINGS, start=-(10**30), test=1), "start must be within 64 bits"),
+    (lambda: ipseval.report.Report([3]), "a report takes a sequence of results"),
+    (lambda: ipseval.expected_sampled([1], 10, 10**30, "recall@1"), "n_sampled must be at most"),
+    (lambda: load_coat("/proc/self/mem"), "truncated or damaged"),
+    (lambda: load_movielens("/proc/self/mem"), "truncated or damaged"),
+]
+
+
+@pytest.mark.parametrize(("call", "pattern"), CASES)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_wrong_input_gets_an_error_that_says_what_came_and_what_to_do(call, pattern):
+    with pytest.raises(ipseval.IpsevalError) as caught:
+        call()
+    assert re.search(pattern, str(caught.value), flags=re.DOTALL), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "rng", [np.asmatrix([[3]]), endless(), [1, 2], np.arange(3), "0", 1.5, -1, DAYS, {"seed": 1}]
+)
+def test_nothing_but_a_seed_is_a_seed(rng):
+    with pytest.raises(ipseval.InputError, match="rng must be an integer >= 0"):
+        ipseval.SampledCandidates(3, rng=rng)
+
+
+def test_every_error_is_also_a_value_error():
+    with pytest.raises(ValueError, match="unknown metric"):
+        ipseval.metric("nothing@5")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"metrics": ["recal@10"]},
+        {"estimators": ["snip"]},
+        {"confidence_level": 95},
+        {"interval": "bootstrap"},
+        {"propensity": np.ones(3)},
+        {"propensity": known(np.ones(3)), "estimators": ["ips"]},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0), "estimators": ["ips"], "metrics": ["dcg"]},
+        {"propensity": known(np.ones(3)).fit(RENAMED).clip(floor=0.5), "candidates": "all", "ties": "none"},
+        {"propensity": ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])},
+    ],
+)
+def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
+    def scorer(users):
+        raise AssertionError("ranked")
+
+    with pytest.raises(ipseval.IpsevalError):
+        run(scorer, **options)
+
+
+def test_one_metric_or_estimator_needs_no_list_around_it():
+    result = run(metrics=ipseval.metric("recall@2"), estimators=Average("aoa", "equal"))
+    assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
+
+
+def test_errors_travel_between_processes():
+    with pytest.raises(ipseval.errors.UnknownNameError) as caught:
+        ipseval.metric("recal@10")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert (again.name, again.choices) == (caught.value.name, caught.value.choices)
