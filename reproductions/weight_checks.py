@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.compute import DEFAULT_COMPUTE
 from ipseval._base.types import FloatArray, IntArray, TieChoice
 from ipseval.data.splits import split_random
 from ipseval.estimators import Estimator, Sample, UserSums
@@ -23,13 +22,13 @@ from ipseval.estimators._labels import resolve_estimator
 from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
+from ipseval.validation._curve import held_out_and_random
 from ipseval.validation._population import Compared, choose, liked_pairs, shown_outside
-from ipseval.validation._validate import _ranks
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
 from reproductions.joint_test import family_test
@@ -276,12 +275,13 @@ def check_weights(
         fold = generator.permutation(np.arange(split.n_users) % 2)
         shown_pairs = shown_outside(study, split)
         scorers = {name: adapt(train(split.train), split, name=name) for name, train in models.items()}
-        ranks = _ranks(scorers, split, shown_pairs, DEFAULT_COMPUTE)
+        both = held_out_and_random(split, liked_pairs(shown_pairs))
+        ranks = {name: rank_positives(model, both, name=name) for name, model in scorers.items()}
         collected.add(number, split, shown_pairs, scorers, ranks, fold)
         shown = np.isin(np.arange(split.n_users), exposed)
         sides = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown_pairs)))
         targets = dict.fromkeys([*(kind.target for kind in kinds), "pooled"])
-        compared = Compared.of(targets, *sides, shown, "default")
+        compared = Compared.of(targets, collected.metrics, *sides, shown, "default")
         checks = SplitBalance(compared["pooled"], np.log(split.train.popularity + 1.0))
         balance.add_split(checks)
         for label in rules:

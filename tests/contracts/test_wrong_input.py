@@ -31,6 +31,8 @@ RENAMED = ipseval.Split.from_frames(
 RATINGS = ipseval.Interactions.from_frame(
     TRAIN.assign(value=[1, 2, 3], time=[1, 2, 3]), value="value", timestamp="time"
 )
+MASKED = np.ma.array(SCORES, mask=SCORES > 5)
+FACTORS = np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))
 RANKED = ipseval.rank_positives(SCORES, SPLIT)
 DAYS = np.timedelta64(3, "D")
 
@@ -46,6 +48,18 @@ def frame(user, item, **columns):
 
 def known(values):
     return ipseval.KnownPropensity(item=values)
+
+
+def power_law(**options):
+    return ipseval.PowerLawPropensity(gamma=0, **options)
+
+
+def by_ips(n_relevant):
+    return run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=n_relevant)
+
+
+def rated(predictions, **options):
+    return ipseval.evaluation.evaluate_ratings({"m": predictions}, RATINGS, **options)
 
 
 def shown():
@@ -92,30 +106,15 @@ CASES = [
     (lambda: run(metrics=["auc", "auc"]), r"metrics repeats auc"),
     (lambda: run(ties="average"), r"unknown value for ties: 'average'"),
     (lambda: run(propensity=known([0.5, 1])), r"item must have 3 entries.*got 2"),
-    (
-        lambda: run(propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])),
-        r"covers 2 items, the split has 3",
-    ),
+    (lambda: run(propensity=power_law().fit(popularity=[1, 2])), r"covers 2 items, the split has 3"),
     (lambda: run(propensity=known([np.nan, np.nan, 1])), r"no test positive has a propensity"),
     (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
-    (lambda: ipseval.PowerLawPropensity(gamma=0, unseen="ignore"), r"unknown value for unseen: 'ignore'"),
-    (
-        lambda: ipseval.PowerLawPropensity(gamma=0, scale=-1),
-        r"scale must be None, 'max' .* or a number > 0; got -1",
-    ),
+    (lambda: power_law(unseen="ignore"), r"unknown value for unseen: 'ignore'"),
+    (lambda: power_law(scale=-1), r"scale must be None, 'max' .* or a number > 0; got -1"),
     (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\], as .*; got 0\.$"),
-    (
-        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=0),
-        r"smaller than the number of observed positives for 2 users",
-    ),
-    (
-        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=[1, 2]),
-        r"n_relevant must have 3 entries",
-    ),
-    (
-        lambda: run(propensity=known(np.ones(3)), estimators=["ips"], n_relevant=-1),
-        r"n_relevant must be finite and >= 0; 3 of 3",
-    ),
+    (lambda: by_ips(0), r"smaller than the number of observed positives for 2 users"),
+    (lambda: by_ips([1, 2]), r"n_relevant must have 3 entries"),
+    (lambda: by_ips(-1), r"n_relevant must be finite and >= 0; 3 of 3"),
     # Other ids, splits, labels and ranks than those that a caller may take them for.
     (
         lambda: ipseval.evaluate_ranks({"a": RANKED, "b": ipseval.rank_positives(SCORES, RENAMED)}),
@@ -159,15 +158,11 @@ CASES = [
         r"user must be the name of a column of the frame; got None",
     ),
     (
-        lambda: ipseval.PowerLawPropensity(gamma=0).fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
+        lambda: power_law().fit(popularity=pd.Series([2, 2, 0, 2]).value_counts()),
         r"popularity is read by position.*not sorted \(2, 0\).*sort_index",
     ),
     (
-        lambda: run(
-            propensity=ipseval.PowerLawPropensity(gamma=0).fit(
-                ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0])
-            )
-        ),
+        lambda: run(propensity=power_law().fit(ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]))),
         r"for other items, or the same in another order \(2, 1, 0\), than the split has \(0, 1, 2\)",
     ),
     (
@@ -194,9 +189,7 @@ CASES = [
         r"for other users, or the same in another order \('a', 'b', 'c'\)",
     ),
     (
-        lambda: ipseval.evaluation.evaluate_ratings(
-            {"m": SCORES}, RATINGS, propensity=ipseval.PowerLawPropensity(gamma=0).fit(popularity=[1, 2])
-        ),
+        lambda: rated(SCORES, propensity=power_law().fit(popularity=[1, 2])),
         r"covers 2 items, the split has 3",
     ),
     (
@@ -205,34 +198,23 @@ CASES = [
     ),
     (lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[1, 1]))), r"labels of item repeat ids"),
     (lambda: run(propensity=known([np.nan] * 3)), r"no item or pair has a propensity: all values are NaN"),
-    (
-        lambda: run(
-            propensity=known(np.ones(3)), estimators=["ips"], n_relevant=pd.Series([2, 2], index=[1, 0])
-        ),
-        r"n_relevant must be finite and >= 0; 1 of 3",
-    ),
-    (lambda: run(np.ma.array(SCORES, mask=SCORES > 5)), r"als is a masked array.*filled\(-np.inf\)"),
+    (lambda: by_ips(pd.Series([2, 2], index=[1, 0])), r"n_relevant must be finite and >= 0; 1 of 3"),
+    (lambda: run(MASKED), r"als is a masked array.*filled\(-np.inf\)"),
     (lambda: ipseval.metric("auc", sampled="bv", prior="empirical"), r"unknown value for prior: 'empirical'"),
     (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": pd.DataFrame(SCORES, index=[0, 0, 1])}, RATINGS),
+        lambda: rated(pd.DataFrame(SCORES, index=[0, 0, 1])),
         r"m: row or column labels of the predictions repeat",
     ),
+    (lambda: rated(MASKED), r"m: predictions is a masked array"),
     (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": np.ma.array(SCORES, mask=SCORES > 5)}, RATINGS),
-        r"m: predictions is a masked array",
-    ),
-    (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, propensity=known(np.ones(3))),
+        lambda: rated(SCORES, propensity=known(np.ones(3))),
         r"propensity must be a Propensity; got KnownPropensity.*fit\(ratings\)",
     ),
-    (
-        lambda: run((np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1)))),
-        r"als: user factors is a masked array.*filled\(-np.inf\)",
-    ),
-    (lambda: run(lambda users: np.ma.array(SCORES[users], mask=SCORES[users] > 5)), r"als is a masked array"),
+    (lambda: run(FACTORS), r"als: user factors is a masked array.*filled\(-np.inf\)"),
+    (lambda: run(lambda users: MASKED[users]), r"als is a masked array"),
     (
         lambda: ipseval.adapters.adapt(
-            (np.ma.array(np.ones((3, 1)), mask=[[1], [0], [0]]), np.ones((3, 1))),
+            FACTORS,
             SPLIT,
             users=[0, 1, 2],
         ),
@@ -258,20 +240,14 @@ CASES = [
     ),
     (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
     (lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"), r"floor must be a finite number; got 'a'"),
-    (
-        lambda: ipseval.PowerLawPropensity(gamma=0, smoothing="a"),
-        r"smoothing must be a finite number > 0; got 'a'",
-    ),
+    (lambda: power_law(smoothing="a"), r"smoothing must be a finite number > 0; got 'a'"),
     (lambda: run().bounds("a"), r"factor must be a sequence of numbers"),
     (
         lambda: RANKED.select(np.arange(2)),
         r"keep must hold True or False for each of 2 rows; got int64 of shape \(2,\)",
     ),
     (lambda: RANKED.sum_by_user(np.ones(5)), r"values must have one entry for each of 2 positives"),
-    (
-        lambda: ipseval.evaluation.evaluate_ratings({"a": SCORES}, RATINGS, n_pairs=99),
-        r"n_pairs is above the number of items, 3, for 3 users",
-    ),
+    (lambda: rated(SCORES, n_pairs=99), r"n_pairs is above the number of items, 3, for 3 users"),
     (
         lambda: ipseval.propensity.Propensity(np.ones((3, 2)), True, "mine", 3),
         r"item must be one-dimensional; got shape \(3, 2\)",
@@ -309,10 +285,7 @@ CASES = [
         lambda: ipseval.Exposure.from_ratings(RATINGS, threshold=np.nan),
         "threshold must be a finite number; got nan",
     ),
-    (
-        lambda: ipseval.evaluation.evaluate_ratings({"m": SCORES}, RATINGS, n_pairs=np.nan),
-        "n_pairs must be finite",
-    ),
+    (lambda: rated(SCORES, n_pairs=np.nan), "n_pairs must be finite"),
     (
         lambda: ipseval.evaluate_ranks({"als": RANKED}, tie="mean"),
         r"unknown option 'tie'\. Did you mean 'ties'\?",

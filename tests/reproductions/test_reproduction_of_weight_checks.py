@@ -99,7 +99,7 @@ def fixture_item_only():
 
 @pytest.fixture(scope="module", name="user_item")
 def fixture_user_item():
-    return [in_a_world(0, 2.0, ratio=True)]
+    return [in_a_world(seed, 2.0, ratio=True) for seed in range(2)]
 
 
 def test_item_only_exposure_flags_wrong_item_weights_and_nothing_else(item_only):
@@ -182,7 +182,7 @@ def test_popularity_balance_of_a_small_sample_is_worked_by_hand():
     of_item = np.array([4.0, 2.0, 1.0, 0.0])
     propensity = Propensity(np.array([0.5, 0.25, 0.2, 0.1]), True, "test", 4)
     sample = weighted_sample(held_out, propensity, None, "default")
-    compared = Compared("pooled", {"a": held_out}, {"a": random}, "default")
+    compared = Compared("pooled", (), {"a": held_out}, {"a": random}, "default")
     split = SplitBalance(compared, of_item)
     value, influence = split.popularity(resolve_estimator("snips-pooled"), sample, compared)
     # Weights 2, 4, 2 on 4, 2, 4: 24/8 = 3. Random: 2, 1, 0 with mean 1 and SD √(2/3).
