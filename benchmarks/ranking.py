@@ -65,7 +65,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--workloads", nargs="*", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--workloads", nargs="*", default=["W1", "W2", "W3"], choices=list(SIZES))
     parser.add_argument("--engines", nargs="+", default=["numba", "numpy"])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=7)

@@ -46,31 +46,6 @@ def test_ids_come_back_from_their_codes(ids, random):
         assert log.n_users == len(set(rows) if universe is None else ids)
 
 
-@given(IDS, st.randoms())
-def test_labels_in_any_order_give_the_same_numbers(ids, random):
-    n = len(ids)
-    users = pd.DataFrame({"user": [0] * n, "item": pd.Series(ids)})
-    train, test = users.iloc[:1], users.iloc[1:]
-    split = Split.from_frames(train, test, items=ids)
-    values = pd.Series(np.arange(1.0, n + 1) / n, index=pd.Index(ids))
-    scores = pd.DataFrame([np.arange(n, dtype=float)], index=[0], columns=pd.Index(ids))
-    order = list(range(n))
-    random.shuffle(order)
-
-    def estimates(labelled, table):
-        result = ipseval.evaluate(
-            {"m": table},
-            split,
-            propensity=ipseval.KnownPropensity(item=labelled).fit(split),
-            metrics=["dcg@2"],
-            estimators=["aoa", "ips"],
-            on_low_ess="ignore",
-        )
-        return result.frame["estimate"].tolist()
-
-    assert estimates(values.iloc[order], scores.iloc[:, order]) == estimates(values, scores)
-
-
 @pytest.mark.parametrize("items", [[0, 1, 2, 3], [3, 1, 0, 2], [1, 2, 3, 4]])
 @pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 3, 0, 2]])
 def test_a_series_is_read_by_its_labels_whatever_index_pandas_gives_it(items, order):
