@@ -208,12 +208,17 @@ def metadata(session: nox.Session) -> None:
     session.run("hadolint", "packaging/Dockerfile")
 
 
+BUILT: list[Path] = []  # sdist and wheel, which all sessions of a run share
+
+
 def build(session: nox.Session) -> list[Path]:
-    """Build sdist and wheel into a folder of the session; return both."""
-    folder = Path(session.create_tmp()).resolve() / "dist"
-    shutil.rmtree(folder, ignore_errors=True)
-    session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(folder), str(ROOT))
-    return sorted(folder.iterdir())
+    """Return sdist and wheel, built into a folder of the first session that asks for them."""
+    if not BUILT:
+        folder = Path(session.create_tmp()).resolve() / "dist"
+        shutil.rmtree(folder, ignore_errors=True)
+        session.run("python", "-m", "build", "--installer", "uv", "--outdir", str(folder), str(ROOT))
+        BUILT.extend(sorted(folder.iterdir()))
+    return BUILT
 
 
 @nox.session(python=PYTHONS)
