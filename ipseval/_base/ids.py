@@ -186,9 +186,6 @@ def header_among(codes: IntArray, ids: AnyArray, name: str) -> str:
     return f"{what}, and the other {ids.size - 1:,} ids are numbers"
 
 
-DENSE = 8  # whole numbers that lie this close are coded by a table instead of a hash
-
-
 @dataclass(frozen=True, eq=False)
 class Ids:
     """A column of ids."""
@@ -211,8 +208,7 @@ def coded(values: AnyArray, name: str) -> Ids:
     gaps = bool(missing.any())
     kept = as_ids(values[~missing] if gaps else values, name, complete=True)
     try:
-        whole = kept.dtype.kind in "iu" and kept.dtype != np.uint64
-        found = _of_integers(kept) if whole else Ids(*pd.factorize(kept, sort=True))
+        found = Ids(*pd.factorize(kept, sort=True))
     except TypeError:
         raise mixed(kept, name) from None
     if not gaps:
@@ -220,18 +216,6 @@ def coded(values: AnyArray, name: str) -> Ids:
     codes = np.full(values.size, -1, dtype=np.int64)
     codes[~missing] = found.codes
     return Ids(codes, found.ids)
-
-
-def _of_integers(values: IntArray) -> Ids:
-    """Return codes of whole numbers: by a table where they lie close together, otherwise by a hash."""
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    if high - low >= DENSE * values.size:
-        return Ids(*pd.factorize(values, sort=True))
-    shifted = values.astype(np.int64, copy=False) - low
-    present = np.zeros(high - low + 1, dtype=bool)
-    present[shifted] = True
-    ids = (np.flatnonzero(present) + low).astype(values.dtype, copy=False)
-    return Ids((np.cumsum(present) - 1).take(shifted), ids)
 
 
 def distinct(keys: IntArray) -> IntArray:

@@ -97,9 +97,7 @@ class Sample:
     def with_equal_propensities(self) -> Sample:
         """Return the same positives with P = 1, all else the same."""
         ones = readonly(np.ones(len(self.ranked)))
-        made = Sample(
-            self.ranked, ones, self.is_probability, self.n_relevant, self.n_relevant_kind, self.ties
-        )
+        made = replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
         made.__dict__["weights"] = ones
         return made
 

@@ -14,7 +14,7 @@ BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and mor
 
 @pytest.fixture(scope="module", name="small")
 def a_small_world():
-    return steady.simulated("popularity", n_users=200)
+    return steady.simulated("popularity", n_users=120)
 
 
 def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small):
@@ -36,7 +36,7 @@ def test_a_row_has_a_number_of_each_metric_and_the_worst_draw_is_below_the_mean(
     monkeypatch.setattr(steady, "SIZES", (25, 500))
     monkeypatch.setattr(steady, "N_RESAMPLES", 3)
     few, everyone = steady.rows(small, 3)  # 500 users are not there
-    assert [few[1], everyone[1]] == ["25", "200 (all)"]
+    assert [few[1], everyone[1]] == ["25", "120 (all)"]
     mean, worst = ([int(one) for one in few[place].split()] for place in (3, 4))
     assert len(mean) == 3
     assert all(low <= middle for low, middle in zip(worst, mean, strict=True))

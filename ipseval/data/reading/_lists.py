@@ -11,10 +11,10 @@ import pandas as pd
 
 from ipseval._base.checks import check_choice, check_type, examples, refuse_masked
 from ipseval._base.checks import counted as counts
-from ipseval._base.counts import Count, counts_frame, some
+from ipseval._base.counts import Count, counts_frame
 from ipseval._base.ids import Ids, as_ids, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
-from ipseval.data._impressions import check_options
+from ipseval.data._impressions import Treatment, check_options
 from ipseval.data.reading._draft import Draft
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
@@ -96,17 +96,16 @@ class Lists:
         check_choice("gaps", self.gaps, ("renumber", "raise"))
         for name in ("user", "item", RANK, SCORE):
             check_type(name, getattr(self, name), (str, type(None)))
-        problems: list[Problem] = []
-        counted: list[Count] = []
+        found = Treatment()
         if is_arrays(source):
-            entries = of_arrays(source, self.users, self.items, counted)
+            entries = of_arrays(source, self.users, self.items, found)
         else:
-            entries = self._of_table(source, problems, counted)
+            entries, found = self._of_table(source)
             if entries.by_rank:
-                self._check_ranks(entries, problems, counted)
+                self._check_ranks(entries, found)
         if entries.user.size:
-            entries = self._without_repeats(entries, problems, counted)
-        assign(self, entries=entries, problems=tuple(problems), counted=tuple(counted))
+            entries = self._without_repeats(entries, found)
+        assign(self, entries=entries, problems=tuple(found.problems), counted=tuple(found.counted))
 
     def __repr__(self) -> str:
         entries = self.entries
@@ -120,7 +119,7 @@ class Lists:
         """What was read and left out so far: one row per thing counted; ranking adds to it."""
         return counts_frame(one.about("lists") for one in self.counted)
 
-    def _of_table(self, source: Any, problems: list[Problem], counted: list[Count]) -> Entries:
+    def _of_table(self, source: Any) -> tuple[Entries, Draft]:
         for name in ("to_df", "to_dataframe"):  # LensKit's collections of lists, runs of ranx
             if hasattr(source, name) and not hasattr(source, "columns"):
                 source = getattr(source, name)()
@@ -128,15 +127,13 @@ class Lists:
         names = self._columns(opened)
         draft = Draft.of(opened, Chosen(names, ()), noun="entries")
         draft.leave_out_missing(self.missing)
-        problems += draft.problems
-        counted += draft.counted
         nobody = Ids(np.full(draft.keep.size, -1), np.zeros(0, dtype=np.int64))
         user, item = (draft.ids.get(role, nobody) for role in ("user", "item"))
         order, by_rank = draft.columns[RANK if RANK in names else SCORE].values, RANK in names
         entries = Entries(user.codes, item.codes, order if by_rank else -order, user.ids, item.ids, by_rank)
-        return entries.select(draft.keep)
+        return entries.select(draft.keep), draft
 
-    def _without_repeats(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> Entries:
+    def _without_repeats(self, entries: Entries, found: Treatment) -> Entries:
         """Return the entries with each item once in a list, at its best place, or say that some repeat."""
         known = (entries.user >= 0) & (entries.item >= 0)
         key = entries.user * np.int64(entries.item.max() + 2) + entries.item
@@ -145,28 +142,28 @@ class Lists:
         again[best_first] = repeated(key[best_first])
         if not again.any():
             return entries
+        n_again = int(again.sum())
         if self.duplicates == "drop":
-            n_again = int(again.sum())
-            counted.append(Count("entries that repeat an item of their list, left out", n_again, key.size))
+            found.count("entries that repeat an item of their list, left out", n_again, key.size)
             return entries.select(~again)
         first = examples(entries.pair(int(np.flatnonzero(again)[0])))
-        what = f"{int(again.sum()):,} of {key.size:,} entries repeat an item of their list (first: {first})"
-        problems.append(Problem(what, "Pass {duplicates=drop} to keep the best place of each"))
+        what = f"{n_again:,} of {key.size:,} entries repeat an item of their list (first: {first})"
+        found.fault(what, "Pass {duplicates=drop} to keep the best place of each")
         return entries
 
-    def _check_ranks(self, entries: Entries, problems: list[Problem], counted: list[Count]) -> None:
+    def _check_ranks(self, entries: Entries, found: Treatment) -> None:
         """Count the lists whose ranks are not 1, 2, 3, …, or say that there are such."""
         frame = pd.DataFrame({"user": entries.user, "rank": entries.order})[entries.user >= 0].dropna()
         place = frame.sort_values("rank", kind="stable").groupby("user").cumcount() + 1
         wrong = np.unique(frame["user"][frame["rank"] != place.reindex(frame.index)])
         if wrong.size and self.gaps == "renumber":
-            what, n_lists = "lists whose ranks were not 1, 2, 3, …, renumbered", frame["user"].nunique()
-            counted.append(Count(what, wrong.size, n_lists))
+            n_lists = frame["user"].nunique()
+            found.count("lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, n_lists)
         elif wrong.size:
             ids = wrong if entries.user_ids is None else entries.user_ids[wrong]
             what = f"the ranks of {counts(wrong.size, 'user')} are not 1, 2, 3, … without gap or repetition"
             way_out = "Pass {gaps=renumber} to take them as an order"
-            problems.append(Problem(f"{what} (e.g. user {examples(ids)})", way_out))
+            found.fault(f"{what} (e.g. user {examples(ids)})", way_out)
 
     def _columns(self, source: Source) -> dict[str, str]:
         """Return the columns of user, item and rank or score, whichever is there."""
@@ -257,7 +254,7 @@ def is_arrays(source: Any) -> bool:
     return False
 
 
-def of_arrays(source: Any, users: Any | None, items: Any | None, counted: list[Count]) -> Entries:
+def of_arrays(source: Any, users: Any | None, items: Any | None, found: Treatment) -> Entries:
     """Return the entries of an array of item ids (or places of `items`), best first, or with scores."""
     given, scores = source if isinstance(source, tuple) else (source, None)
     for one in (given, scores):
@@ -284,8 +281,8 @@ def of_arrays(source: Any, users: Any | None, items: Any | None, counted: list[C
         n_nan = int(np.isnan(order).sum()) if order.dtype.kind == "f" else 0
         if n_nan:
             raise InputError(f"{n_nan:,} of {order.size:,} scores are NaN.")
-    counted.append(Count("entries read from an array", ids.size))
-    counted.extend(some(Count("empty places of the array, left out", int(empty.sum()), ids.size)))
+    found.counted.append(Count("entries read from an array", ids.size))
+    found.count("empty places of the array, left out", int(empty.sum()), ids.size)
     return Entries(row, item, order, user_ids, item_ids, scores is None)
 
 
