@@ -123,7 +123,11 @@ def evaluate(
         For input that cannot be used; the text says what came and what to do.
     """
     # All that can be checked is checked before the ranking, which may take hours.
-    _check_work(models, split)
+    check_models(models, "models", "scorer")
+    check_split(split)
+    for name, model in models.items():
+        if isinstance(model, RankedPositives):
+            check_belongs(model, split, name)
     known = check_evidence(evidence)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
@@ -145,11 +149,13 @@ def evaluate(
     )
     check_candidates(candidates, request.metrics)
     evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
+    leakage = split.leakage
+    leaking = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
     return replace(
         evaluation,
         training=TrainingCounts.of(split.train),
         counted=split.counted + evaluation.counted,
-        provenance=evaluation.provenance | _leakage(split),
+        provenance=evaluation.provenance | leaking,
     )
 
 
@@ -225,24 +231,11 @@ def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads
     return finished(Reduction.of(ranks, request, n_threads), request)
 
 
-def _leakage(split: Split) -> dict[str, str]:
-    leakage = split.leakage
-    return {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
-
-
 def _have_sums(models: Any) -> bool:
     """Return whether all models are ranks with sums over all candidates."""
     return isinstance(models, Mapping) and all(
         isinstance(one, RankedPositives) and one.candidate_sums is not None for one in models.values()
     )
-
-
-def _check_work(models: Mapping[str, Any], split: Split) -> None:
-    check_models(models, "models", "scorer")
-    check_split(split)
-    for name, model in models.items():
-        if isinstance(model, RankedPositives):
-            check_belongs(model, split, name)
 
 
 SHOWN = "from impressions"  # how the propensity of impressions calls itself

@@ -144,12 +144,12 @@ def _rated_pairs(
         "n_pairs", by_label(one_for_all, ratings.user_ids, "n_pairs"), size=ratings.n_users
     )
     check_finite("n_pairs", pairs)
-    n_over = int((pairs > ratings.n_items).sum())
-    if n_over:
-        raise InputError(f"n_pairs is above the number of items, {ratings.n_items:,}, for {n_over} users.")
-    n_short = int((pairs < ratings.activity).sum())
-    if n_short:
-        raise InputError(f"n_pairs is smaller than the number of ratings for {n_short} users.")
+    n_wrong = int(((pairs > ratings.n_items) | (pairs < ratings.activity)).sum())
+    if n_wrong:
+        raise InputError(
+            f"n_pairs is above the number of items, {ratings.n_items:,}, or smaller than the number of "
+            f"ratings, for {n_wrong} users."
+        )
     order, zeros = np.argsort(ratings.pair_key), np.zeros(len(ratings), dtype=np.int64)
     return RatedPairs.trusted(
         user=ratings.user[order],

@@ -18,7 +18,7 @@ from ipseval.estimators._sample import Extent
 from ipseval.estimators._sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
-from ipseval.evaluation.segments._sums import SegmentSums
+from ipseval.evaluation.segments._sums import SegmentSums, merge_two
 from ipseval.inference._interval_methods import propensity_influences
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
@@ -172,11 +172,6 @@ def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
             Count("test positives that are no candidates, left out", n_out, len(first) + n_out, RESULT)
         )
     return tuple(found)
-
-
-def merge_two(one: Reduction | None, other: Reduction | None) -> Reduction | None:
-    """Return the reduction of the users of both; None stands for no users."""
-    return one.merge(other) if one and other else one or other
 
 
 def merge_all(parts: list[Reduction | None]) -> Reduction | None:

@@ -117,7 +117,9 @@ def _table(
         header.append("vs best")
     elif len(models) > 1:
         after = zip(models, [*models[1:], ""], strict=True)
-        columns.append({one: _ahead(verdict, one, other) for one, other in after})
+        ahead = {one: verdict.p_ahead(one, other) for one, other in after}
+        said = {one: probability(p, verdict.informed) for one, p in ahead.items() if not np.isnan(p)}
+        columns.append({one: Cell(text) for one, text in said.items()})
         header.append("ahead of next")
     nothing = Cell("")
     body = tuple((Cell(model), *(column.get(model, nothing) for column in columns)) for model in models)
@@ -145,12 +147,6 @@ def _corrected(posterior: OrderPosterior, digits: int) -> dict[str, Cell]:
         )
         for model, mean, low, high in numbers
     }
-
-
-def _ahead(verdict: Verdict, model: str, other: str) -> Cell:
-    """Return the probability of being ahead of the next one."""
-    value = verdict.p_ahead(model, other)
-    return Cell("" if np.isnan(value) else probability(value, verdict.informed))
 
 
 def _half_widths(part: pd.DataFrame) -> list[float]:

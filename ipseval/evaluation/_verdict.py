@@ -38,8 +38,6 @@ class Standing:
         Recommenders with an estimate, the highest first.
     leaders : tuple of str
         The highest, and those that the paired test does not tell from it, in that order.
-    together : bool
-        Whether no two leaders are told apart; False: some of them are.
     p_value : float
         The largest adjusted p-value of the highest against those that it is told from; NaN: there are none.
     tests : PairTests or None
@@ -49,7 +47,6 @@ class Standing:
     estimator: str
     ranked: tuple[str, ...]
     leaders: tuple[str, ...]
-    together: bool
     p_value: float
     tests: PairTests | None = field(repr=False)
 
@@ -58,17 +55,13 @@ class Standing:
         """Return the standing from the rows of one metric and estimator, and the tests of their pairs."""
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         ranked = tuple(sorted((m for m in values if not math.isnan(values[m])), key=lambda m: -values[m]))
-        leaders, told, behind = ranked[:1], False, NAN
+        leaders, behind = ranked[:1], NAN
         if tests is not None and ranked:
-            apart = tests.told_apart(ranked, LEVEL)
-            place = np.flatnonzero(~apart[0])
-            leaders = tuple(ranked[one] for one in place)
-            told = bool(apart[np.ix_(place, place)].any())
-            behind = max(
-                (tests.of(ranked[0], ranked[one])[1] for one in np.flatnonzero(apart[0])), default=NAN
-            )
-        label = str(rows["estimator"].iloc[0])
-        return cls(label, ranked, leaders, not told, behind, tests)
+            apart = tests.told_apart(ranked, LEVEL)[0]
+            leaders = tuple(ranked[one] for one in np.flatnonzero(~apart))
+            told = [ranked[one] for one in np.flatnonzero(apart)]
+            behind = max((tests.of(ranked[0], one)[1] for one in told), default=NAN)
+        return cls(str(rows["estimator"].iloc[0]), ranked, leaders, behind, tests)
 
     @property
     def best(self) -> str:

@@ -194,12 +194,8 @@ class WindowEvaluation(Result):
         from ipseval.report.plots._curves import plot_windows
 
         first = self.evaluations[0]
-        chosen = first.metrics[0] if metric is None else metric
-        check_choice("metric", chosen, first.metrics)
-        label = first.estimators[0] if estimator is None else estimator
-        check_choice("estimator", label, first.estimators)
-        frame = self.frame
-        return plot_windows(frame[(frame["metric"] == chosen) & (frame["estimator"] == label)], ax=ax)
+        chosen = {"metric": metric or first.metrics[0], "estimator": estimator or first.estimators[0]}
+        return plot_windows(self.frame, **chosen, ax=ax)
 
 
 def evaluate_windows(

@@ -22,7 +22,6 @@ SHAPES = (
     "M-1.5-4.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
 )
 N_STYLES = 8
-_LONGEST = 30
 
 
 def svg_file(picture: Picture) -> str:
@@ -54,12 +53,6 @@ def series(number: int, marks: list[str]) -> str:
 def text(x: float, y: float, words: str, anchor: str) -> str:
     """Return words at a place."""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{safe(words)}</text>'
-
-
-def short(name: str) -> str:
-    """Return a name without the middle of a long one."""
-    shown = visible(name)
-    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 13]}…{shown[-12:]}"
 
 
 def safe(words: str) -> str:

@@ -185,8 +185,7 @@ def novelty(data: Recommended) -> UserSums:
 
 def ild(data: Recommended) -> UserSums:
     """Return the mean over users of the mean 1 − cos of the pairs in the list; undefined for one item."""
-    if data.vectors is None:
-        raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
+    assert data.vectors is not None  # checked by the caller
     norm = np.linalg.norm(data.vectors, axis=1)
     unit = data.vectors / np.where(norm > 0, norm, 1.0)[:, None]
     n = data.length.size

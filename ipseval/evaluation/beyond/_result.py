@@ -146,7 +146,7 @@ def beyond_accuracy(
     InputError
         For ranks without lists that long, vectors of another shape, and labels that do not exist.
     """
-    chosen = checked_measures(measures)
+    chosen = list(dict.fromkeys(measure(one) for one in as_list(measures, "measures")))
     vectors = checked_vectors(item_vectors, split.item_ids, chosen)
     if isinstance(models, Evaluation):
         models = {name: one.ranked for name, one in models.samples.items()}
@@ -167,12 +167,6 @@ def beyond_accuracy(
         options = {"method": interval, "n_resamples": n_resamples, "rng": rng}
         intervals = bootstrap_intervals(estimates, confidence_level=confidence_level, **options)  # type: ignore[arg-type]  # its options, by name
     return BeyondAccuracy(tuple(chosen), estimates, intervals, confidence_level)
-
-
-def checked_measures(measures: Any) -> list[Measure]:
-    """Return the measures that labels name, each once."""
-    chosen = [measure(one) for one in as_list(measures, "measures")]
-    return list(dict.fromkeys(chosen))
 
 
 def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> Any:

@@ -58,8 +58,7 @@ def _cell(
             share, part = total / everyone, worth / everyone * volume
             if metric.root:
                 part[:] = np.nan
-    powers = cell.powers[order].reshape(n_models, n_groups, -1)
-    with np.errstate(invalid="ignore", divide="ignore"):
+        powers = cell.powers[order].reshape(n_models, n_groups, -1)
         tails = tails_of(powers, total, worth / total, n_users)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
     left_out = [_left_out(int(n), sums.evaluated) for n in cell.n_undefined]

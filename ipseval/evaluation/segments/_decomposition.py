@@ -184,7 +184,7 @@ class Decomposition(Result):
                 f"between groups, {row['within']:+.{digits}f} is inside them."
             )
         for one, other in combinations(range(len(self.models)), 2):
-            lines += [self._said(one, other, *each, digits=digits) for each in self._lead(one, other)]
+            lines += [self._said(one, other, *each, digits) for each in self._lead(one, other)]
         return lines
 
     def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # it has one metric
@@ -200,16 +200,14 @@ class Decomposition(Result):
         moved = (self.share_weighted - self.share) * (own - whole)
         return moved, self.share_weighted * np.nan_to_num(self.value_weighted - own)
 
-    def _lead(self, one: int, other: int) -> list[tuple[str, float, FloatArray]]:
-        """Return estimator, the difference of two recommenders, and what each group adds to it."""
-        made = []
-        for estimator, share, value in (
-            (self.plain, self.share, self.value),
-            (self.weighted, self.share_weighted, self.value_weighted),
-        ):
-            parts = share * np.nan_to_num(value[one] - value[other])
-            made.append((estimator, float(parts.sum()), np.asarray(parts)))
-        return made
+    def _lead(self, one: int, other: int) -> list[tuple[str, FloatArray]]:
+        """Return estimator, and what each group adds to the difference of two recommenders."""
+        plain = self.plain, self.share, self.value
+        weighted = self.weighted, self.share_weighted, self.value_weighted
+        return [
+            (label, np.asarray(share * np.nan_to_num(value[one] - value[other])))
+            for label, share, value in (plain, weighted)
+        ]
 
     def _weight_moves(self) -> list[str]:
         step = self.share_weighted - self.share
@@ -222,10 +220,9 @@ class Decomposition(Result):
             for kind, group in (("Loses most weight", down), ("Gains most weight", up))
         ]
 
-    def _said(
-        self, one: int, other: int, estimator: str, total: float, parts: FloatArray, *, digits: int
-    ) -> str:
+    def _said(self, one: int, other: int, estimator: str, parts: FloatArray, digits: int) -> str:
         """Return who leads by how much, and the groups that make up most of it."""
+        total = float(parts.sum())
         ahead, behind = (one, other) if total >= 0 else (other, one)
         names = f"{self.models[ahead]} and {self.models[behind]}"
         if f"{abs(total):.{digits}f}" == f"{0:.{digits}f}":

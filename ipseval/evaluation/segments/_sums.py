@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -103,7 +104,7 @@ class SegmentSums:
             self.groups,
             {key: one.merge(other.cells[key]) for key, one in self.cells.items()},
             {
-                label: tuple(_both(*pair) for pair in zip(mine, other.weights[label], strict=True))
+                label: tuple(merge_two(*pair) for pair in zip(mine, other.weights[label], strict=True))
                 for label, mine in self.weights.items()
             },
             self.n_positives + other.n_positives,
@@ -112,7 +113,8 @@ class SegmentSums:
         )
 
 
-def _both(one: WeightSums | None, other: WeightSums | None) -> WeightSums | None:
+def merge_two(one: Any, other: Any) -> Any:
+    """Return the sums over the users of both; None stands for no users."""
     return one.merge(other) if one and other else one or other
 
 
@@ -176,12 +178,8 @@ def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: 
 def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSums:
     n_groups, first, ranked = len(groups.labels), parts[0], samples[0].ranked
     undefined = np.isnan(first.value)
-    users = first.users
-    gone = distinct(ranked.user[undefined])
-    if users is None:
-        users = np.setdiff1d(ranked.users, gone, assume_unique=True)
-    elif gone.size:
-        users = np.setdiff1d(users, gone, assume_unique=True)
+    everyone = ranked.users if first.users is None else first.users
+    users = np.setdiff1d(everyone, distinct(ranked.user[undefined]), assume_unique=True)
     volume = None
     if first.users is not None and first.volume is not None:
         volume = first.volume[np.searchsorted(first.users, users)]

@@ -49,23 +49,18 @@ def rank_slates(
     (array([1]), array([1]), array([3]))
     """
     values = _scores(scores, slates, name)
-    whole = listed is None or bool(listed.all())
     rows = slates.positive_rows
-    if whole or listed is None:
-        n_above, n_tied = (one[rows] for one in ranks_within_group(slates.query, values))
-        cut: dict[str, Any] = {}
-    else:
-        length = np.bincount(slates.query[listed], minlength=slates.query_ids.size)
-        n_above = np.full(len(slates), length.max(initial=0))
-        n_tied = np.zeros(len(slates), dtype=np.int64)
-        n_above[listed], n_tied[listed] = ranks_within_group(slates.query[listed], values[listed])
-        n_above, n_tied = n_above[rows], n_tied[rows]
-        cut = {"max_rank": int(length.max(initial=0)), "list_length": length}
+    there = np.ones(len(slates), dtype=bool) if listed is None else listed
+    length = np.bincount(slates.query[there], minlength=slates.query_ids.size)
+    longest = int(length.max(initial=0))
+    n_above, n_tied = np.full(len(slates), longest), np.zeros(len(slates), dtype=np.int64)
+    n_above[there], n_tied[there] = ranks_within_group(slates.query[there], values[there])
+    cut = {} if there.all() else {"max_rank": longest, "list_length": length}
     return RankedPositives.trusted(
         user=slates.query[rows],
         item=slates.item[rows],
-        n_above=n_above,
-        n_tied=n_tied,
+        n_above=n_above[rows],
+        n_tied=n_tied[rows],
         n_candidates=slates.size[slates.query[rows]],
         user_ids=slates.query_ids,
         item_ids=slates.item_ids,

@@ -13,10 +13,11 @@ from ipseval.report.plots._base import COLOURS, add_legend, axes_or_new, curves,
 USERS = "users with random exposure"
 
 
-def plot_windows(frame: pd.DataFrame, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_windows(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
     """Return axes with the estimates of each recommender in every window, with intervals."""
-    part = only(frame.assign(window=frame["window"] + 1), "metric", metric)
-    return curves(part, "model", "window", ax=ax, xlabel="window", ylabel=str(part["metric"].iloc[0]))
+    part = only(only(frame, "metric", metric), "estimator", estimator)
+    shown = part.assign(window=part["window"] + 1)
+    return curves(shown, "model", "window", ax=ax, xlabel="window", ylabel=metric)
 
 
 def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
@@ -125,11 +126,17 @@ def plot_exposure_curve(
     for number, name in enumerate(distinct(shown["estimator"])):
         rows = shown[shown["estimator"] == name].sort_values("size")
         ax.fill_between(rows["size"], 0, rows["half_width"], color=COLOURS[number % 8], alpha=0.07, lw=0)
-    ax.set_xticks(range(len(sizes)), [f"{one:,}" for one in sizes])
-    ax.set_ylim(bottom=0)
-    ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
+    _of_sizes(ax, part, range(len(sizes)))
     add_legend(ax, loc="center left", bbox_to_anchor=(1.01, 0.5))
     return ax
+
+
+def _of_sizes(ax: Axes, part: pd.DataFrame, places: Any = None) -> None:
+    """Name the numbers of users below, and the metric above."""
+    sizes = sorted(part["n_users"].unique())
+    ax.set_xticks(sizes if places is None else places, [f"{one:,}" for one in sizes])
+    ax.set_ylim(bottom=0)
+    ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
 
 
 def plot_plan(
@@ -152,9 +159,6 @@ def plot_plan(
     shown = pd.DataFrame({"items": labels, "n_users": part["n_users"], "estimate": part[column]})
     ax = curves(shown, "items", "n_users", ax=ax, xlabel=USERS, ylabel=column.replace("_", " "))
     ax.set_xscale("log")
-    ax.set_ylim(bottom=0)
-    sizes = sorted(part["n_users"].unique())
-    ax.set_xticks(sizes, [f"{one:,}" for one in sizes])
+    _of_sizes(ax, part)
     ax.minorticks_off()
-    ax.set_title(str(part["metric"].iloc[0]), parse_math=False)
     return ax
