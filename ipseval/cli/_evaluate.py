@@ -56,11 +56,8 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
         candidates=candidates,
-        missing=options.missing,
-        ties=options.ties,
+        **{name: getattr(options, name) for name in ("missing", "ties", "n_relevant", "on_low_ess")},
         confidence_level=options.confidence_level,
-        n_relevant=options.n_relevant,
-        on_low_ess=options.on_low_ess,
         rng=options.seed,
         compute=compute_options(options),
     )

@@ -58,12 +58,9 @@ def _run_fit(options: argparse.Namespace) -> int:
 
 
 def _propensity(options: argparse.Namespace) -> Fitted:
-    from ipseval.data._exposure_log import ExposureLog
-
     read = read_log(options.log, options, **universe_of(options))
-    exposures = read if isinstance(read, ExposureLog) else None
-    log = read.positives if isinstance(read, ExposureLog) else read
-    model = propensity_of(options, log, exposures)
+    log = read.positives
+    model = propensity_of(options, log, None if log is read else read)
     if model is None:
         raise InputError("fit propensity needs --gamma, --eta or --propensity.")
     fitted = model.fit(log)

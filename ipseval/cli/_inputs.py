@@ -90,25 +90,21 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
 
 def split_of(options: argparse.Namespace) -> tuple[Split, ExposureLog | None]:
     """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
-    from ipseval.data._exposure_log import ExposureLog
+    from ipseval.data._interactions import Interactions
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
         log = read_log(options.log, options, **universe_of(options))
-        if isinstance(log, ExposureLog):
-            return split_log(log.positives, options), log
-        return split_log(log, options), None
+        return split_log(log.positives, options), None if isinstance(log, Interactions) else log
     if options.log is not None or train is None or test is None:
         raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
     return _split_of_parts(train, test, options), None
 
 
 def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split:
-    from ipseval.data._exposure_log import ExposureLog
     from ipseval.data.splits import Split
 
-    logs = [read_log(entry, options) for entry in (train, test)]
-    parts = [log.positives if isinstance(log, ExposureLog) else log for log in logs]
+    parts = [read_log(entry, options).positives for entry in (train, test)]
     names = {
         role: role
         for role in ("value", "timestamp")

@@ -306,8 +306,6 @@ class Segments(Result):
         InputError
             With a single group, or a reference that is none of them.
         """
-        if reference is not None:
-            check_choice("reference", reference, self.labels)
         a, b = np.array(self._group_pairs(reference)).T
         labels, parts = np.array(self.labels, dtype=object), []
         for (metric, estimator), cell in self.cells.items():
@@ -374,20 +372,21 @@ class Segments(Result):
     def _pairs(self, reference: str | None) -> list[tuple[int, int]]:
         if len(self.models) < 2:
             raise InputError(f"differences need at least two recommenders; got {len(self.models)}.")
-        if reference is None:
-            return list(combinations(range(len(self.models)), 2))
-        check_choice("reference", reference, self.models)
-        base = self.models.index(reference)
-        return [(number, base) for number in range(len(self.models)) if number != base]
+        return _pairs_of(self.models, reference)
 
-    def _group_pairs(self, reference: str | None) -> Sequence[tuple[int, int]]:
-        n_groups = len(self.labels)
-        if n_groups < 2:
+    def _group_pairs(self, reference: str | None) -> list[tuple[int, int]]:
+        if len(self.labels) < 2:
             raise InputError(f"{self.name} has one group; a gap needs two.")
-        if reference is None:
-            return list(combinations(range(n_groups), 2))
-        base = self.labels.index(reference)
-        return [(number, base) for number in range(n_groups) if number != base]
+        return _pairs_of(self.labels, reference)
+
+
+def _pairs_of(names: Sequence[str], reference: str | None) -> list[tuple[int, int]]:
+    """Return the places of all pairs of names, or of those with one of them."""
+    if reference is None:
+        return list(combinations(range(len(names)), 2))
+    check_choice("reference", reference, names)
+    base = names.index(reference)
+    return [(number, base) for number in range(len(names)) if number != base]
 
 
 def _with_errors(
