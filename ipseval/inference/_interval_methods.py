@@ -131,6 +131,9 @@ class Interval:
     note: str = ""
 
 
+UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
+
+
 def normal_intervals(
     estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
 ) -> dict[Key, Interval]:
@@ -164,13 +167,11 @@ def bootstrap_intervals(
         for key, one in estimates.items()
         if one.sums.n_users > 1 and not np.isnan(one.value)
     }
-    found = dict.fromkeys(estimates, Interval(float("nan"), float("nan"), float("nan")))
-    if not defined:
-        return found
-    result = bootstrap(defined, n_resamples=n_resamples, rng=rng)
-    for key in defined:
-        error = estimates[key].standard_error
-        found[key] = _interval(result, key, error, method, confidence_level)
+    found = dict.fromkeys(estimates, UNDEFINED)
+    if defined:
+        result = bootstrap(defined, n_resamples=n_resamples, rng=rng)
+        errors = {key: estimates[key].standard_error for key in defined}
+        found |= {key: _interval(result, key, errors[key], method, confidence_level) for key in defined}
     return found
 
 
@@ -188,13 +189,9 @@ def refit_intervals(
 ) -> dict[Key, Interval]:
     """Return bootstrap intervals, and errors, with the propensity fitted anew in each resample."""
     result = bootstrap_refit(samples, metrics, estimators, refit=refit, n_resamples=n_resamples, rng=rng)
-    found = {}
-    for key, one in estimates.items():
-        if np.isnan(one.value):
-            found[key] = Interval(float("nan"), float("nan"), float("nan"))
-        else:
-            error = result.standard_error(key)
-            found[key] = _interval(result, key, error, method, confidence_level, "propensity refitted")
+    found, said = dict.fromkeys(estimates, UNDEFINED), "propensity refitted"
+    for key in (key for key, one in estimates.items() if not np.isnan(one.value)):
+        found[key] = _interval(result, key, result.standard_error(key), method, confidence_level, said)
     return found
 
 

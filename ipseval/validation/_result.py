@@ -95,39 +95,24 @@ class Validation(Result):
         = tau_b − tau_b_aoa.
         """
         rows = []
-        for (metric, propensity, estimator), cell in self.cells.items():
+        for key, cell in self.cells.items():
             own, aoa = cell.estimator, cell.baseline
-            reduction = 1 - own[:, MAE] / aoa[:, MAE]
-            low, high = self._interval(reduction)
-            change = own[:, TAU] - aoa[:, TAU]
-            change_low, change_high = self._interval(change)
-            row = {
-                "metric": metric,
-                "propensity": propensity,
-                "estimator": estimator,
-                "mae": own[0, MAE],
-                "mae_aoa": aoa[0, MAE],
-                "reduction": reduction[0],
-                "reduction_low": low,
-                "reduction_high": high,
-                "if_unbiased": 1 - cell.noise / aoa[0, MAE],
-                "falls_short": None if np.isnan(high) else bool(high < 1 - cell.noise / aoa[0, MAE]),
-                "tau_change": change[0],
-                "tau_change_low": change_low,
-                "tau_change_high": change_high,
-            }
+            row: dict[str, Any] = dict(zip(("metric", "propensity", "estimator"), key, strict=True))
+            row |= {"mae": own[0, MAE], "mae_aoa": aoa[0, MAE]}
+            row |= self._with_interval("reduction", 1 - own[:, MAE] / aoa[:, MAE])
+            high, best = row["reduction_high"], 1 - cell.noise / aoa[0, MAE]
+            row |= {"if_unbiased": best, "falls_short": None if np.isnan(high) else bool(high < best)}
+            row |= self._with_interval("tau_change", own[:, TAU] - aoa[:, TAU])
             for name, values in (("", own), ("_aoa", aoa)):
-                for place, criterion in enumerate(CRITERIA[1:], start=1):
-                    row[criterion + name] = values[0, place]
+                row |= {f"{one}{name}": value for one, value in zip(CRITERIA[1:], values[0, 1:], strict=True)}
             rows.append(row)
         return pd.DataFrame(rows).astype({"falls_short": "boolean"})
 
-    def _interval(self, values: FloatArray) -> tuple[float, float]:
+    def _with_interval(self, name: str, values: FloatArray) -> dict[str, float]:
         """Return value ∓ z · sd of the resamples; a percentile interval would be shifted by their noise."""
-        if values.size < 3:
-            return float("nan"), float("nan")
-        spread = float(np.nanstd(values[1:], ddof=1))
-        return normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
+        spread = float(np.nanstd(values[1:], ddof=1)) if values.size > 2 else float("nan")
+        ends = normal_interval(float(values[0]), spread, confidence_level=self.confidence_level)
+        return {name: values[0], f"{name}_low": ends[0], f"{name}_high": ends[1]}
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: what each weighting removes of the plain average's error, and the verdict."""

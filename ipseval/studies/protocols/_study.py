@@ -137,8 +137,7 @@ def study(
     total = plan.n_ranks()
     if total == 0:
         raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")
-    settings: list[dict[str, Any]] = []
-    results, rows, notes = _evaluate_all(plan, options, total, progress, settings)
+    results, rows, notes, settings = _evaluate_all(plan, options, total, progress)
     return ProtocolStudy(
         pd.DataFrame(rows, columns=list(FRAME_COLUMNS)),
         tuple(results),
@@ -151,10 +150,10 @@ def study(
 
 
 def _evaluate_all(
-    plan: Plan, options: Options, total: int, progress: bool | None, settings: list[dict[str, Any]]
-) -> tuple[list[Result], list[Any], list[str]]:
-    """Return results, rows and notes of all protocols, in the order of logs and protocols as given."""
-    found = {}
+    plan: Plan, options: Options, total: int, progress: bool | None
+) -> tuple[list[Result], list[Any], list[str], list[dict[str, Any]]]:
+    """Return results, rows and notes of all protocols, in the order of logs and protocols, and settings."""
+    found, settings = {}, []
     waiting: dict[tuple[str, str], list[Ranked]] = {}
     disable = None if progress is None else not progress
     with quiet_tqdm()(total=total, desc="study", unit="ranking", disable=disable) as bar:
@@ -175,6 +174,7 @@ def _evaluate_all(
         [result for part in parts for result in part[0]],
         [row for part in parts for row in part[1]],
         [f"{', '.join(dict.fromkeys(where))}: {text}" for text, where in places.items()],
+        settings,
     )
 
 

@@ -70,12 +70,12 @@ def _read_ratings(path: str | Path) -> pd.DataFrame:
     if has_file(path, "u.data", MOVIELENS):
         with open_file(path, "u.data", MOVIELENS) as stream:
             first = stream.readline().decode("utf-8", "replace").rstrip("\r\n").split("\t")
+        columns: dict[str, str] = COLUMNS
+        header: list[str] | None = list(COLUMNS)
         if not first[0].isdigit() and len(first) == len(COLUMNS):  # a copy with a line of names
-            found = read_columns(
-                path, "u.data", MOVIELENS, dict(zip(first, COLUMNS.values(), strict=True)), sep="\t"
-            )
-            return found.set_axis(list(COLUMNS), axis=1)
-        return read_columns(path, "u.data", MOVIELENS, COLUMNS, sep="\t", header=list(COLUMNS))
+            columns, header = dict(zip(first, COLUMNS.values(), strict=True)), None
+        found = read_columns(path, "u.data", MOVIELENS, columns, sep="\t", header=header)
+        return found.set_axis(list(COLUMNS), axis=1)
     if has_file(path, "ratings.dat", MOVIELENS):
         # "::" read as ":" with empty columns between: the fast parser takes single characters only.
         header = ["user", "a", "item", "b", "rating", "c", "timestamp"]

@@ -172,15 +172,14 @@ class World:
         user, item = draw_distinct(sizes, appeal, rng, taste)
         order = np.argsort(user * np.int64(self.n_items) + item)
         relevant = Interactions(user[order], item[order], np.arange(self.n_users), np.arange(self.n_items))
-        for name, value in (
-            ("appeal", readonly(appeal)),
-            ("user_factors", readonly(factors[0])),
-            ("item_factors", readonly(factors[1])),
-            ("n_relevant", readonly(sizes)),
-            ("relevant", relevant),
-            ("_rating_seed", int(rng.integers(2**62))),
-        ):
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            appeal=readonly(appeal),
+            user_factors=readonly(factors[0]),
+            item_factors=readonly(factors[1]),
+            n_relevant=readonly(sizes),
+            relevant=relevant,
+            _rating_seed=int(rng.integers(2**62)),
+        )
 
     def _check_strengths(self) -> None:
         for name in ("relevant_spread", "popularity_skew", "affinity", "selection", "self_selection"):
@@ -209,8 +208,7 @@ class World:
         """max_propensity · (n_i / max n)^a, (n_items,): the item part of P; n = 0 counts as 1."""
         popularity = np.maximum(self.relevant.popularity, 1)
         exponent = self.eta / (1 - self.eta)
-        item: FloatArray = self.max_propensity * (popularity / popularity.max()) ** exponent
-        return item
+        return np.asarray(self.max_propensity * (popularity / popularity.max()) ** exponent)
 
     @cached_property
     def relevant_propensity(self) -> FloatArray:
@@ -239,8 +237,7 @@ class World:
             log_factor += self.selection * (self.affinity_at(user, item) - 1)
         if self.self_selection:
             log_factor -= self.self_selection * (5 - self.rating_at(user, item))
-        result: FloatArray = self.item_propensity[item] * np.exp(log_factor)
-        return result
+        return np.asarray(self.item_propensity[item] * np.exp(log_factor))
 
     def affinity_at(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return x_u·y_i in [−1, 1] of each pair, (n_pairs,)."""
@@ -418,5 +415,4 @@ class World:
 
 def _unit_rows(matrix: FloatArray) -> FloatArray:
     length = np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
-    unit: FloatArray = matrix / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
-    return unit
+    return np.asarray(matrix / np.maximum(length, np.finfo(np.float64).tiny)[:, None])
