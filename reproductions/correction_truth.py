@@ -23,13 +23,13 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from ipseval import Evidence, rank_positives, split_random
+from ipseval import Evidence, split_random
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.inference.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.inference.correction._posterior import RandomSample
 from ipseval.ranking import RankedPositives
-from ipseval.validation._curve import WITH_INTERACTIONS, held_out_and_random
-from ipseval.validation._population import liked_pairs, shown_outside
+from ipseval.validation._curve import WITH_INTERACTIONS
+from ipseval.validation._population import choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
 from reproductions import correction_family, feedback_worlds
 from reproductions.correction_coat import recommenders
@@ -102,10 +102,8 @@ def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) 
     rng = np.random.default_rng(number)
     split = split_random(study.positives().biased, test_fraction=0.2, rng=rng)
     random = liked_pairs(shown_outside(study, split))
-    both = held_out_and_random(split, random)
-    ranks = {name: rank_positives(one(split.train), both) for name, one in recommenders().items()}
-    key = both.test.pair_key
-    test = {name: one.select(np.isin(key, split.test.pair_key)) for name, one in ranks.items()}
+    ranks = rank_beside({name: one(split.train) for name, one in recommenders().items()}, split, random)
+    test, liked = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, random))
     everything = {CORRECTED: None}
     if len(study.biased) > len(study.positives().biased):
         everything[WITH_INTERACTIONS] = study.biased
@@ -113,7 +111,6 @@ def of_study(study: RandomExposureStudy, number: int, metrics: tuple[str, ...]) 
         name: correction_path(test, split, metrics=metrics, interactions=one, rng=number)
         for name, one in everything.items()
     }
-    liked = {name: one.select(np.isin(key, random)) for name, one in ranks.items()}
     return Case(study.name, paths, liked, None)
 
 

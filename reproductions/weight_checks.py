@@ -22,13 +22,12 @@ from ipseval.estimators._labels import resolve_estimator
 from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.ranking import RankedPositives
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._curve import held_out_and_random
-from ipseval.validation._population import Compared, choose, liked_pairs, shown_outside
+from ipseval.validation._population import Compared, choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions.conditional_score import ConditionalScore, conditional_score
 from reproductions.joint_test import family_test
@@ -275,8 +274,7 @@ def check_weights(
         fold = generator.permutation(np.arange(split.n_users) % 2)
         shown_pairs = shown_outside(study, split)
         scorers = {name: adapt(train(split.train), split, name=name) for name, train in models.items()}
-        both = held_out_and_random(split, liked_pairs(shown_pairs))
-        ranks = {name: rank_positives(model, both, name=name) for name, model in scorers.items()}
+        ranks = rank_beside(scorers, split, liked_pairs(shown_pairs))
         collected.add(number, split, shown_pairs, scorers, ranks, fold)
         shown = np.isin(np.arange(split.n_users), exposed)
         sides = (choose(ranks, one, split.n_items) for one in (split.test.pair_key, liked_pairs(shown_pairs)))

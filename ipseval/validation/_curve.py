@@ -14,10 +14,9 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import distinct, union
+from ipseval._base.ids import distinct
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.data._evidence import Exposure
-from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
@@ -31,12 +30,11 @@ from ipseval.inference.correction import (
 )
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
-from ipseval.ranking import rank_positives
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Heading, Notes, Part, Table
 from ipseval.validation._criteria import CRITERIA, criteria
-from ipseval.validation._population import Ranks, choose, liked_pairs, shown_outside
+from ipseval.validation._population import Ranks, choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
 
 POWER_LAW = "power law"
@@ -177,12 +175,10 @@ def exposure_curve(
     generator, rows = as_generator(rng), []
     for number in range(check_positive_int("n_splits", n_splits)):
         split = split_random(study.positives().biased, test_fraction=test_fraction, rng=generator)
-        both = held_out_and_random(split, liked_pairs(shown_outside(study, split)))
-        ranks = {
-            name: rank_positives(model(split.train), both, name=name, compute=compute)
-            for name, model in models.items()
-        }
-        one = _Prepared.of(ranks, study, split, chosen, rule, generator)
+        shown = shown_outside(study, split)
+        scorers = {name: model(split.train) for name, model in models.items()}
+        ranks = rank_beside(scorers, split, liked_pairs(shown), compute)
+        one = _Prepared.of(ranks, study, shown, split, chosen, rule, generator)
         for size in sizes:
             for draw in range(n_draws if size else 1):
                 users = generator.choice(one.exposed, size, replace=False)
@@ -211,13 +207,6 @@ def _sizes(n_users: Sequence[int], study: RandomExposureStudy) -> list[int]:
     return sizes
 
 
-def held_out_and_random(split: Split, random: IntArray) -> Split:
-    """Return the split with held-out and random positives to rank in one pass."""
-    key = union(split.test.pair_key, random)
-    both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
-    return Split(split.train, both, description="held-out and random-exposure positives")
-
-
 @dataclass(frozen=True, eq=False)
 class _Prepared:
     """One split: ranks of held-out and of random positives, what was shown, and what needs no exposure."""
@@ -235,12 +224,12 @@ class _Prepared:
         cls,
         ranks: Ranks,
         study: RandomExposureStudy,
+        shown: Exposure,
         split: Split,
         metrics: list[Metric],
         rule: Any,
         rng: np.random.Generator,
     ) -> _Prepared:
-        shown = shown_outside(study, split)
         keys = split.test.pair_key, liked_pairs(shown)
         held_out, random = (choose(ranks, one, split.n_items) for one in keys)
         paths = {CORRECTED: correction_path(held_out, split, metrics=metrics, rng=rng)}

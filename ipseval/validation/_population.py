@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from ipseval._base.ids import among
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._base.ids import among, union
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
+from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
@@ -19,7 +22,7 @@ from ipseval.estimators._labels import plain_estimator
 from ipseval.estimators._sample import weighted_sample
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.validation._criteria import Estimates, contributions_of, estimates
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -149,6 +152,16 @@ class Compared:
             users[first.ranked.users] = True
             left = left.only(users)
         return left, samples
+
+
+def rank_beside(
+    scorers: Mapping[str, Any], split: Split, pairs: IntArray, compute: ComputeOptions = DEFAULT_COMPUTE
+) -> Ranks:
+    """Return the ranks of held-out positives and of these pairs by every recommender, made in one pass."""
+    key = union(split.test.pair_key, pairs)
+    both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+    whole = Split(split.train, both, description="held-out and random-exposure positives")
+    return {name: rank_positives(one, whole, name=name, compute=compute) for name, one in scorers.items()}
 
 
 def choose(ranks: Mapping[str, RankedPositives], pairs: IntArray, n_items: int) -> Ranks:

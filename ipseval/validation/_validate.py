@@ -31,14 +31,14 @@ from ipseval.propensity import (
     fit_gamma,
     fit_gamma_from_exposure,
 )
-from ipseval.ranking import baselines, rank_positives, top_items
+from ipseval.ranking import baselines, top_items
 from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import Calibration, seeded
 from ipseval.validation._collected import RANDOM_SAMPLE, Collected
 from ipseval.validation._criteria import user_weights
-from ipseval.validation._curve import check_trainers, held_out_and_random
-from ipseval.validation._population import liked_pairs, shown_outside
+from ipseval.validation._curve import check_trainers
+from ipseval.validation._population import liked_pairs, rank_beside, shown_outside
 from ipseval.validation._result import Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
@@ -162,10 +162,7 @@ def validate(
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
         candidates = pairs_to_predict(shown, one) if DIFFERENCE in asked else None
         pairs = liked_pairs(shown) if candidates is None else union(shown.pair_key, candidates)
-        both = held_out_and_random(one, pairs)
-        ranks = {
-            name: rank_positives(model, both, name=name, compute=compute) for name, model in scorers.items()
-        }
+        ranks = rank_beside(scorers, one, pairs, compute)
         collected.add(number, one, shown, scorers, ranks, fold, candidates)
     return collected.result(study, len(positives.random))
 
