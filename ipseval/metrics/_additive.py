@@ -81,7 +81,7 @@ def over_ties(
     return value
 
 
-def log_discount(rank: FloatArray, n_candidates: FloatArray | None = None) -> FloatArray:
+def log_discount(rank: FloatArray) -> FloatArray:
     """Return 1/log2(1 + r)."""
     return 1 / np.log2(1 + rank)
 
@@ -90,18 +90,6 @@ def share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
     """Return (n − r)/(n − 1), the share of the other candidates below; NaN where there is none."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
-
-
-def inside(rank: FloatArray) -> FloatArray:
-    """Return 1 for every rank: what a positive inside the cutoff counts."""
-    return np.ones_like(rank)
-
-
-def ungraded(metric: Metric, gain: str, value: FloatArray) -> FloatArray:
-    """Return `value`, that of one relevant item; graded gains do not tell its grade and are refused."""
-    if gain != "binary":
-        raise InputError(f"{metric.label} depends on the grade of the relevant item; use gain='binary'.")
-    return value
 
 
 def gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
@@ -126,7 +114,7 @@ class Recall(AdditiveMetric):
     definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s, never min(s, k)")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return inside(rank)
+        return np.ones_like(rank)
 
 
 @dataclass(frozen=True, repr=False)
@@ -154,15 +142,18 @@ class Cg(AdditiveMetric):
     value_range = (0.0, float("inf"))
     definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=TOTAL)
 
-    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return ungraded(self, self.gain, self._discount(rank))
+    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
+        """Return the value for one relevant item at rank r; graded gains do not tell its grade: refused."""
+        if self.gain != "binary":
+            raise InputError(f"{self.label} depends on the grade of the relevant item; use gain='binary'.")
+        return super().at_rank(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        value = over_ties(type(self)(self.cutoff).at_rank, ranked, rule, self.cutoff)
+        value = over_ties(super().at_rank, ranked, rule, self.cutoff)
         return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
 
-    def _discount(self, rank: FloatArray) -> FloatArray:
-        return inside(rank)
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return np.ones_like(rank)
 
 
 @dataclass(frozen=True, repr=False)
@@ -176,7 +167,7 @@ class Dcg(Cg):
         "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=TOTAL
     )
 
-    def _discount(self, rank: FloatArray) -> FloatArray:
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return log_discount(rank)
 
 

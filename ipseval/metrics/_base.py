@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
@@ -343,16 +343,14 @@ def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:
     # Rows are sorted from best to worst and padded with −1. Sums along their second axis stay within one
     # user, so that no user's rounding touches another's.
     if "buckets" not in ranked.derived:
-        ranked.derived["buckets"] = list(_buckets(ranked))
+        made = []
+        width_class = np.ceil(np.log2(ranked.counts)).astype(np.int64)
+        for size in np.unique(width_class):
+            members = np.flatnonzero(width_class == size)
+            count = ranked.counts[members, None]
+            column = np.arange(int(count.max()))
+            rows = ranked.by_rank[np.minimum(ranked.starts[members, None] + column, len(ranked) - 1)]
+            made.append((readonly(members), readonly(np.where(column < count, rows, -1))))
+        ranked.derived["buckets"] = made
     found: list[tuple[IntArray, IntArray]] = ranked.derived["buckets"]
     return found
-
-
-def _buckets(ranked: RankedPositives) -> Iterator[tuple[IntArray, IntArray]]:
-    counts = ranked.counts
-    width_class = np.ceil(np.log2(counts)).astype(np.int64)
-    for size in np.unique(width_class):
-        members = np.flatnonzero(width_class == size)
-        column = np.arange(int(counts[members].max()))
-        rows = ranked.by_rank[np.minimum(ranked.starts[members, None] + column, len(ranked) - 1)]
-        yield readonly(members), readonly(np.where(column < counts[members, None], rows, -1))

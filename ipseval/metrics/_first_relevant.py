@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieRule
-from ipseval.metrics._additive import inside
 from ipseval.metrics._base import Definition, Metric, buckets
 from ipseval.metrics._ties import (
     Table,
@@ -59,7 +58,7 @@ class Hit(FirstRelevant):
     definition = Definition("1{min_{i∈S} r_i ≤ k}", "none", plug_in="the value without weights")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return inside(rank)
+        return np.ones_like(rank)
 
     def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         assert self.cutoff is not None

@@ -41,11 +41,6 @@ class ArrangedMetric(Metric):
         """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
         return cached(ranked, (self, rule), lambda: over_ties(self.at_rank, ranked, rule, self.cutoff))
 
-    def _gains(self, ranked: RankedPositives) -> FloatArray | None:
-        """Return the gain of each positive, (n_pos,); None: all 1."""
-        gain = getattr(self, "gain", "binary")
-        return None if gain == "binary" else gains(ranked, gain, self.label)
-
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
@@ -72,8 +67,11 @@ class ArrangedMetric(Metric):
 
     def _worth(self, ranked: RankedPositives, weights: FloatArray | None) -> FloatArray | None:
         """Return weight times gain of each positive, (n_pos,); None: all 1."""
-        gain = self._gains(ranked)
-        return gain if weights is None else weights if gain is None else weights * gain
+        kind = getattr(self, "gain", "binary")
+        if kind == "binary":
+            return weights
+        gain = gains(ranked, kind, self.label)
+        return gain if weights is None else weights * gain
 
     def _best_worth(self, ranked: RankedPositives, worth: FloatArray) -> FloatArray:
         """Return Σ worth·c of the best arrangement of each user's positives."""

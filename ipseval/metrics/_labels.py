@@ -124,7 +124,13 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
     ('ndcg@10', 'ap@5')
     """
     if not isinstance(label, str):
-        return checked(_as_metric(label, parameters))
+        if not isinstance(label, Metric):
+            raise InputError(
+                f"a metric is a label such as 'recall@10' or a Metric object; got {type(label).__name__}."
+            )
+        if parameters:
+            raise InputError(f"{label.label} is a Metric object already; options go with a label.")
+        return checked(label)
     match = _LABEL.match(label.lower())
     if match is None:
         raise InputError(
@@ -147,18 +153,7 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
             values[key] = parameter.parse(text)
         except InputError as error:
             raise InputError(f"metric {label!r}: {key}: {error}.") from None
-    return checked(found(_cutoff(label, match["k"], found), **values))
-
-
-def _as_metric(value: Any, parameters: dict[str, Any]) -> Metric:
-    """Return an object that is a metric already; anything else, or options beside it, is an error."""
-    if not isinstance(value, Metric):
-        raise InputError(
-            f"a metric is a label such as 'recall@10' or a Metric object; got {type(value).__name__}."
-        )
-    if parameters:
-        raise InputError(f"{value.label} is a Metric object already; options go with a label.")
-    return value
+    return checked(found(_cutoff(label, match["k"]), **values))
 
 
 def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, str]:
@@ -176,7 +171,7 @@ def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, s
     return arguments
 
 
-def _cutoff(label: str, text: str | None, found: type[Metric]) -> int | None:
+def _cutoff(label: str, text: str | None) -> int | None:
     if text is None:
         return None
     if re.fullmatch("[0-9]+", text.strip()) is None:

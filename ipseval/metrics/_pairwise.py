@@ -65,11 +65,7 @@ class Auc(Metric):
         above, tied = positives_above(ranked)
         others = ranked.n_candidates - np.repeat(ranked.counts, ranked.counts)
         tied_part = {"min": 0.0, "max": 1.0}.get(rule, 0.5)
-        lost = ranked.n_above - above
-        if ranked.has_ties:
-            lost = lost + tied_part * (ranked.n_tied - tied)
-        if others.min(initial=1) > 0:
-            return np.asarray(1 - lost / others)
+        lost = ranked.n_above - above + tied_part * (ranked.n_tied - tied)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.where(others > 0, 1 - lost / others, np.nan)
 

@@ -83,10 +83,13 @@ def check_lists(
 ) -> None:
     """Raise or warn of users without a list, and of short lists; `counts`: model -> `list_counts`."""
     # `units`: "users", or "queries" where lists are of queries; so below.
-    text = _missing_text(counts, units)
+    n_all = int(next(iter(counts.values())).sum())
+    lacking = [f"{name!r} lacks {one[0]:,} ({one[0] / n_all:.1%})" for name, one in counts.items() if one[0]]
+    text = f"top-K lists are missing for some of the {n_all:,} {units} with test positives: "
+    text = f"{text}{'; '.join(lacking)}." if lacking else ""
     if text and missing == "raise":
         raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
-    if n_left_out and not next(iter(counts.values())).sum():
+    if n_left_out and not n_all:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
     if text:
         text += f" These {units} count as misses. missing='drop' leaves them out of every model."
@@ -98,17 +101,6 @@ def check_lists(
             "largest cutoff; what is missing counts as misses.",
             DataWarning,
         )
-
-
-def _missing_text(counts: Mapping[str, IntArray], units: str) -> str:
-    detail = [
-        f"{name!r} lacks {one[0]:,} ({one[0] / one.sum():.1%})" for name, one in counts.items() if one[0]
-    ]
-    if not detail:
-        return ""
-    n_users = next(iter(counts.values())).sum()
-    whole = f"{n_users:,} {units} with test positives"
-    return f"top-K lists are missing for some of the {whole}: {'; '.join(detail)}."
 
 
 def list_count(counts: IntArray, depth: int, units: str = "users") -> tuple[Count, ...]:

@@ -23,7 +23,7 @@ from ipseval.ranking._lists import ListEntries, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
-from ipseval.ranking._scorers import DenseScorer, FactorScorer, Scorer, as_scorer
+from ipseval.ranking._scorers import DenseScorer, Scorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
 from ipseval.ranking._top_lists import ListMaker, TopK
 from ipseval.ranking.adapters import adapt
@@ -121,7 +121,33 @@ def _rank(
         targets = Targets.from_split(split)
         if top is not None:
             targets = replace(targets, user=targets.user[:0], item=targets.item[:0], gain=None)
-        return _ranked(adapted, split, targets, candidates, resources, k, top, is_lists=is_lists)
+        if isinstance(candidates, SampledCandidates):
+            if is_lists:
+                raise InputError(f"{name}: sampled candidates need scores of all items.")
+            if k:
+                raise InputError(
+                    f"{name}: a sample of candidates has no lists of the first {k}; rank them all."
+                )
+            return rank_sampled(as_scorer(adapted, split, name), split, targets, candidates, resources)
+        lists, allowed = as_candidates(candidates, split, name)
+        if lists is not None:
+            targets = restrict_lists(targets, lists)
+        elif allowed is not None:
+            targets = restrict_items(targets, allowed)
+        maker = ListMaker(distinct(targets.user), split.n_users, k) if k else None
+        top = top if maker is None else maker.top
+        if is_lists:
+            ranked = rank_lists(adapted, split, targets, lists=lists, allowed=allowed, name=name, top=top)
+            return ranked if maker is None else replace(ranked, top=maker.lists())
+        scorer = as_scorer(adapted, split, name)
+        n_rows = targets.user.size + (0 if top is None else split.n_users)
+        kernels = kernels_for(resources.compute.engine, n_rows * split.n_items)
+        if lists is not None:
+            counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
+        else:
+            batch = Batch.of(targets, all_users=top is not None and top.exhaustive)
+            counts = _rank_catalogue(scorer, targets, batch, allowed, kernels, resources, top)
+        return targets.ranked(*counts, top=None if maker is None else maker.lists())
 
 
 def top_items(
@@ -211,47 +237,8 @@ def _as_it_is(ranked: RankedPositives, candidates: Any, name: str, k: int) -> Ra
     return ranked
 
 
-def _ranked(
-    model: Any,
-    split: Split,
-    targets: Targets,
-    candidates: Any,
-    resources: Resources,
-    k: int,
-    top: TopK | None,
-    *,
-    is_lists: bool,
-) -> RankedPositives:
-    name = resources.name
-    if isinstance(candidates, SampledCandidates):
-        if is_lists:
-            raise InputError(f"{name}: sampled candidates need scores of all items.")
-        if k:
-            raise InputError(f"{name}: a sample of candidates has no lists of the first {k}; rank them all.")
-        return rank_sampled(as_scorer(model, split, name), split, targets, candidates, resources)
-    lists, allowed = as_candidates(candidates, split, name)
-    if lists is not None:
-        targets = restrict_lists(targets, lists)
-    elif allowed is not None:
-        targets = restrict_items(targets, allowed)
-    maker = ListMaker(distinct(targets.user), split.n_users, k) if k else None
-    top = top if maker is None else maker.top
-    if is_lists:
-        ranked = rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name, top=top)
-        return ranked if maker is None else replace(ranked, top=maker.lists())
-    scorer = as_scorer(model, split, name)
-    n_rows = targets.user.size + (0 if top is None else split.n_users)
-    kernels = kernels_for(resources.compute.engine, n_rows * split.n_items)
-    if lists is not None:
-        counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
-    else:
-        batch = Batch.of(targets, all_users=top is not None and top.exhaustive)
-        counts = _rank_catalogue(scorer, targets, batch, allowed, kernels, resources, top)
-    return targets.ranked(*counts, top=None if maker is None else maker.lists())
-
-
 def _rank_catalogue(
-    scorer: Scorer,
+    scorer: Scorer | Factors,
     targets: Targets,
     batch: Batch,
     allowed: IntArray | None,
@@ -268,9 +255,8 @@ def _rank_catalogue(
             item=np.searchsorted(allowed, batch.item),
             excluded=np.searchsorted(allowed, batch.excluded),
         )
-    if isinstance(scorer, FactorScorer):
-        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
-        factors = factors if allowed is None else factors.subset(allowed)
+    if isinstance(scorer, Factors):
+        factors = scorer if allowed is None else scorer.subset(allowed)
         return rank_factors(factors, batch, kernels, resources, top)
     if isinstance(scorer, DenseScorer) and scorer.scores.strides[0] == 0 and n_items:
         row = scorer.scores[0]  # a view of one row, as `baselines.popularity` gives

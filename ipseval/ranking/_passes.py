@@ -14,7 +14,7 @@ from ipseval.errors import InputError
 from ipseval.ranking._candidates import CandidateLists, Targets
 from ipseval.ranking._exact_topk import DuplicateItems, hand_on_best
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._scorers import FactorScorer, Scorer
+from ipseval.ranking._scorers import Scorer
 from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
 from ipseval.ranking._top_lists import TopK
 from ipseval.ranking.kernels.blocks import Batch, frozen
@@ -134,15 +134,6 @@ def rank_stored(
     n_above, n_tied = np.empty(batch.item.size, np.int64), np.empty(batch.item.size, np.int64)
     n_nan = np.zeros(batch.users.size, np.int64)  # at the first row of each part: no lock is needed
 
-    def scores_of(first: int, last: int) -> AnyArray:
-        scores = scorer.block(batch.users[first:last])
-        if scores.shape != (last - first, n_items):
-            raise InputError(
-                f"{resources.name}: block returned shape {scores.shape} for {last - first} users; expected "
-                f"({last - first}, {n_items})."
-            )
-        return scores
-
     def count(first: int, scores: AnyArray) -> None:
         part = batch.part(first, first + scores.shape[0])
         chosen = scores if columns is None else scores[:, columns]
@@ -165,7 +156,13 @@ def rank_stored(
 
     def handle(number: int) -> Iterator[int]:
         start = number * size
-        scores = scores_of(start, min(start + size, n_users))
+        users = batch.users[start : start + size]
+        scores = scorer.block(users)
+        if scores.shape != (users.size, n_items):
+            raise InputError(
+                f"{resources.name}: block returned shape {scores.shape} for {users.size} users; expected "
+                f"({users.size}, {n_items})."
+            )
         for row in range(0, scores.shape[0], PART):
             some = scores[row : row + PART]
             count(start + row, some)
@@ -177,7 +174,7 @@ def rank_stored(
 
 
 def rank_in_lists(
-    scorer: Scorer,
+    scorer: Scorer | Factors,
     targets: Targets,
     lists: CandidateLists,
     kernels: ModuleType,
@@ -187,9 +184,6 @@ def rank_in_lists(
     """Return (n_above, n_tied) of all positives among their user's own candidates."""
     users, first = np.unique(targets.user, return_index=True)
     stop = np.append(first[1:], targets.user.size)
-    factors = None
-    if isinstance(scorer, FactorScorer):
-        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
     n_items = targets.item_ids.size
     size = resources.users_per_call(n_items)
     n_above, n_tied = np.empty(targets.item.size, np.int64), np.empty(targets.item.size, np.int64)
@@ -199,10 +193,10 @@ def rank_in_lists(
         length = lists.start[block + 1] - lists.start[block]
         row = np.repeat(np.arange(block.size), length)
         item = np.concatenate([lists.item[lists.start[u] : lists.start[u + 1]] for u in block])
-        if factors is None:
-            scores = scorer.block(block)[row, item]
+        if isinstance(scorer, Factors):
+            scores = scorer.scores(block[row], item, kernels)
         else:
-            scores = factors.scores(block[row], item, kernels)
+            scores = scorer.block(block)[row, item]
         n_nan, n_scores = n_nan + int((scores != scores).sum()), n_scores + scores.size
         above, tied = ranks_within_group(row, scores)
         if top is not None and not n_nan:

@@ -25,7 +25,7 @@ from ipseval.ranking._factors import Factors
 from ipseval.ranking._passes import check_nan, comparable
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Pool, Sampling
-from ipseval.ranking._scorers import FactorScorer, Scorer
+from ipseval.ranking._scorers import Scorer
 from ipseval.ranking._threads import Resources, kernels_for
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")
@@ -233,7 +233,11 @@ def _skip(position: IntArray, excluded: IntArray) -> IntArray:
 
 
 def rank_sampled(
-    scorer: Scorer, split: Split, targets: Targets, candidates: SampledCandidates, resources: Resources
+    scorer: Scorer | Factors,
+    split: Split,
+    targets: Targets,
+    candidates: SampledCandidates,
+    resources: Resources,
 ) -> RankedPositives:
     """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length."""
     weights = candidates.weights(split)
@@ -296,16 +300,15 @@ def rank_sampled(
 
 
 def _score_rows(
-    scorer: Scorer, users: IntArray, n_items: int, resources: Resources
+    scorer: Scorer | Factors, users: IntArray, n_items: int, resources: Resources
 ) -> Iterator[Callable[[IntArray], AnyArray]]:
     """Give, for one user after the other, a function from item codes to their scores."""
-    if isinstance(scorer, FactorScorer):  # only the drawn items, by the definition that exact ranks rest on
-        factors = Factors.of(scorer.user_factors, scorer.item_factors, scorer.item_bias, resources.name)
+    if isinstance(scorer, Factors):  # only the drawn items, by the definition that exact ranks rest on
         kernels = kernels_for(None, 0)
         for user in users:
 
             def scores(items: IntArray, user: int = int(user)) -> AnyArray:
-                return factors.scores(np.full(items.size, user), items.ravel(), kernels).reshape(items.shape)
+                return scorer.scores(np.full(items.size, user), items.ravel(), kernels).reshape(items.shape)
 
             yield scores
         return

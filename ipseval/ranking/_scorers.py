@@ -15,6 +15,7 @@ from ipseval._base.ids import as_ids, by_label, places
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking._factors import Factors
 
 ADAPT = (
     "Trained models of the libraries in ipseval.adapters, and lists of theirs, are found by their type; "
@@ -64,22 +65,6 @@ class SparseScorer:
 
 
 @dataclass(frozen=True, eq=False)
-class FactorScorer:
-    """score_ui = user_factors_u · item_factors_i (+ item_bias_i)."""
-
-    # Ranks come from `_factors`, which compares these scores without rounding errors of the product.
-
-    user_factors: AnyArray
-    item_factors: AnyArray
-    item_bias: AnyArray | None = None
-
-    def block(self, users: IntArray) -> AnyArray:
-        """Return the product for `users`."""
-        scores: AnyArray = self.user_factors[users] @ self.item_factors.T
-        return scores if self.item_bias is None else scores + self.item_bias
-
-
-@dataclass(frozen=True, eq=False)
 class CallableScorer:
     """A function from user codes (b,) to scores (b, n_items)."""
 
@@ -114,8 +99,8 @@ class CallableScorer:
         return checked
 
 
-def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
-    """Return `model` as a scorer in the id space of `split`, after a check of its shape."""
+def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer | Factors:
+    """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
         return DenseScorer(_aligned(model, split, name))
     if isinstance(model, np.ndarray):
@@ -138,7 +123,7 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer:
     )
 
 
-def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
+def _factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
     for part, what in zip(model, ("user factors", "item factors", "item bias"), strict=False):
         refuse_masked(part, f"{name}: {what}")
     ids = split.user_ids, split.item_ids, split.item_ids
@@ -164,7 +149,7 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> FactorScorer:
         bias = np.asarray(model[2])
         _check_shape(bias, (split.n_items,), f"{name}: item bias")
         _numeric(bias, name)
-    return FactorScorer(_numeric(user_factors, name), _numeric(item_factors, name), bias)
+    return Factors.of(_numeric(user_factors, name), _numeric(item_factors, name), bias, name)
 
 
 def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -91,7 +90,14 @@ def run_workers(
                     return
 
     n_workers = min(n_workers, n_blocks)
-    with progress_bar(n_users, resources) as bar:
+    shown = resources.compute.progress  # None: only on a terminal
+    with quiet_tqdm()(
+        total=n_users,
+        desc=f"ranking {resources.name}",
+        unit="user",
+        delay=BAR_DELAY,
+        disable=None if shown is None else not shown,
+    ) as bar:
         if n_workers == 1:
             work(bar.update)
             return
@@ -109,14 +115,3 @@ def finish(futures: list[Future[None]]) -> None:
         done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
         for future in done:
             future.result()
-
-
-@contextmanager
-def progress_bar(n_users: int, resources: Resources) -> Iterator[Any]:
-    """Give a bar that appears after two seconds, by default only on a terminal."""
-    tqdm = quiet_tqdm()
-    disable = None if resources.compute.progress is None else not resources.compute.progress
-    with tqdm(
-        total=n_users, desc=f"ranking {resources.name}", unit="user", delay=BAR_DELAY, disable=disable
-    ) as bar:
-        yield bar

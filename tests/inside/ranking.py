@@ -25,7 +25,7 @@ from ipseval.ranking._lists import is_list_frame, rank_lists, resolve_lists
 from ipseval.ranking._passes import comparable
 from ipseval.ranking._sampled import Drawer, _skip
 from ipseval.ranking._sampling import Sampling, counted_above
-from ipseval.ranking._scorers import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
+from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
 from ipseval.ranking._top_lists import TopK, reaching
 from ipseval.ranking.adapters._adapt import ADAPTERS

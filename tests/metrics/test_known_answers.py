@@ -43,7 +43,7 @@ LOG3 = math.log2(3)
         # Five relevant items, relevance of the list [1, 0, 1, 0, 0, …]: two of the first three, one of five.
         ("precision@3", [1, 3, 8, 9, 10], 20, 2 / 3),
         ("recall@2", [1, 3, 8, 9, 10], 20, 1 / 5),
-        ("ndcg@3", [1, 3, 8, 9, 10], 20, 1.5 / (1 + 1 / LOG3 + 0.5)),
+        ("ndcg@3", [1, 3, 8, 9, 10], 20, 1.5 / (1 + 1 / LOG3 + 0.5)),  # the published .7039
         # Relevance [0, 1, 1] with s = 3: (1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2) = .5307
         ("ndcg@3", [2, 3, 4], 10, (1 / LOG3 + 0.5) / (1 + 1 / LOG3 + 0.5)),
         ("cg@2", [1, 3], 5, 1.0),
@@ -71,11 +71,6 @@ LOG3 = math.log2(3)
 )
 def test_value_worked_by_hand(label: str, ranks: list[int], n: int, expected: float):
     assert value(label, one_user(ranks, n)) == pytest.approx(expected, abs=1e-15)
-
-
-def test_ndcg_of_two_missed_places_is_the_published_figure():
-    assert value("ndcg@3", one_user([2, 3, 4], 10)) == pytest.approx(0.5307, abs=5e-5)
-    assert value("ndcg@3", one_user([1, 3, 8, 9, 10], 20)) == pytest.approx(0.7039, abs=5e-5)
 
 
 def test_hits_of_two_queries_ranked_second_and_first_among_five():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import ComputeOptions
 from ipseval.errors import InputError
 from ipseval.metrics import metric
 from ipseval.ranking import RankedPositives
@@ -41,12 +40,6 @@ def test_gains_that_the_ranks_lack_are_refused_in_words():
     )
     with pytest.raises(InputError, match="needs graded relevance"):
         ipseval.evaluate_ranks({"m": ungraded}, metrics=("dcg(gain=linear)@10",))
-
-
-def test_a_number_of_threads_below_one_is_refused():
-    ranked = many_users(np.random.default_rng(6), n_users=3)
-    with pytest.raises(InputError, match="n_threads must be an integer >= 1; got -1"):
-        ipseval.evaluate_ranks({"m": ranked}, compute=ComputeOptions(n_threads=-1))
 
 
 @pytest.mark.parametrize("cells", [1, 50, 10**9])

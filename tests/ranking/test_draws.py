@@ -161,7 +161,7 @@ def test_a_draw_says_what_it_is():
         assert SampledCandidates(5, **options).description == words
     one = SampledCandidates(5, rng=np.random.default_rng(0))
     assert one.description.endswith(f", key {one.key}")
-    assert 0 <= one.key < 2**63
+    assert 0 <= one.key < 2**63  # a generator is read once
 
 
 def test_positions_are_those_of_the_catalogue_without_the_excluded_items():

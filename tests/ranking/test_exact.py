@@ -44,7 +44,6 @@ sizes = st.fixed_dictionaries(
         "PAIRS": st.integers(1, 9),
         "FEW": st.integers(1, 99),
         "ROWS_BYTES": st.sampled_from((1, 500, 2**19)),
-        "TRANSPOSED": st.integers(1, 9),
         "COLUMNS_BYTES": st.sampled_from((1, 100, 2**19)),
         "FEWEST": st.integers(2, 16),
         "MOST": st.integers(1, 3),

@@ -10,7 +10,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from ipseval import InputError
-from tests.inside.ranking import CallableScorer, DenseScorer, FactorScorer, SparseScorer, as_scorer
+from ipseval.ranking.kernels import numpy_kernels
+from tests.inside.ranking import CallableScorer, DenseScorer, Factors, SparseScorer, as_scorer
 from tests.ranking.worlds import world_of
 
 SPLIT = world_of(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
@@ -26,9 +27,9 @@ USERS = np.array([0, 2])
         (pd.DataFrame(SCORES), DenseScorer, SCORES),
         (pd.DataFrame(SCORES).iloc[::-1, [2, 0, 3, 1]], DenseScorer, SCORES),
         (csr_matrix(SCORES), SparseScorer, SCORES),
-        ((USER, ITEM), FactorScorer, USER @ ITEM.T),
-        ((USER, ITEM, None), FactorScorer, USER @ ITEM.T),
-        ((USER, ITEM, BIAS), FactorScorer, USER @ ITEM.T + BIAS),
+        ((USER, ITEM), Factors, USER @ ITEM.T),
+        ((USER, ITEM, None), Factors, USER @ ITEM.T),
+        ((USER, ITEM, BIAS), Factors, USER @ ITEM.T + BIAS),
         (lambda users: SCORES[users], CallableScorer, SCORES),
     ],
 )
@@ -36,7 +37,11 @@ def test_every_model_gives_the_scores_of_the_users_that_are_asked_for(model, kin
     scorer = as_scorer(model, SPLIT, "m")
     assert type(scorer) is kind
     assert getattr(scorer, "parallel", False) == (kind in (DenseScorer, SparseScorer))  # arrays alone are
-    assert scorer.block(USERS).tolist() == scores[USERS].tolist()
+    if kind is Factors:
+        found = scorer.scores(np.repeat(USERS, 4), np.tile(np.arange(4), 2), numpy_kernels).reshape(2, 4)
+    else:
+        found = scorer.block(USERS)
+    assert found.tolist() == scores[USERS].tolist()
 
 
 def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
+from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking.kernels.numpy_count import Counter
+from ipseval.ranking.kernels.numpy_count import SLOTS, Counter
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
@@ -70,30 +70,6 @@ def test_scores_that_no_kernel_compares_are_refused():
     if np.dtype(np.longdouble).itemsize > 8:
         with pytest.raises(InputError, match="got"):
             comparable(np.zeros(2, dtype=np.longdouble))
-
-
-def in_a_list(n_above, n_tied) -> RankedPositives:
-    """Return positives of one user in a list of eight; those with eight above are in no list."""
-    n = len(n_above)
-    return RankedPositives(
-        [0] * n, range(n), n_above, n_tied, [20] * n, ["a"], range(20), max_rank=8, list_length=[8]
-    )
-
-
-def test_what_leaves_a_list_moves_up_what_stood_below_and_nothing_that_is_in_no_list():
-    # Four positives tie on place 1 with one item more, two follow, and two are in no list.
-    ranked = in_a_list([0, 0, 0, 0, 5, 6, 8, 8], [4, 4, 4, 4, 0, 0, 0, 0])
-    for gone, above, tied, length in (
-        ([0], [0, 0, 0, 4, 5, 8, 8], [3, 3, 3, 0, 0, 0, 0], 7),
-        ([0, 1], [0, 0, 3, 4, 8, 8], [2, 2, 0, 0, 0, 0], 6),
-        ([0, 1, 4], [0, 0, 3, 8, 8], [2, 2, 0, 0, 0], 5),
-        ([6], [0, 0, 0, 0, 5, 6, 8], [4, 4, 4, 4, 0, 0, 0], 8),
-        ([5, 7], [0, 0, 0, 0, 5, 8], [4, 4, 4, 4, 0, 0], 7),
-    ):
-        rest = ranked.without(np.isin(np.arange(8), gone))
-        assert (rest.n_above.tolist(), rest.n_tied.tolist()) == (above, tied)
-        assert rest.n_candidates.tolist() == [20 - len(gone)] * (8 - len(gone))
-        assert (rest.list_length.tolist(), rest.max_rank) == ([length], 8)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +187,7 @@ def test_scores_are_counted_in_rows_of_any_width(width):
     assert [one.tolist() for one in counter.count(tile, np.zeros(2, dtype=np.int64))] == [[width] * 2] * 2
 
 
-@pytest.mark.parametrize("n_thresholds", [1, 12, 13, 40])
+@pytest.mark.parametrize("n_thresholds", [1, SLOTS, SLOTS + 1, 60])
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8"])
 def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
     rng = np.random.default_rng(n_thresholds)

@@ -83,25 +83,29 @@ def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
     rng = np.random.default_rng(seed)
     n_items, depth = int(rng.integers(4, 25)), int(rng.integers(1, 6))
     world = random_world(rng, int(rng.integers(1, 8)), n_items)
-    scores = np.array([rng.permutation(n_items) for _ in range(world.n_users)])
+    scores = rng.integers(0, 9, size=(world.n_users, n_items))  # some tie
     entries = []
     for user in range(world.n_users):
         best = [i for i in np.argsort(-scores[user]).tolist() if (user, i) not in world.train]
-        entries += [(user, i, r + 1) for r, i in enumerate(best[: rng.integers(depth + 1)])]
+        entries += [(user, i, int(scores[user, i])) for i in best[: rng.integers(depth + 1)]]
     if not entries:
         return
-    lists = pd.DataFrame(entries, columns=["user", "item", "rank"])
+    lists = pd.DataFrame(entries, columns=["user", "item", "score"])
     ranked = rank_positives(lists, world.split)
     mask = random_mask(rng, ranked)
     rest = ranked.without(mask)
     gone = set(zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True))
-    left = [(u, i) for u, i, _ in entries if (u, i) not in gone]
-    length = [sum(u == user for u, _ in left) for user in range(world.n_users)]
+    left = [entry for entry in entries if entry[:2] not in gone]
+    length = [sum(u == user for u, *_ in left) for user in range(world.n_users)]
     assert rest.max_rank is None or rest.list_length.tolist() == length
     for user, item, above, tied in zip(rest.user, rest.item, rest.n_above, rest.n_tied, strict=True):
-        own = [i for u, i in left if u == user]
-        assert above == (own.index(item) if item in own else ranked.max_rank)
-        assert tied == 0
+        own = {i: score for u, i, score in left if u == user}
+        if item in own:
+            levels = list(own.values())
+            assert above == sum(one > own[item] for one in levels)
+            assert tied == levels.count(own[item]) - 1
+        elif ranked.max_rank is not None:
+            assert (above, tied) == (ranked.max_rank, 0)
 
 
 def test_lists_of_unknown_length_are_taken_to_be_full():
@@ -138,7 +142,12 @@ def test_what_leaves_was_never_drawn(scheme):
     rest = ranked.without(mask)
     half = ranked.user < 15  # the record follows a selection
     assert rows(ranked.select(half).without(mask[half])) == rows(rest.select(half[~mask]))
+    check_draws(ranked, np.zeros(len(ranked), dtype=bool), ranked, world, scores, sampler)
+    check_draws(ranked, mask, rest, world, scores, sampler)
 
+
+def check_draws(ranked, mask, rest, world, scores, sampler) -> None:
+    """Check the ranks that are left of some ranks without those of a mask, draw by draw."""
     targets = Targets.from_split(world.split)
     drawer = Drawer(sampler, targets, sampler.weights(world.split))
     found, above_estimate, sizes = [], [], []
@@ -150,20 +159,20 @@ def test_what_leaves_was_never_drawn(scheme):
             if item in leaving:
                 continue
             drawn = [int(i) for i in competitors[row]]
-            if scheme["pool"] == "unobserved+positives":
+            if sampler.pool == "unobserved+positives":
                 drawn += [int(i) for i in items if i != item]
             drawn = [i for i in drawn if i not in leaving]
             above = sum(scores[user, i] > scores[user, item] for i in drawn)
             tied = sum(scores[user, i] == scores[user, item] for i in drawn)
             found.append((user, item, above, tied, len(drawn) + 1))
-            sizes.append(size - len(leaving) * (scheme["pool"] == "candidates"))
+            sizes.append(size - len(leaving) * (sampler.pool == "candidates"))
             if inverse is not None:
                 pairs = zip(competitors[row].tolist(), inverse[row].tolist(), strict=True)
                 better = [w for i, w in pairs if i not in leaving and scores[user, i] > scores[user, item]]
                 above_estimate.append(sum(better))
     assert rows(rest) == found
     assert rest.sampling.n_candidates.tolist() == sizes
-    if scheme["distribution"] != "uniform":
+    if sampler.distribution != "uniform":
         np.testing.assert_allclose(rest.sampling.above_estimate, above_estimate, rtol=1e-12, atol=1e-9)
 
 

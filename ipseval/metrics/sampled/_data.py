@@ -12,7 +12,7 @@ from ipseval._base.checks import as_float_vector, check_positive_int
 from ipseval._base.ids import by_row
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
-from ipseval.metrics.sampled._expected import check_sizes
+from ipseval.metrics.sampled._expected import check_sizes, is_whole_rank
 from ipseval.ranking import RankedPositives
 
 
@@ -92,7 +92,7 @@ def read_sampled(
     rank = as_float_vector("sampled_ranks", sampled_ranks)
     if not rank.size:
         raise InputError("sampled_ranks is empty; at least one rank is needed.")
-    bad = ~((rank >= 1) & (rank <= m + 1) & (rank == np.floor(rank)))
+    bad = ~is_whole_rank(rank, m + 1)
     if bad.any():
         raise InputError(
             f"sampled_ranks must be whole numbers in 1 … n_sampled + 1 = {m + 1}; {int(bad.sum())} of "

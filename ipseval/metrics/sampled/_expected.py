@@ -13,7 +13,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from ipseval._base.checks import as_float_vector, check_finite, check_positive_int, refuse_masked
 from ipseval._base.ids import by_row
-from ipseval._base.types import FloatArray
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError
 from ipseval.metrics._base import MOST, Metric
 from ipseval.metrics._labels import metric as find_metric
@@ -225,14 +225,18 @@ def check_ranks(
     refuse_masked(ranks, "ranks")
     rank = as_float_vector("ranks", np.atleast_1d(np.asarray(ranks)))
     n = check_sizes(by_row(n_candidates, "n_candidates", ranks), rank.size, n_sampled, replacement)
-    bad = ~((rank >= 1) & (rank <= n) & (rank == np.floor(rank)))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
+    bad = np.flatnonzero(~is_whole_rank(rank, n))
+    if bad.size:
         raise InputError(
-            f"ranks must be whole numbers in 1 … n_candidates; {int(bad.sum())} of {rank.size} are not "
-            f"(first: rank {rank[at]:g} of {n[at]:g})."
+            f"ranks must be whole numbers in 1 … n_candidates; {bad.size} of {rank.size} are not "
+            f"(first: rank {rank[bad[0]]:g} of {n[bad[0]]:g})."
         )
     return rank, n
+
+
+def is_whole_rank(rank: FloatArray, most: FloatArray | int) -> BoolArray:
+    """Return which ranks are whole numbers in 1 … `most`, (n_ranks,)."""
+    return np.asarray((rank >= 1) & (rank <= most) & (rank == np.floor(rank)))
 
 
 def check_sizes(n_candidates: npt.ArrayLike, size: int, n_sampled: int, replacement: bool) -> FloatArray:

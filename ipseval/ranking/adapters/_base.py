@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples, warn_user
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, IntArray
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 
@@ -140,19 +140,6 @@ def _places(
         return None
     place: IntArray = pd.Index(own).get_indexer(pd.Index(ids)).astype(np.int64)
     in_training = (split.train.activity if kind == "user" else split.train.popularity) > 0
-    _check_ids(kind, own, ids, place, in_training, label, unknown)
-    return None if np.array_equal(place, np.arange(own.size)) else place
-
-
-def _check_ids(
-    kind: str,
-    own: AnyArray,
-    ids: AnyArray,
-    place: IntArray,
-    in_training: BoolArray,
-    label: str,
-    unknown: Unknown,
-) -> None:
     missing = place < 0
     strange = np.ones(own.size, dtype=bool)
     strange[place[~missing]] = False
@@ -177,6 +164,7 @@ def _check_ids(
             f"({examples(ids[missing])}): {fate}.",
             DataWarning,
         )
+    return None if np.array_equal(place, np.arange(own.size)) else place
 
 
 def _aligned_factors(

@@ -45,10 +45,7 @@ def describe_implicit(model: Any, split: Split) -> ModelScores:
         raise InputError(
             f"{source_of(model)} has neither factors nor similarities; fit it before it is evaluated."
         )
-    train = split.train
-    ones = (np.ones(len(train)), (train.user, train.item))
-    matrix = sp.csr_array(ones, shape=(split.n_users, split.n_items))
-    to_item = sp.csr_array(similarity)
+    matrix, to_item = sp.csr_array(split.train.to_csr()), sp.csr_array(similarity)
 
     def rows(users: IntArray) -> AnyArray:
         return np.asarray((matrix[users] @ to_item).toarray())

@@ -21,7 +21,6 @@ LINE = 64  # bytes of a cache line
 TILE = 1024  # items whose products with ROWS users are made at once: they fit the first-level cache
 COLUMNS_BYTES = 2**19  # transposed factors of a tile of items, which stay in the second-level cache
 WHOLE = 64  # items: tiles are multiples of it, as the rest of a loop over vectors takes long
-TRANSPOSED = 128  # items whose factors are transposed at once, in the first-level cache
 CHUNK = 2048  # stored scores that stay in the first-level cache while a user's positives are compared
 BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
@@ -144,15 +143,9 @@ def _find_close(
     products: AnyArray, first: int, lo: float, hi: float, own: int, positive: int, pairs: IntArray, n: int
 ) -> int:
     """Write from `pairs[:, n]` on which items but the own have products from lo to hi; return the new n."""
-    for begin in range(0, products.size, GROUP):
-        end, inside = min(begin + GROUP, products.size), _i32(0)
-        group = products[begin:end]
-        for i in range(group.size):
-            inside = _i32(inside + (_i32(group[i] >= lo) & _i32(group[i] <= hi)))
-        if inside:
-            for i in range(begin, end):  # without a branch, which the processor could not foresee
-                pairs[0, n], pairs[1, n] = positive, first + i
-                n += (products[i] >= lo) & (products[i] <= hi) & (first + i != own)
+    for i in range(products.size):  # without a branch, which the processor could not foresee
+        pairs[0, n], pairs[1, n] = positive, first + i
+        n += (products[i] >= lo) & (products[i] <= hi) & (first + i != own)
     return n
 
 
@@ -189,18 +182,12 @@ class Worker:
 
     def count(self, tile: Tile) -> Counted:
         """Add the counts of the tile's items, where their products tell them."""
-        _transpose(tile.fast_item, self._columns)
+        width, depth = tile.fast_item.shape
+        self._columns[:depth, :width] = tile.fast_item.T
         memory = (self._columns, self._scores, self._now, self._pairs, self._rows)
         lost, close, left = _count_users(self._block, tile, *memory)
         positive, item = self._pairs[:, :close].copy()
         return Counted(lost, positive, item, self._rows[:left].copy())
-
-
-def _transpose(item: AnyArray, columns: AnyArray) -> None:
-    """Write the factors of items into columns."""
-    for first in range(0, item.shape[0], TRANSPOSED):
-        piece = item[first : first + TRANSPOSED]
-        np.copyto(columns[: piece.shape[1], first : first + piece.shape[0]], piece.T)
 
 
 def tile_width(shape: Shape) -> int:

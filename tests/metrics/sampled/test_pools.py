@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from ipseval import ComputeOptions
 from ipseval.data.splits import Split
-from ipseval.errors import DataWarning, IdentificationWarning, InputError, UnknownNameError
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import expected_sampled
 from ipseval.ranking import SampledCandidates, rank_positives
@@ -67,32 +64,6 @@ def test_other_positives_can_be_drawn_from_the_pool_of_candidates():
     assert any(np.isin(drawn, items).any() for _, items, drawn in draws_of_all(candidates))
 
 
-def test_a_users_positives_share_their_draws_but_for_themselves():
-    for _, items, drawn in draws_of_all(SampledCandidates(8, rng=3)):
-        together = set(drawn.ravel().tolist()) - set(items.tolist())
-        for row in drawn:
-            assert len(set(row.tolist()) - set(items.tolist()) ^ together) <= items.size
-
-
-@pytest.mark.parametrize("scheme", SCHEMES[:4], ids=scheme_id)
-def test_ranks_count_the_drawn_items_above_and_tied(scheme):
-    candidates = SampledCandidates(7, rng=5, **scheme)
-    coarse = np.round(SCORES)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentificationWarning)
-        ranked = rank_positives(coarse, SPLIT, candidates=candidates)
-    above, tied = [], []
-    for user, items, drawn in draws_of_all(candidates):
-        for item, row in zip(items, drawn, strict=True):
-            above.append(sum(coarse[user, j] > coarse[user, item] for j in row))
-            tied.append(sum(coarse[user, j] == coarse[user, item] for j in row))
-    assert ranked.n_above.tolist() == above
-    assert ranked.n_tied.tolist() == tied
-    assert (ranked.n_candidates == 8).all()
-    others = np.repeat(EXACT.counts, EXACT.counts) - 1 if scheme["pool"] == "unobserved" else 0
-    assert ranked.sampling.n_candidates.tolist() == (EXACT.n_candidates - others).tolist()
-
-
 def same_ranks(a, b):
     return np.array_equal(a.n_above, b.n_above) and np.array_equal(a.n_tied, b.n_tied)
 
@@ -113,15 +84,6 @@ def test_the_same_seed_draws_the_same_for_every_recommender_block_and_subset_of_
     part = Split(SPLIT.train, SPLIT.test.select(some))
     fewer = rank_positives(SCORES, part, candidates=candidates)
     assert same_ranks(fewer, ranked.select(ranked.user < 10))
-
-
-def test_a_generator_is_read_once():
-    candidates = SampledCandidates(9, rng=np.random.default_rng(0))
-    assert same_ranks(
-        rank_positives(SCORES, SPLIT, candidates=candidates),
-        rank_positives(SCORES, SPLIT, candidates=candidates),
-    )
-    assert "key" in candidates.description
 
 
 def test_factors_are_ranked_like_their_product():
@@ -218,58 +180,11 @@ def test_monte_carlo_means_of_every_positive_agree_with_the_exact_expectation(me
     assert (np.abs(values.mean(axis=0) - exact)[moving] < 5.5 * error[moving]).all()  # hundreds of positives
 
 
-def test_pools_that_depend_on_what_was_observed_warn_with_figures():
-    with pytest.warns(IdentificationWarning, match=r"the \d\.\d observed positives per user cannot be drawn"):
-        rank_positives(SCORES, SPLIT, candidates=SampledCandidates(5, pool="unobserved", rng=0))
-    pool = SampledCandidates(5, pool="unobserved+positives", rng=0)
-    with pytest.warns(IdentificationWarning, match=r"always among the competitors \(\d+\.\d% of them\)"):
-        ranked = rank_positives(SCORES, SPLIT, candidates=pool)
-    assert (ranked.n_candidates == 5 + np.repeat(ranked.counts, ranked.counts)).all()
-
-
-def test_positives_compete_with_each_other_in_the_pool_that_adds_them():
-    # Two positives, the only other item is above both: ranks 2 and 3 of 1 draw + 2 positives.
-    split = Split.from_frames(
-        pd.DataFrame({"user": [0], "item": [0]}),
-        pd.DataFrame({"user": [0, 0], "item": [1, 2]}),
-        items=[0, 1, 2, 3],
-    )
-    with pytest.warns(IdentificationWarning):
-        ranked = rank_positives(
-            np.array([[9.0, 2.0, 1.0, 5.0]]),
-            split,
-            candidates=SampledCandidates(1, pool="unobserved+positives", rng=0),
-        )
-    assert ranked.n_above.tolist() == [1, 2]
-    assert ranked.n_candidates.tolist() == [3, 3]
-
-
-def test_items_that_cannot_be_drawn_are_counted_in_a_warning():
-    weights = np.append(np.zeros(3), POPULAR[3:])
-    with pytest.warns(DataWarning, match=f"3 of {SPLIT.n_items} items have probability 0"):
-        rank_positives(SCORES, SPLIT, candidates=SampledCandidates(5, distribution=weights, rng=0))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: SampledCandidates(0), "n_sampled must be an integer >= 1"),
         (lambda: SampledCandidates(5, distribution=[1.0]).weights(SPLIT), "must have 60 entries"),
-        (lambda: SampledCandidates(5, distribution=-POPULAR).weights(SPLIT), "60 entries are below 0"),
-        (
-            lambda: rank_positives(SCORES, SPLIT, candidates=SampledCandidates(60, replacement=False)),
-            r"user .* has \d+ other candidates that can be drawn, but 60 are needed",
-        ),
-        (
-            lambda: rank_positives(np.full_like(SCORES, np.nan), SPLIT, candidates=SampledCandidates(5)),
-            "are NaN",
-        ),
-        (
-            lambda: rank_positives(
-                pd.DataFrame({"user": [0], "item": [0], "rank": [1]}), SPLIT, candidates=SampledCandidates(5)
-            ),
-            "sampled candidates need scores of all items",
-        ),
     ],
 )
 def test_bad_input_is_named(call, message):
