@@ -23,7 +23,7 @@ from ipseval.ranking._lists import ListEntries, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
-from ipseval.ranking._scorers import DenseScorer, Scorer, as_scorer
+from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
 from ipseval.ranking._top_lists import ListMaker, TopK
 from ipseval.ranking.adapters import adapt
@@ -238,7 +238,7 @@ def _as_it_is(ranked: RankedPositives, candidates: Any, name: str, k: int) -> Ra
 
 
 def _rank_catalogue(
-    scorer: Scorer | Factors,
+    scorer: AnyScorer,
     targets: Targets,
     batch: Batch,
     allowed: IntArray | None,

@@ -14,7 +14,7 @@ from ipseval.errors import InputError
 from ipseval.ranking._candidates import CandidateLists, Targets
 from ipseval.ranking._exact_topk import DuplicateItems, hand_on_best
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._scorers import Scorer
+from ipseval.ranking._scorers import AnyScorer, Scorer
 from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
 from ipseval.ranking._top_lists import TopK
 from ipseval.ranking.kernels.blocks import Batch, frozen
@@ -174,7 +174,7 @@ def rank_stored(
 
 
 def rank_in_lists(
-    scorer: Scorer | Factors,
+    scorer: AnyScorer,
     targets: Targets,
     lists: CandidateLists,
     kernels: ModuleType,

@@ -25,7 +25,7 @@ from ipseval.ranking._factors import Factors
 from ipseval.ranking._passes import check_nan, comparable
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampling import Pool, Sampling
-from ipseval.ranking._scorers import Scorer
+from ipseval.ranking._scorers import AnyScorer
 from ipseval.ranking._threads import Resources, kernels_for
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")
@@ -233,11 +233,7 @@ def _skip(position: IntArray, excluded: IntArray) -> IntArray:
 
 
 def rank_sampled(
-    scorer: Scorer | Factors,
-    split: Split,
-    targets: Targets,
-    candidates: SampledCandidates,
-    resources: Resources,
+    scorer: AnyScorer, split: Split, targets: Targets, candidates: SampledCandidates, resources: Resources
 ) -> RankedPositives:
     """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length."""
     weights = candidates.weights(split)
@@ -300,7 +296,7 @@ def rank_sampled(
 
 
 def _score_rows(
-    scorer: Scorer | Factors, users: IntArray, n_items: int, resources: Resources
+    scorer: AnyScorer, users: IntArray, n_items: int, resources: Resources
 ) -> Iterator[Callable[[IntArray], AnyArray]]:
     """Give, for one user after the other, a function from item codes to their scores."""
     if isinstance(scorer, Factors):  # only the drawn items, by the definition that exact ranks rest on

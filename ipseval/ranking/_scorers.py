@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isroutine
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,9 @@ class Scorer(Protocol):
 
     def block(self, users: IntArray) -> AnyArray:
         """Return scores (len(users), n_items) for the user codes in `users`; never written to."""
+
+
+AnyScorer: TypeAlias = Scorer | Factors  # factors are ranked by exact sums, not by blocks of products
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,7 @@ class CallableScorer:
         return checked
 
 
-def as_scorer(model: Any, split: Split, name: str = "the model") -> Scorer | Factors:
+def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
     """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
         return DenseScorer(_aligned(model, split, name))

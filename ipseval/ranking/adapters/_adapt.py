@@ -130,7 +130,7 @@ def list_frame(model: Any) -> Any | None:
     if {"user", "item"} <= set(columns):
         return model
     if NESTED in columns:
-        return _unnested(model, table, columns)
+        return _unnested(table, columns)
     key = next((name for name in ("rank", "score") if name in columns), None)
     if {"user_id", "item_id"} <= set(columns) and key is not None:
         names = {"user_id": "user", "item_id": "item"}
@@ -138,14 +138,12 @@ def list_frame(model: Any) -> Any | None:
     return None
 
 
-def _unnested(model: Any, table: Any, columns: list[str]) -> Any:
+def _unnested(table: Any, columns: list[str]) -> Any:
     others = [name for name in columns if name != NESTED]
     if len(others) != 1:
         raise InputError(
             f"a frame with a column {NESTED!r} must have one other column, the user; got {examples(columns)}."
         )
-    if "pyspark" in root_modules(model):
-        return _libraries.exploded(model, others[0])
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
     lists = [list(entries) for entries in table[NESTED].to_list()]

@@ -196,24 +196,6 @@ def _spark_factors(frame: Any) -> tuple[Any, Any]:
     return ids, np.array(local["features"].to_list(), dtype=np.float32)
 
 
-def exploded(frame: Any, user: str) -> Any:
-    """Return a nested frame of recommendations as a local frame with columns user, item, score."""
-    from pyspark.sql import functions
-
-    entries = frame.select(
-        functions.col(user).alias("user"), functions.explode("recommendations").alias("entry")
-    )
-    names = entries.schema["entry"].dataType.fieldNames()
-    if len(names) != 2 or "rating" not in names:
-        raise InputError(f"entries of 'recommendations' must have an item and a rating; got {names}.")
-    item = next(name for name in names if name != "rating")
-    return entries.select(
-        "user",
-        functions.col(f"entry.{item}").alias("item"),
-        functions.col("entry.rating").alias("score"),
-    ).toPandas()
-
-
 def describe_torch(model: Any, split: Split) -> ModelScores:
     """Return (user, item[, item bias]) tensors or embeddings as factors, or a module users -> scores."""
     if isinstance(model, tuple):
