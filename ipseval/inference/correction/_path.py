@@ -169,7 +169,11 @@ def correction_path(
     values = contributions(ranks, asked, ties)
     odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
     plain = by_user(first, values - values.mean(axis=0)) / max(len(first), 1)
-    parts = [_weighted(first, values, one, alpha, plain) for one in odds.values() for alpha in ALPHAS]
+    parts = [
+        _weighted(first, values, one, alpha, highest, plain)
+        for one in odds.values()
+        for alpha, highest in zip(ALPHAS, _highest(one), strict=True)
+    ]
     value, covariance, cross, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
@@ -254,12 +258,27 @@ def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: float) -> Flo
     return np.asarray(HALF_HIT * similarity * np.outer(hit, hit) / (n_positives + 1) ** 2)
 
 
+def _highest(log_odds: FloatArray) -> FloatArray:
+    """Return at each α the weight beyond which weights are cut, their quantile LIMIT, (25,)."""
+    # Weights fall with the odds at any α, so that the quantile is between the same two pairs.
+    after = LIMIT * (log_odds.size - 1)
+    last = log_odds.size - 1 - int(after)
+    pair = np.array([last, max(last - 1, 0)])
+    low, high = np.exp(-np.outer(np.partition(log_odds, pair)[pair] - log_odds.min(), ALPHAS))
+    return np.asarray(low + (high - low) * (after - int(after)))
+
+
 def _weighted(
-    ranked: RankedPositives, values: FloatArray, log_odds: FloatArray, alpha: float, plain: FloatArray
+    ranked: RankedPositives,
+    values: FloatArray,
+    log_odds: FloatArray,
+    alpha: float,
+    highest: float,
+    plain: FloatArray,
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]:
     """Return θ(α), its covariance, that with θ(0), that of one contribution, the effective size, the cut."""
     raw = np.exp(-alpha * (log_odds - log_odds.min()))
-    weight = np.minimum(raw, np.quantile(raw, LIMIT))
+    weight = np.minimum(raw, highest)
     share = weight / weight.sum()
     mean = share @ values
     centred = values - mean
