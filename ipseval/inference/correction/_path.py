@@ -168,9 +168,10 @@ def correction_path(
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
     odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
-    plain = by_user(first, values - values.mean(axis=0)) / max(len(first), 1)
+    summing = _summing(first)  # once for all strengths
+    plain = summing @ (values - values.mean(axis=0)) / max(len(first), 1)
     parts = [
-        _weighted(first, values, one, alpha, highest, plain)
+        _weighted(summing, values, one, alpha, highest, plain)
         for one in odds.values()
         for alpha, highest in zip(ALPHAS, _highest(one), strict=True)
     ]
@@ -224,8 +225,13 @@ def contributions(
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
+    return np.asarray(_summing(ranked) @ values)
+
+
+def _summing(ranked: RankedPositives) -> sparse.csr_array:
+    """Return the ones that sum over each user's positives, (n_users_with_positives, n_pos)."""
     ends, ones = np.append(ranked.starts, len(ranked)), np.ones(len(ranked))
-    return np.asarray(sparse.csr_array((ones, np.arange(ones.size), ends)) @ values)
+    return sparse.csr_array((ones, np.arange(ones.size), ends))
 
 
 def on_line(
@@ -269,7 +275,7 @@ def _highest(log_odds: FloatArray) -> FloatArray:
 
 
 def _weighted(
-    ranked: RankedPositives,
+    summing: sparse.csr_array,
     values: FloatArray,
     log_odds: FloatArray,
     alpha: float,
@@ -283,7 +289,7 @@ def _weighted(
     mean = share @ values
     centred = values - mean
     weighted = share[:, None] * centred
-    influence = by_user(ranked, weighted)
+    influence = summing @ weighted
     more = influence.shape[0] / max(influence.shape[0] - 1, 1)
     covariance, cross = (more * influence.T @ other for other in (influence, plain))
     spread = weighted.T @ centred
