@@ -39,11 +39,6 @@ from ipseval.propensity._ratio import (
 from ipseval.propensity._steps import FitError
 
 
-def ratio_error(problem: RatioProblem, odds: CrossFitted) -> FitError:
-    """Return the error of a density ratio that was fitted to all users of a problem."""
-    return FitError.of(slope_influence(problem), _LogPropensity(odds))
-
-
 @dataclass(frozen=True, eq=False)
 class _LogPropensity:
     odds: CrossFitted
@@ -247,7 +242,7 @@ class DensityRatioPropensity:
                 "the log's. Clip the propensity, or use fewer features.",
                 PositivityWarning,
             )
-        return fit.propensity(odds, ratio_error(problem, odds))
+        return fit.propensity(odds, FitError.of(slope_influence(problem), _LogPropensity(odds)))
 
     def _parts(
         self, train: Interactions, rng: np.random.Generator

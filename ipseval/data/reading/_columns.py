@@ -11,7 +11,7 @@ import pandas as pd
 
 from ipseval._base.checks import examples
 from ipseval._base.columns import ids_of, series_of
-from ipseval._base.ids import EXACT, Ids, header_among
+from ipseval._base.ids import EXACT, Ids
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem
 
@@ -51,14 +51,6 @@ def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
     rank = np.empty(order.size + 1, dtype=np.int64)
     rank[order], rank[-1] = np.arange(order.size), -1
     return rank[found.codes], numbers[order]
-
-
-def header_problem(found: Ids, name: str) -> Problem | None:
-    """Return the problem of a header that was read as data: one name of a column among numbers."""
-    what = header_among(found.codes, found.ids, name)
-    return (
-        Problem(what, "Read the file by its path with {header=True}, or without that row") if what else None
-    )
 
 
 def rows_said(mask: BoolArray, limit: int = 3) -> str:

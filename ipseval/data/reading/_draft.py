@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count
-from ipseval._base.ids import Ids, distinct, places, repeated, to_id_array
+from ipseval._base.ids import Ids, distinct, header_among, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._impressions import Treatment, rows_of
@@ -20,7 +20,6 @@ from ipseval.data.reading._columns import (
     Numbers,
     Units,
     encoded,
-    header_problem,
     numbers,
     rows_said,
     times,
@@ -63,12 +62,16 @@ class Draft(Treatment):
             column, words = table[name], f"column {name!r}"
             if role in IDS:
                 found = tried(draft.problems, encoded, column, words, from_text=name in source.written)
-                problem = header_problem(found, words) if found is not None and role != "query" else None
-                draft.ids |= {} if found is None else {role: found}
-            else:
-                draft.columns[role] = _read_as(role, column, words, units)
-                problem = draft.columns[role].problem
-            draft.problems += [problem] if problem else []
+                if found is not None:
+                    draft.ids[role] = found
+                    header = "" if role == "query" else header_among(found.codes, found.ids, words)
+                    if header:
+                        draft.fault(
+                            header, "Read the file by its path with {header=True}, or without that row"
+                        )
+                continue
+            one = draft.columns[role] = _read_as(role, column, words, units)
+            draft.problems += [one.problem] if one.problem else []
         words = said(names, {role: one.said for role, one in draft.columns.items()})
         left = [name for name in source.columns if name not in names.values()]
         words += f"; not read: {examples(left, 12)}" if left else ""

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -308,14 +309,10 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _json_lines(path: Path, how: Reading) -> Source:
-    return _json(path, how, lines=True)
-
-
 # What is not named here is text.
 FORMATS: dict[str, Callable[[Path, Reading], Source]] = {
     **dict.fromkeys((".parquet", ".pq", ".parq"), _parquet),
-    **dict.fromkeys((".jsonl", ".ndjson"), _json_lines),
+    **dict.fromkeys((".jsonl", ".ndjson"), partial(_json, lines=True)),
     ".json": _json,
 }
 

@@ -334,12 +334,8 @@ class Leakage:
         """Return the leakage of a split; None where a part has no timestamps or no rows."""
         if train.timestamp is None or test.timestamp is None or not len(train) or not len(test):
             return None
-        n_leaking = int((test.timestamp < train.timestamp.max()).sum())
-        # The later a test row, the fewer rows are later than it: the middle ones in time are in the middle.
-        middle = [(len(test) - 1) // 2, len(test) // 2]
-        times = np.partition(test.timestamp, middle)[middle]
-        later = [int((train.timestamp > time).sum()) for time in times]
-        return cls(len(test), len(train), n_leaking, float(np.mean(later)) / len(train))
+        later = len(train) - np.searchsorted(np.sort(train.timestamp), test.timestamp, side="right")
+        return cls(len(test), len(train), int((later > 0).sum()), float(np.median(later)) / len(train))
 
     @property
     def share(self) -> float:
