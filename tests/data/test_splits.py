@@ -186,17 +186,13 @@ def test_global_time_takes_dates(start: object) -> None:
     assert pairs(split.test) == {(0, 1)}
 
 
-def test_global_time_takes_a_validation_start() -> None:
-    split = split_global_time(timed_log(), test_start=40, validation_start=9.5)
-    assert sorted(split.validation.timestamp) == [10, 20, 30]
-    assert sorted(split.train.timestamp) == [7, 8, 9]
+EVEN = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
 
 
 def test_random_split_follows_its_seed_only() -> None:
-    log = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
-    first, again, other = (split_random(log, rng=seed) for seed in (1, 1, 2))
+    first, again, other = (split_random(EVEN, rng=seed) for seed in (1, 1, 2))
     np.random.seed(5)  # noqa: NPY002 - global state must have no influence
-    assert pairs(first.test) == pairs(again.test) == pairs(split_random(log, rng=1).test)
+    assert pairs(first.test) == pairs(again.test) == pairs(split_random(EVEN, rng=1).test)
     assert pairs(first.test) != pairs(other.test)
 
 
@@ -210,9 +206,8 @@ def test_random_split_gives_every_interaction_the_same_chance() -> None:
 
 
 def test_repeated_splits_differ_and_do_not_depend_on_their_number() -> None:
-    log = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np.arange(30), np.arange(10))
-    three = [pairs(split.test) for split in repeated_splits(log, 3, rng=4)]
-    two = [pairs(split.test) for split in repeated_splits(log, 2, rng=4)]
+    three = [pairs(split.test) for split in repeated_splits(EVEN, 3, rng=4)]
+    two = [pairs(split.test) for split in repeated_splits(EVEN, 2, rng=4)]
     assert three[:2] == two
     assert three[0] != three[1] != three[2]
 

@@ -73,7 +73,7 @@ def test_a_purge_gap_is_in_no_part_and_counted():
     split = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, purge=2)  # 3 and 4 are in [3, 5)
     assert pairs(split.train) == {(0, 0), (1, 1)}
     assert (split.n_purged, len(split.test)) == (2, 1)
-    both = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, validation_start=4, purge=1)
+    both = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, validation_start=3.5, purge=1)
     assert (len(both.train), len(both.validation), both.n_purged) == (2, 1, 1)
 
 

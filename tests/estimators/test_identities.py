@@ -137,22 +137,12 @@ def test_the_standard_error_of_a_ratio_is_that_of_the_delta_method_written_out()
         estimators=["snips-pooled", "aoa"],
     )
     ranked = result.samples["m"].ranked
-    numerator, denominator, plain = [], [], []
-    for user in ranked.users:
-        rows = ranked.user == user
-        w = 1 / world.propensity[ranked.item[rows]]
-        hits = result.samples["m"].ranked.select(rows)
-        c = ipseval.metric("recall@5").contributions(hits)
-        numerator.append((w * c).sum())
-        denominator.append(w.sum())
-        plain.append(c.mean())
-    big_n, big_d = np.array(numerator), np.array(denominator)
-    ratio = big_n.sum() / big_d.sum()
-    n = big_n.size
-    expected = np.sqrt(n / (n - 1) * ((big_n - ratio * big_d) ** 2).sum()) / big_d.sum()
-    assert result.estimate("m", "recall@5", "snips-pooled").standard_error == pytest.approx(
-        expected, rel=1e-12
-    )
-    assert result.estimate("m", "recall@5", "aoa").standard_error == pytest.approx(
-        np.std(plain, ddof=1) / np.sqrt(n), rel=1e-12
-    )
+    w, c = 1 / world.propensity[ranked.item], ipseval.metric("recall@5").contributions(ranked)
+    rows = [ranked.user == user for user in ranked.users]
+    numerator, denominator = (np.array([values[own].sum() for own in rows]) for values in (w * c, w))
+    ratio, n = numerator.sum() / denominator.sum(), len(rows)
+    expected = np.sqrt(n / (n - 1) * ((numerator - ratio * denominator) ** 2).sum()) / denominator.sum()
+    plain = np.std([c[own].mean() for own in rows], ddof=1) / np.sqrt(n)
+    for label, error in (("snips-pooled", expected), ("aoa", plain)):
+        found = result.estimate("m", "recall@5", label).standard_error
+        assert found == pytest.approx(error, rel=1e-12)

@@ -264,41 +264,35 @@ def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
 # Fitted weights -------------------------------------------------------------------------------------------
 
 DRIFT = np.array([0.1, -0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0])  # of nine users, six of whom are evaluated
+FITTED = {kind: replace(SUMS[kind], propensity_influence=DRIFT) for kind in ("ratio", "mean")}
 
 
 def test_users_move_a_ratio_by_their_own_values_and_through_the_weights():
-    users, effects = replace(SUMS["ratio"], propensity_influence=DRIFT).effects()
+    users, effects = FITTED["ratio"].effects()
     expected = np.append(derivative(SUMS["ratio"]) / 6, 0.3)
     expected[:2] += [0.1, -0.2]
     assert users.tolist() == [0, 1, 2, 3, 4, 5, 7]
     np.testing.assert_allclose(effects, expected, rtol=1e-7, atol=1e-9)
-    found = replace(SUMS["ratio"], propensity_influence=DRIFT).standard_error()
+    found = FITTED["ratio"].standard_error()
     assert found == pytest.approx(np.sqrt(6 / 5 * (expected @ expected)), rel=1e-7)
 
 
 def test_what_the_weights_move_alike_leaves_the_error_of_a_difference():
     one, other = SUMS["ratio"], SUMS["mean"]
     known = one.paired_error(other)[0]
-    alike = replace(one, propensity_influence=DRIFT).paired_error(replace(other, propensity_influence=DRIFT))[
-        0
-    ]
-    assert alike == pytest.approx(known)
+    assert FITTED["ratio"].paired_error(FITTED["mean"])[0] == pytest.approx(known)
     apart = derivative(one) / 6 - derivative(other) / 6
     apart = np.append(apart, 0.3) + np.append(DRIFT[:6], 0.0)
-    found, n, _ = replace(one, propensity_influence=DRIFT).paired_error(other)
+    found, n, _ = FITTED["ratio"].paired_error(other)
     assert (found, n) == (pytest.approx(np.sqrt(6 / 5 * (apart @ apart)), rel=1e-7), 6)
 
 
 def test_propensity_influences_follow_users_through_codes_and_partitions():
     codes = np.array([8, 7, 6, 5, 4, 3, 2, 1, 0])
-    turned = replace(SUMS["ratio"], propensity_influence=DRIFT).recoded(codes)
-    assert turned.standard_error() == pytest.approx(
-        replace(SUMS["ratio"], propensity_influence=DRIFT).standard_error()
-    )
+    turned = FITTED["ratio"].recoded(codes)
+    assert turned.standard_error() == pytest.approx(FITTED["ratio"].standard_error())
     assert turned.propensity_influence.tolist() == DRIFT[::-1].tolist()
-    both = replace(SUMS["mean"], propensity_influence=DRIFT).followed_by(
-        replace(SUMS["mean"], propensity_influence=DRIFT), 9
-    )
+    both = FITTED["mean"].followed_by(FITTED["mean"], 9)
     assert both.effects()[0].tolist() == [0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 14, 16]
     with pytest.raises(InputError, match="moments do not hold the error of fitted weights"):
-        Moments.of([replace(SUMS["ratio"], propensity_influence=DRIFT)])
+        Moments.of([FITTED["ratio"]])

@@ -80,14 +80,3 @@ def test_pairs_keep_their_impressions_until_their_ids_change():
     assert split.train.impressions is split.test.impressions is pairs.impressions is not None
     assert pairs.select(np.arange(len(pairs)) < 5).impressions is pairs.impressions
     assert ipseval.data.splits.k_core(pairs, 1).impressions is None
-
-
-def test_a_basis_is_kept_in_a_file(tmp_path):
-    known = KnownPropensity(item=np.full(40, 0.5), basis="design")
-    scores = np.random.default_rng(0).random((2, 300, 40))
-    found = ipseval.evaluate({"a": scores[0], "b": scores[1]}, SPLIT, propensity=known)
-    found.save(tmp_path / "found.npz")
-    again = ipseval.Evaluation.load(tmp_path / "found.npz")
-    assert again.propensity.basis == "design"
-    assert again.verdicts[0].reason == found.verdicts[0].reason in ("measured", "not told apart")
-    pd.testing.assert_frame_equal(again.order, found.order)
