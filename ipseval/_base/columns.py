@@ -26,6 +26,15 @@ def frame_columns(frame: Any) -> set[str]:
         return set()
 
 
+def as_frame(values: Any) -> Any | None:
+    """Return a data frame for any engine's, None for what is none."""
+    try:
+        table: Any = nw.from_native(values)
+        return table.collect() if isinstance(table, nw.LazyFrame) else table
+    except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
+        return None
+
+
 def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
     """Return the named columns as NumPy arrays without missing entries."""
     table = _table(frame, names)
@@ -73,14 +82,9 @@ def _table(frame: Any, names: list[str]) -> Any:
         raise InputError(
             f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
         )
-    try:
-        table: Any = nw.from_native(frame)
-    except TypeError:
-        raise InputError(
-            f"expected a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}."
-        ) from None
-    if isinstance(table, nw.LazyFrame):
-        table = table.collect()
+    table = as_frame(frame)
+    if table is None:
+        raise InputError(f"expected a data frame (pandas, polars, pyarrow, …); got {type(frame).__name__}.")
     missing = [name for name in names if name not in table.columns]
     if missing:
         raise InputError(

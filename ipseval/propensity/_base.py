@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-import narwhals as nw
 import numpy as np
 
 from ipseval._base.checks import (
@@ -23,15 +22,6 @@ from ipseval._base.types import AnyArray, FloatArray, HasIds, IntArray, freeze, 
 from ipseval.data._interactions import check_codes, check_interactions
 from ipseval.errors import DataWarning, PropensityError
 from ipseval.propensity._steps import FitError, GammaChain, Step
-
-
-def as_frame(values: Any) -> Any | None:
-    """Return a data frame for any engine's, None for what is none."""
-    try:
-        table: Any = nw.from_native(values)
-        return table.collect() if isinstance(table, nw.LazyFrame) else table
-    except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
-        return None
 
 
 def check_shrinkage(value: object) -> None:

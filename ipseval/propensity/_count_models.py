@@ -67,8 +67,6 @@ def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -
     from scipy.optimize import brentq
 
     fit = fit_glm(y, x, frequency, "poisson")
-    if (frequency * ((y - fit.fittedvalues) ** 2 - y)).sum() <= 0:
-        return fit, 0.0
     # Counts take few values: the costly functions of y are computed once for each.
     values, place = np.unique(y, return_inverse=True)
     rows = np.bincount(place, frequency)

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._base.checks import as_float_vector, check_bool, check_choice, kind_of
+from ipseval._base.columns import as_frame
 from ipseval._base.ids import by_label
 from ipseval._base.types import AnyArray, FloatArray, HasIds
 from ipseval.data._interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
-from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, as_frame, check_range
+from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
 
 
 @dataclass(frozen=True, eq=False)

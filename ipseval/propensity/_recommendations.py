@@ -8,11 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from ipseval._base.checks import as_generator, check_positive_int, kind_of
+from ipseval._base.columns import as_frame
 from ipseval._base.ids import distinct
 from ipseval._base.types import AnyArray, IntArray, RngLike
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.propensity._base import as_frame
 
 OF_SCORES = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
 
