@@ -134,6 +134,8 @@ def test_users_of_one_model_alone_have_no_influence_on_the_other():
     nobody = UserSums(np.arange(0), np.zeros(0), np.zeros(0))
     assert one.paired_error(nobody)[:2] == (pytest.approx(0.5), 2)
     assert np.isnan(nobody.paired_error(nobody)[0])
+    alone = UserSums(USERS[:1], N[:1], D[:1])
+    assert alone.paired_error(alone)[:2] == (0.0, 1)  # nothing differs, however few there are
 
 
 def test_a_difference_below_rounding_is_none():
