@@ -114,6 +114,15 @@ def test_a_flagged_estimate_is_never_clear(old, new):
     assert "Few effective positives." in text
 
 
+def test_a_difference_under_another_propensity_is_not_tested(new):
+    found = evaluated({"als": 1.5, "ease": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=1.0)).diff(new)
+    rows = found.frame.set_index("estimator")["p_value"]
+    assert rows.filter(like="snips").isna().all()
+    assert rows["aoa"].notna().all()
+    assert "The propensity changed from" in repr(found)
+    assert "snips-global)" not in repr(found).partition("Verdict")[2].partition("Holm")[0]
+
+
 def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
     new.save(tmp_path / "new.npz")
     again = ipseval.Evaluation.load(tmp_path / "new.npz")
@@ -148,6 +157,13 @@ def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
         ipseval.evaluation.report_of({"a": "b"})
     with pytest.raises(UnknownNameError, match="estimator"):
         ipseval.evaluation.report_of([one], estimator="snips-pooled")
+
+
+def test_a_leaderboard_counts_one_data_set_once():
+    one, other = (evaluated({"als": 1.5, "ease": 0.2}, split(seed)) for seed in (0, 3))
+    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other]))
+    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
+    assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
 
 
 class Recorder:

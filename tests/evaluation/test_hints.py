@@ -28,18 +28,6 @@ def test_a_hint_names_the_front_door(call, message):
         call()
 
 
-def evaluated(n_users: int = 30, gamma: float | None = None) -> ipseval.Evaluation:
-    rng = np.random.default_rng(0)
-    pairs = pd.DataFrame(
-        [(u, i) for u in range(n_users) for i in rng.permutation(12)[:4]], columns=["user", "item"]
-    )
-    train = pairs.groupby("user").head(2)
-    split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(n_users), items=range(12))
-    models = {"a": rng.random((n_users, 12)), "b": rng.random((n_users, 12))}
-    propensity = None if gamma is None else ipseval.PowerLawPropensity(gamma=gamma)
-    return ipseval.evaluate(models, split, propensity=propensity, metrics=["recall@3"], on_low_ess="ignore")
-
-
 def test_lists_without_a_rank_are_told_what_they_lack():
     split = ipseval.Split.from_frames(
         *(one.rename(columns=lambda name: name[:-3]) for one in (FRAME[:2], FRAME[2:]))
@@ -47,24 +35,6 @@ def test_lists_without_a_rank_are_told_what_they_lack():
     lists = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3]}, index=[0, 0, 1])
     with pytest.raises(ipseval.InputError, match="It lacks a rank or score"):
         ipseval.evaluate({"m": lists}, split)
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_difference_under_another_propensity_is_not_tested():
-    found = evaluated(gamma=1.0).diff(evaluated(gamma=0.0))
-    rows = found.frame.set_index("estimator")["p_value"]
-    assert rows.filter(like="snips").isna().all()
-    assert rows["aoa"].notna().all()
-    assert "The propensity changed from" in repr(found)
-    assert "snips-global)" not in repr(found).partition("Verdict")[2].partition("Holm")[0]
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_leaderboard_counts_one_data_set_once():
-    one, other = evaluated(), evaluated(31)
-    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other]))
-    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
-    assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
 
 
 def test_gini_and_entropy_of_one_user_are_defined():
