@@ -151,6 +151,7 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
 def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
     one, two = evaluated({"als": 1.0, "ease": 0.5}), evaluated({"als": 1.0}, metrics=["auc"])
     assert list(ipseval.evaluation.report_of([one, one]).evaluations) == ["1", "2"]
+    assert ipseval.evaluation.report_of([two]).frame["leads"].isna().all()
     with pytest.raises(InputError, match="share no metric"):
         ipseval.evaluation.report_of([one, two])
     with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):

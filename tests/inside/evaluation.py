@@ -20,5 +20,5 @@ from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, spli
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
-from ipseval.evaluation.segments._segments import family_level, satterthwaite, t_test
+from ipseval.evaluation.segments._segments import family_level, gap_error, satterthwaite, t_test
 from ipseval.evaluation.segments._sums import AS_KNOWN

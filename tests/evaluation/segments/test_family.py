@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.inside.evaluation import family_level, satterthwaite, t_test
+from tests.inside.evaluation import family_level, gap_error, satterthwaite, t_test
 
 
 def test_independent_groups_have_the_level_of_sidak():
@@ -39,3 +39,8 @@ def test_two_independent_groups_are_tested_as_by_welch():
     assert freedom == pytest.approx(expected.df)
     found = t_test(one.mean() - two.mean(), np.sqrt(sum(variance)), freedom)
     assert found == pytest.approx(expected.pvalue)
+
+
+def test_a_difference_to_a_group_whose_users_are_alike_has_no_error():
+    one, two, both = np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.5, 1.0])
+    assert gap_error(one, two, both).tolist() == [0.0, np.sqrt(2), 0.0]

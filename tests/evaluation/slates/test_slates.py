@@ -322,7 +322,7 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         ({"m": "score"}, slates, "names a column; pass slates= as the frame"),
         ({"m": "scores"}, BINARY, "'scores' is not in the frame"),
         (
-            {"m": pd.concat([scores, scores.head(1).assign(item="w")])},
+            {"m": pd.concat([scores, scores.iloc[3:4].assign(item="w")])},
             slates,
             r"1 item of 8 that are not listed",
         ),
