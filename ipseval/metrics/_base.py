@@ -193,7 +193,14 @@ class Metric(ABC):
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             values = self._unbiased(ranked, inverse, n_relevant, rule)
-        return check_representable(self, values) if self.needs_independence else values
+        n_bad = int((~np.isfinite(values)).sum()) if self.needs_independence else 0
+        if n_bad:
+            raise InputError(
+                f"the unbiased {self.label} multiplies 1/P over the positives of a user. For {n_bad} of "
+                f"{values.size} users the product is beyond the range of floating-point numbers. Its "
+                "variance is of that size too: use recall@k, mean_dcg or dcg, or snips."
+            )
+        return values
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
         """Return the unbiased value of users without observed positives, in the shape of both: 0 for most."""
@@ -257,7 +264,13 @@ class Metric(ABC):
         raise InputError(f"{self.label} is not a function of the rank of one relevant item.")
 
     def _rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
-        check_depth(self, ranked)
+        depth = ranked.max_rank  # where lists end
+        if depth is not None and (self.cutoff is None or self.cutoff > depth):
+            reads = "the whole ranking" if self.cutoff is None else f"the first {self.cutoff} ranks"
+            raise InputError(
+                f"{self.label} reads {reads}, but the lists end at rank {depth}; use a cutoff of at most "
+                f"{depth}, pass the scores of all items, or pad the lists with misses: ranked.padded(k)."
+            )
         if ties == "default":
             return self.default_ties
         check_choice("ties", ties, ("default", *TIE_RULES))
@@ -284,29 +297,6 @@ class Metric(ABC):
         ]
         inside = f"({','.join(shown)})" if shown else ""
         return self.name + inside + ("" if self.cutoff is None else f"@{self.cutoff}")
-
-
-def check_depth(metric: Metric, ranked: RankedPositives) -> None:
-    """Raise `InputError` when the ranks are censored before the metric's cutoff."""
-    if ranked.max_rank is None or (metric.cutoff is not None and metric.cutoff <= ranked.max_rank):
-        return
-    reads = "the whole ranking" if metric.cutoff is None else f"the first {metric.cutoff} ranks"
-    raise InputError(
-        f"{metric.label} reads {reads}, but the lists end at rank {ranked.max_rank}; use a cutoff of at most "
-        f"{ranked.max_rank}, pass the scores of all items, or pad the lists with misses: ranked.padded(k)."
-    )
-
-
-def check_representable(metric: Metric, values: FloatArray) -> FloatArray:
-    """Return `values`, or raise `InputError` where products of many 1/P left the range of floats."""
-    n_bad = int((~np.isfinite(values)).sum())
-    if n_bad:
-        raise InputError(
-            f"the unbiased {metric.label} multiplies 1/P over the positives of a user. For {n_bad} of "
-            f"{values.size} users the product is beyond the range of floating-point numbers. Its variance is "
-            "of that size too: use recall@k, mean_dcg or dcg, or snips."
-        )
-    return values
 
 
 def one_of(*allowed: str) -> Callable[[str], str]:

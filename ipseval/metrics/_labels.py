@@ -153,7 +153,10 @@ def metric(label: str | Metric, **parameters: Any) -> Metric:
             values[key] = parameter.parse(text)
         except InputError as error:
             raise InputError(f"metric {label!r}: {key}: {error}.") from None
-    return checked(found(_cutoff(label, match["k"]), **values))
+    k = match["k"]
+    if k is not None and re.fullmatch("[0-9]+", k.strip()) is None:
+        raise InputError(f"metric {label!r}: the cutoff must be an integer >= 1; got {k!r}.")
+    return checked(found(None if k is None else int(k), **values))
 
 
 def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, str]:
@@ -169,11 +172,3 @@ def _arguments(label: str, text: str | None, found: type[Metric]) -> dict[str, s
             raise InputError(f"metric {label!r} gives {key.strip()} twice.")
         arguments[key.strip()] = value.strip()
     return arguments
-
-
-def _cutoff(label: str, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if re.fullmatch("[0-9]+", text.strip()) is None:
-        raise InputError(f"metric {label!r}: the cutoff must be an integer >= 1; got {text!r}.")
-    return int(text)

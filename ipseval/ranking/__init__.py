@@ -14,15 +14,6 @@ __all__ = [
     "rank_positives",
     "top_items",
 ]
-__getattr__ = lazy(
-    __name__,
-    dict.fromkeys(
-        (
-            "adapters",
-            "baselines",
-        ),
-        "",
-    ),
-)
+__getattr__ = lazy(__name__, {"adapters": "", "baselines": ""})
 
 guard(__name__)

@@ -29,7 +29,7 @@ import numpy as np
 
 from ipseval._base.types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
-from ipseval.ranking.kernels.blocks import Batch, Block, Shape, Tile, frozen
+from ipseval.ranking.kernels.blocks import Batch, Block, Tile, frozen
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300
@@ -133,10 +133,6 @@ class Factors:
         exact = (norm * self.item_norm == 0) & self.bias_is_exact
         exact |= norm * self.item_norm + self.bias_size < self.step / unit
         return np.where(exact, 0.0, bound)
-
-    def shape(self, n_users: int, width: int) -> Shape:
-        """Return the shape of blocks of `n_users` users and tiles of `width` items."""
-        return Shape(n_users, width, self.fast_item.shape[1], self.fast_item.dtype)
 
     def count(self, worker: Any, block: Block, width: int, kernels: ModuleType) -> Iterator[None]:
         """Add the counts of a block that the worker has begun, a tile of items at each step."""

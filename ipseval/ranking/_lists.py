@@ -79,7 +79,8 @@ def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
         words = f"entries with {what} unknown to the split, {fate}"
         counted.append(Count(words, int(strange.sum()), user.size))
         keep &= ~(strange & leave)
-    seen = _seen(user, item, split)
+    # The key of a user who is not in the split is negative, as none of the excluded pairs is.
+    seen = (item >= 0) & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
     if seen.any() and lists.seen == "raise":
         pair = (split.user_ids[user[seen][0]], split.item_ids[item[seen][0]])
         problems.append(
@@ -116,11 +117,6 @@ def _codes(
         problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))
         return np.full(codes.size, -1, dtype=np.int64)
     return np.append(place, -1)[codes]
-
-
-def _seen(user: IntArray, item: IntArray, split: Split) -> BoolArray:
-    # The key of a user who is not in the split is negative, as none of the excluded pairs is.
-    return (item >= 0) & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
 
 
 def rank_lists(

@@ -17,7 +17,7 @@ from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import AnyScorer, Scorer
 from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
 from ipseval.ranking._top_lists import TopK
-from ipseval.ranking.kernels.blocks import Batch, frozen
+from ipseval.ranking.kernels.blocks import Batch, Shape, frozen
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
@@ -80,7 +80,7 @@ def _rank_products(
         place[kept] = np.arange(kept.size)
         rest, chosen = factors.subset(kept), batch.among(place)
     n_users, n_workers = batch.users.size, resources.compute.threads
-    one = rest.shape(1, max(rest.n_items, 1))
+    one = Shape(1, max(rest.n_items, 1), rest.fast_item.shape[1], rest.fast_item.dtype)
     width = kernels.tile_width(one)
     tile = one._replace(n_items=width)
     fixed, per_user = kernels.block_bytes(tile)

@@ -46,9 +46,8 @@ class TopLists:
         return np.asarray((self.item >= 0).sum(axis=1))
 
 
-Handler = Callable[
-    [IntArray, IntArray, IntArray, IntArray], None
-]  # user, item, n_above, n_tied of some users
+# user, item, n_above, n_tied of some users
+Handler = Callable[[IntArray, IntArray, IntArray, IntArray], None]
 
 
 class ListMaker:

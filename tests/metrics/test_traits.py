@@ -123,27 +123,6 @@ def test_ties_are_averaged_over_the_places_of_each_user_s_own_catalogue(cutoff):
     np.testing.assert_allclose(Share(cutoff).user_values(ranked, weights), weighted, rtol=1e-14)
 
 
-class Undeclared(Share):
-    """The same, by a metric that does not say that it reads the number of candidates."""
-
-    name, reads_n = "undeclared", False
-
-
-@pytest.mark.parametrize("kind", [Share, Undeclared])
-@pytest.mark.parametrize("cutoff", [None, 2])
-def test_positives_of_few_ranks_have_the_values_of_each_alone(kind, cutoff):
-    n = np.repeat([9, 9, 5], 8)
-    above = np.tile([0, 1, 2, 3], 6)
-    ranked = ranks([4] * 6, above, np.zeros(24, int), n)
-    expected = [
-        1 / (r + 1 + size) if cutoff is None or r < cutoff else 0.0 for r, size in zip(above, n, strict=True)
-    ]
-    np.testing.assert_array_equal(kind(cutoff).contributions(ranked), expected)
-    same_n = ranks([4] * 6, above, np.zeros(24, int), np.full(24, 9))
-    expected = [1 / (r + 10) if cutoff is None or r < cutoff else 0.0 for r in above]
-    np.testing.assert_array_equal(kind(cutoff).contributions(same_n), expected)
-
-
 def test_weights_that_were_changed_in_place_are_read_again():
     ranked = ranks([2, 1], [0, 3, 1], [0, 0, 0], [9, 9, 9])
     weights = np.array([1.0, 1.0, 2.0])

@@ -13,6 +13,7 @@ from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Shape
 from tests.inside.ranking import Factors, _passes
 from tests.inside.ranking import _top_lists as _kept
+from tests.ranking.worlds import world_of
 
 SINGLE = np.dtype(np.float32)
 MIB = 2**20
@@ -20,9 +21,7 @@ MIB = 2**20
 
 def one_each(n_users: int, n_items: int) -> Split:
     """Return a split in which every user has one positive, and user 0 one training item."""
-    test = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % n_items})
-    train = pd.DataFrame({"user": [0], "item": [n_items - 1]})
-    return Split.from_frames(train, test, users=range(n_users), items=range(n_items))
+    return world_of(n_users, n_items, {(0, n_items - 1)}, {(u, u % n_items) for u in range(n_users)}).split
 
 
 class Asked:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval import Split
-from ipseval.ranking.kernels.blocks import Batch, Counted, Tile
+from ipseval.ranking.kernels.blocks import Batch, Counted, Shape, Tile
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
 from tests.inside.ranking import Factors, Targets, kernels_for
 from tests.ranking.worlds import ENGINES
@@ -48,7 +48,7 @@ def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(engine
             Batch.of(Targets.from_split(split)),
         )
         block = factors.block(batch, factors.exact(batch, kernels))
-        worker = kernels.Worker(factors.shape(1, WIDTH))
+        worker = kernels.Worker(Shape(1, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
         worker.begin(block)
         found = worker.count(Tile(0, factors.fast_item, NONE, np.zeros(0)))
         assert (found.n_lost, found.rows.tolist()) == (0, rows)
@@ -65,7 +65,7 @@ def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(engi
     block = factors.block(batch, factors.exact(batch, kernels))
     far = np.array([0, 100, 100], dtype=block.lo.dtype)
     block = block._replace(lo=block.lo + far, hi=block.hi + far)
-    worker = kernels.Worker(factors.shape(3, WIDTH))
+    worker = kernels.Worker(Shape(3, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
     worker.begin(block)
     tiles = [Tile(first, factors.fast_item[first : first + WIDTH], NONE, np.zeros(0)) for first in (0, WIDTH)]
     assert [worker.count(one).n_lost for one in tiles] == [2, 0]  # the positives are in the first tile

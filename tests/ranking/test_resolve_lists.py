@@ -189,13 +189,6 @@ def test_an_unknown_item_is_never_the_last_item_of_the_user_before():
     assert ranked.n_above.tolist() == [2, 1]
 
 
-def test_kept_training_items_need_not_be_candidates():
-    lists = Lists({"a": ["p", "r"], "b": ["s"]}, seen="keep")
-    with pytest.warns(UserWarning, match="^2 of 4 test positives are not among the allowed items"):
-        ranked = rank_positives(lists, SPLIT, candidates=list("rs"))
-    assert ranked.n_above.tolist() == [1, 0]
-
-
 def test_ids_of_another_type_are_one_problem_and_not_many_unknown_ids():
     said = " ".join(problems(pd.DataFrame({"user": [1, 2], "item": ["p", "q"], "rank": 1})))
     assert "the column of users" in said

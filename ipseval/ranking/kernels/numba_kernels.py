@@ -6,13 +6,14 @@ two) and cached on disk: beside this file, or in the user's cache directory wher
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.ranking.kernels.blocks import Block, Counted, Shape, Tile
-from ipseval.ranking.kernels.numba_compile import Function, borrowing, compiled
+from ipseval.ranking.kernels.numba_compile import borrowing, compiled
 from ipseval.ranking.kernels.numba_count import GROUP, count_all, count_one
 
 NAME = "numba"
@@ -28,11 +29,6 @@ FEW = 16  # products of a user in a tile too close to call: of more, exact score
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
 _i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
-
-
-def _compile_fused(function: Function) -> Function:
-    """Compile so that a product and the sum that it enters may be rounded once (FMA)."""
-    return compiled(function, fastmath={"contract"})
 
 
 @compiled
@@ -52,7 +48,7 @@ def pair_scores(
         out[j] = total + bias[item[j]] if bias.size else total
 
 
-@_compile_fused
+@partial(compiled, fastmath={"contract"})  # a product and the sum that it enters may be rounded once (FMA)
 def _multiply_four(user: AnyArray, g: int, columns: AnyArray, k: int, scores: AnyArray, width: int) -> None:
     """Add u_k v_k + … + u_{k+3} v_{k+3} to the products of four users."""
     # Sixteen terms for eight numbers read. The factors of the users stay in registers, and the compiler makes

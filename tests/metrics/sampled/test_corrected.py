@@ -218,11 +218,6 @@ def test_a_table_for_another_number_of_draws_is_refused():
         expected_sampled([1], 100, 11, corrected_metric(100, 10, "ap"))
 
 
-def test_an_unknown_method_lists_the_choices():
-    with pytest.raises(UnknownNameError, match="Choices: bv, cls, importance, ls"):
-        corrected_metric(100, 10, "ap", "bvg")
-
-
 def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
     # At commit 68d2490 `corrected_metric` took the uniform prior and `correct_sampled` the estimated one.
     for prior in (None, "estimated"):

@@ -50,24 +50,18 @@ def means(metric, n_sampled, replacement=True):
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_the_toy_example_is_reproduced_with_replacement(metric):
-    np.testing.assert_allclose(means(metric, 99), WITH[metric], atol=SIX_DECIMALS, rtol=0)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_toy_example_is_reproduced_without_replacement(metric):
-    np.testing.assert_allclose(means(metric, 99, False), WITHOUT[metric], atol=SIX_DECIMALS, rtol=0)
+@pytest.mark.parametrize(
+    ("published", "m", "replacement"), [(WITH, 99, True), (WITHOUT, 99, False), (EXACT, N - 1, False)]
+)
+def test_the_toy_example_is_reproduced(metric, published, m, replacement):
+    found = means(metric, m, replacement)  # all others without replacement: the full ranking
+    np.testing.assert_allclose(found, published[metric], atol=SIX_DECIMALS, rtol=0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_standard_deviation_of_one_run_is_reproduced(metric):
     runs = [np.sqrt((std_sampled(ranks, N, 99, metric) ** 2).sum()) / len(ranks) for ranks in RANKS.values()]
     np.testing.assert_allclose(runs, STD[metric], atol=SIX_DECIMALS, rtol=0)
-
-
-@pytest.mark.parametrize("metric", METRICS)
-def test_all_candidates_without_replacement_give_the_full_ranking(metric):
-    np.testing.assert_allclose(means(metric, N - 1, False), EXACT[metric], atol=SIX_DECIMALS, rtol=0)
 
 
 def test_the_order_flips_from_a_first_when_sampled_to_c_first_when_exact():

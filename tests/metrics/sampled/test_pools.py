@@ -59,11 +59,6 @@ def test_draws_come_from_the_pool_and_from_nowhere_else(scheme):
                 assert np.unique(row).size == m
 
 
-def test_other_positives_can_be_drawn_from_the_pool_of_candidates():
-    candidates = SampledCandidates(20, rng=0)
-    assert any(np.isin(drawn, items).any() for _, items, drawn in draws_of_all(candidates))
-
-
 def same_ranks(a, b):
     return np.array_equal(a.n_above, b.n_above) and np.array_equal(a.n_tied, b.n_tied)
 
@@ -92,18 +87,6 @@ def test_factors_are_ranked_like_their_product():
     candidates = SampledCandidates(9, rng=0)
     product = rank_positives((factors[0] @ factors[1].T).astype(float), SPLIT, candidates=candidates)
     assert same_ranks(product, rank_positives(factors, SPLIT, candidates=candidates))
-
-
-def test_pools_are_recorded_in_the_result():
-    ranked = rank_positives(
-        SCORES, SPLIT, candidates=SampledCandidates(5, distribution=POPULAR, replacement=False, rng=7)
-    )
-    assert ranked.candidates == (
-        "sampled candidates: 5 drawn by given probabilities, without replacement, per user, seed 7"
-    )
-    sampling = ranked.select(ranked.user < 5).sampling
-    assert (sampling.n_sampled, sampling.replacement, sampling.uniform) == (5, False, False)
-    assert sampling.rank_estimate.size == sampling.n_candidates.size == int((ranked.user < 5).sum())
 
 
 def monte_carlo(n_repeats, reading, **scheme):
