@@ -179,7 +179,7 @@ class UserSums:
         return users, moved
 
     def standard_error(self) -> float:
-        """Return √(n/(n − 1) Σ effect²), 0 where that is `only_rounding`; NaN with fewer than two users."""
+        """Return √(n/(n − 1) Σ effect²), 0 where that is rounding alone; NaN with fewer than two users."""
         n = self.n_users
         squares = real_squares((n * self.effects()[1]) ** 2, self._squared_terms)
         return _error(squares, n)
@@ -189,7 +189,7 @@ class UserSums:
 
         It is that of the differences of effects, aligned by user; a user whom only one of them reads has 0 in
         the other. n is the number of users that either averages over. It is 0 where the differences are
-        `only_rounding`.
+        rounding alone.
         """
         n = self.n_users
         if not np.array_equal(self.users, other.users):

@@ -57,6 +57,12 @@ def test_coefficients_of_a_global_mean_sum_to_one_and_of_a_global_sum_to_the_mea
     assert twice == pytest.approx(np.array([4, 8, 1]) / 13)
 
 
+def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known():
+    sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@1")
+    assert sample.user_values(recall, weighted=True).tolist() == pytest.approx([1 / 3, 0])
+    assert sample.with_equal_propensities().user_values(recall, weighted=True).tolist() == [0.5, 0]
+
+
 def test_a_sample_says_whether_its_propensities_are_probabilities():
     assert "probabilities" in repr(Sample(ranked(), np.ones(3), is_probability=True))
     assert "probabilities" not in repr(Sample(ranked(), np.ones(3)))
