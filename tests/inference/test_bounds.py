@@ -121,11 +121,6 @@ def reach(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
     return values.min(), values.max()
 
 
-def test_a_hand_worked_factor():
-    # c = 0, 1, 2 with w = 1 and target 1.5: A = 1.5 + .5 = 2 below, B = .5 above, Λ = √(2/.5) = 2.
-    assert required_factor(np.array([2.0, 0.0, 1.0]), np.ones(3), 1.5) == pytest.approx(2)
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_all_corners_of_the_box_reach_the_target_from_the_factor_on_and_not_before(seed):
     rng = np.random.default_rng(seed)
