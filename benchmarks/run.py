@@ -27,7 +27,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS = (
-    "demo",
     "inference",
     "ingest",
     "metrics",
