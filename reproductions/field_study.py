@@ -217,7 +217,7 @@ def main() -> None:
     found = field_tables.Found(options.out)
     deliver(field_tables.tables(found, options.data), PAGE if options.write else None)
     if options.write:
-        field_tables.heat_map(found, PAGE.parent / "images" / "protocols-logs.svg")
+        field_tables.heat_map(found, PAGE.parent / "images" / "protocols-logs.png")
 
 
 if __name__ == "__main__":

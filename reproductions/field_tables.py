@@ -316,6 +316,7 @@ def factor_frame(out: Path) -> pd.DataFrame:
         if not file.exists():
             continue
         for (factor, metric), part in pd.read_csv(file).groupby(["factor", "metric"], sort=False):
+            part = part.replace({"level": {"1-core": "as it is"}})
             values = {level: one.set_index("model") for level, one in part.groupby("level", sort=False)}
             levels = list(values)
             pairs = [(levels[0], other) for other in levels[1:]] + [("first", "last")] * (factor == "target")
@@ -373,5 +374,5 @@ def tables(found: Found, folder: Path) -> dict[str, str]:
 def heat_map(found: Found, file: Path) -> None:
     """Write the heat map of the logs, in the order of their blocks."""
     axes = found.study.plot("log")
-    axes.figure.set_size_inches(8.5, 7.5)
-    axes.figure.savefig(file, bbox_inches="tight", metadata={"Date": None})
+    axes.figure.set_size_inches(14, 12)
+    axes.figure.savefig(file, bbox_inches="tight", dpi=60, metadata={"Software": None})
