@@ -43,6 +43,7 @@ LOG3 = math.log2(3)
         # Five relevant items, relevance of the list [1, 0, 1, 0, 0, …]: two of the first three, one of five.
         ("precision@3", [1, 3, 8, 9, 10], 20, 2 / 3),
         ("recall@2", [1, 3, 8, 9, 10], 20, 1 / 5),
+        ("hits@2", [1, 3, 8, 9, 10], 20, 1 / 5),
         ("ndcg@3", [1, 3, 8, 9, 10], 20, 1.5 / (1 + 1 / LOG3 + 0.5)),  # the published .7039
         # Relevance [0, 1, 1] with s = 3: (1/log2 3 + 1/2) / (1 + 1/log2 3 + 1/2) = .5307
         ("ndcg@3", [2, 3, 4], 10, (1 / LOG3 + 0.5) / (1 + 1 / LOG3 + 0.5)),
@@ -71,15 +72,6 @@ LOG3 = math.log2(3)
 )
 def test_value_worked_by_hand(label: str, ranks: list[int], n: int, expected: float):
     assert value(label, one_user(ranks, n)) == pytest.approx(expected, abs=1e-15)
-
-
-def test_hits_of_two_queries_ranked_second_and_first_among_five():
-    ranked = RankedPositives(
-        np.array([0, 1]), np.array([0, 0]), np.array([1, 0]), np.zeros(2, int), np.full(2, 5), np.arange(2),
-        np.arange(5),
-    )  # fmt: skip
-    assert ipseval.metric("hits@3").user_values(ranked).mean() == 1.0
-    assert ipseval.metric("hits@1").user_values(ranked).mean() == 0.5
 
 
 def test_graded_gains_are_linear_or_exponential_and_the_ideal_sorts_them():
