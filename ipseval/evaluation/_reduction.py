@@ -18,7 +18,8 @@ from ipseval.estimators._sample import Extent
 from ipseval.estimators._sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
-from ipseval.evaluation.segments._sums import SegmentSums, merge_two
+from ipseval.evaluation.segments._sums import SegmentSums
+from ipseval.evaluation.segments._sums import merge_two as merge_two  # for clusters, too
 from ipseval.inference._interval_methods import propensity_influences
 from ipseval.inference._weights import AllWeights
 from ipseval.propensity import FitError
