@@ -24,68 +24,9 @@ from ipseval._base.artefacts import (
 from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
 
-# Where the classes are that files hold, by their names in files, which stay. Edit a module with its move.
-_PLACES = """
-_base.counts: count=Count
-cli._fit: fitted=Fitted
-data._evidence: exposure=Exposure
-data._interactions: interactions=Interactions
-estimators._average: estimator-average=Average estimator-shrunk=ShrunkSnips
-estimators._claims: claim=Claim
-estimators._estimate: estimate=Estimate
-estimators._ips: estimator-ips=Ips
-estimators._sample: extent=Extent sample=Sample
-estimators._sums: merged-sums=MergedSums moments=Moments user-sums=UserSums
-evaluation._differences: evaluation-difference=EvaluationDiff
-evaluation._leaderboard: leaderboard=Leaderboard
-evaluation._result: evaluation=Evaluation
-evaluation._sweeps: gamma-sweep=Swept page-curves=Drawn
-evaluation._verdict: verdict-weights=Weights
-evaluation._windows: window-evaluation=WindowEvaluation
-evaluation.beyond._measures: measure=Measure
-evaluation.beyond._result: beyond-accuracy=BeyondAccuracy
-evaluation.segments._decomposition: decomposition=Decomposition
-evaluation.segments._groups: training-counts=TrainingCounts
-evaluation.segments._segments: segment-cell=SegmentCell segments=Segments
-inference._interval_methods: interval=Interval
-inference._leads: verdict-reach=Reach
-inference._sensitivity: sensitivity=Sensitivity
-inference._weights: weight-diagnostics=WeightDiagnostics
-inference.correction._difference: correction-difference=Difference
-inference.correction._path: correction-path=CorrectionPath
-inference.correction._posterior: correction-posterior=Posterior random-sample=RandomSample
-inference.correction._prior: correction-prior=CorrectionPrior
-inference.correction._result: correction=Correction correction-order=OrderPosterior
-metrics._additive: metric-atop=Atop metric-cg=Cg metric-dcg=Dcg metric-hits=Hits metric-mean-dcg=MeanDcg
-metrics._additive: metric-recall=Recall
-metrics._base: definition=Definition
-metrics._first_relevant: metric-hit=Hit metric-mrr=ReciprocalRank
-metrics._ideal_list: metric-ndcg=Ndcg metric-precision=Precision metric-rbp=Rbp
-metrics._pairwise: metric-ap=AveragePrecision metric-auc=Auc
-metrics._ratings: metric-mae=Mae metric-mse=Mse metric-rmse=Rmse rated-pairs=RatedPairs
-metrics.sampled._metric: metric-sampled=SampledMetric
-policies._estimators: estimator-dm=DirectMethod estimator-dr=DoublyRobust estimator-shown=SnipsShown
-policies._estimators: rewarded=Rewarded rewarded-metric=RewardedMetric
-policies._result: policy-evaluation=PolicyEvaluation policy-value=Value
-propensity._base: propensity=Propensity propensity-stepped=_Stepped propensity-stepped-error=_SteppedChange
-propensity._density_ratio: fit-density-ratio=DensityRatioFit ratio-error=_LogPropensity
-propensity._examination: examination-curve=ExaminationCurve
-propensity._gamma: fit-gamma=GammaFit fit-gamma-levels=ListLevels
-propensity._impressions: impression-chance=_Chance impression-counts=PairCounts
-propensity._popularity: fit-popularity=PopularityExponent
-propensity._ratio: ratio-cross-fitted=CrossFitted ratio-features=PairFeatures ratio-problem=RatioProblem
-propensity._steps: fit-error=FitError fit-error-along=Along propensity-step=Step
-ranking._ranked: ranks=RankedPositives
-ranking._sampling: sampling=Sampling
-ranking._top_lists: top-lists=TopLists
-studies.online._agreement: online-agreement=OnlineAgreement
-studies.protocols._evaluate: protocol-result=Result protocol-setting=Setting
-studies.protocols._result: protocol-study=ProtocolStudy
-validation._curve: exposure-curve=ExposureCurve
-validation._result: validation=Validation validation-cell=Cell
-"""
+# Classes that files hold, by the module in which they stand.
 PLACES: dict[str, dict[str, str]] = {}
-for _line in _PLACES.strip().split("\n"):
+for _line in (Path(__file__).parent / "places.txt").read_text("utf-8").splitlines()[1:]:
     _module, _, _held = _line.partition(": ")
     PLACES.setdefault(f"ipseval.{_module}", {}).update(dict(one.split("=", 1) for one in _held.split()))
 CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}

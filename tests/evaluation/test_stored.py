@@ -86,7 +86,7 @@ def test_a_file_written_before_private_files_are_renamed_is_read_after_it(evalua
     files = [tmp_path / "now.npz", OLD / "evaluation.npz"]
     expected = [Evaluation.load(path).frame for path in files]
     for old, new in (("_base.counts", "_tallies"), ("estimators._sums", "estimators._x")):
-        # The class is at its new place alone, which `PLACES` has.
+        # The class is at its new place alone, which places.txt has.
         monkeypatch.setitem(sys.modules, f"ipseval.{new}", sys.modules[f"ipseval.{old}"])
         monkeypatch.setitem(sys.modules, f"ipseval.{old}", None)
         for name, place in list(CLASSES.items()):
