@@ -29,7 +29,7 @@ SPEED = {
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
-    "ipseval/ranking/kernels/numpy_count.py": (*("MASK_BYTES", "SLOTS", "SORT_ROWS"),),
+    "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
     "ipseval/ranking/_top_lists.py": ("ENTRIES", "SHARED"),
     "ipseval/ranking/kernels/numpy_kernels.py": ("COPIED", "PAIRS", "FEW"),
