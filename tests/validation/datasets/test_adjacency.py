@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.validation.datasets import load_adjacency
+from ipseval.validation.datasets import load_adjacency, load_movielens
 
 
 def write(folder, name="train.txt", content="0 3 5\n7 3\n"):
@@ -115,3 +115,18 @@ def test_amazon_files_with_cr_lf_give_the_published_counts(shared_data):
     of_user = log.user_ids[log.user] == int(line[0])
     assert log.item_ids[log.item[of_user]].tolist() == [int(one) for one in line[1:]]
     assert np.array_equal(log.timestamp[of_user], np.arange(len(line) - 1))
+
+
+def test_movielens_files_have_their_published_sizes(shared_data):
+    folder = shared_data("ml-1m")
+    split = load_adjacency({name: folder / f"{name}.txt" for name in ("train", "test")})
+    assert (split.n_users, split.n_items, len(split.train), len(split.test)) == (6040, 3260, 801218, 197321)
+    assert len(load_movielens(shared_data("ml-latest-small"))) == 100_004
+
+
+@pytest.mark.slow
+def test_thirteen_domains_of_amazon_hold_three_million_pairs(shared_data):
+    logs = {path.stem: load_adjacency(path) for path in shared_data("amazon14-5core").glob("*.txt")}
+    apps = logs["Apps_for_Android"]
+    assert (apps.n_users, apps.n_items, len(apps)) == (87271, 13209, 752937)
+    assert (len(logs), round(sum(map(len, logs.values())) / 1e6, 2)) == (13, 3.40)
