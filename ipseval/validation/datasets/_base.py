@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +55,12 @@ class DataCard:
             f"{self.title}\n  sizes     {sizes or 'depend on the release'}\n  source    {self.url}\n"
             f"  get it    {self.how_to_get}\n  licence   {self.licence}\n  cite      {self.citation}"
         )
+
+
+CARDS = {
+    name: DataCard(name, **card)
+    for name, card in tomllib.loads((Path(__file__).parent / "cards.toml").read_text("utf-8")).items()
+}
 
 
 @dataclass(frozen=True, eq=False)

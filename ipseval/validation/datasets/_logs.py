@@ -14,28 +14,10 @@ from ipseval._base.types import AnyArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.validation.datasets._base import DataCard, check_values
+from ipseval.validation.datasets._base import CARDS, check_values
 from ipseval.validation.datasets._files import has_file, open_file, read_columns
 
-MOVIELENS = DataCard(
-    name="movielens",
-    title="MovieLens",
-    url="https://grouplens.org/datasets/movielens/",
-    how_to_get="Download a release from GroupLens; pass the .zip, or the folder with u.data or ratings.*.",
-    licence="GroupLens terms: research use with acknowledgement, no redistribution without permission",
-    citation=(
-        "Harper, Konstan: The MovieLens Datasets: History and Context, ACM TiiS 5(4), 2015, "
-        "doi 10.1145/2827872"
-    ),
-    sizes={
-        "ratings (100k)": 100_000,
-        "ratings (1m)": 1_000_209,
-        "ratings (10m)": 10_000_054,
-        "ratings (20m)": 20_000_263,
-        "ratings (25m)": 25_000_095,
-        "ratings (32m)": 32_000_204,
-    },
-)
+MOVIELENS = CARDS["movielens"]
 COLUMNS = {"user": "int64", "item": "int64", "rating": "float64", "timestamp": "int64"}
 PARTS = ("train", "validation", "test")
 MOST_DIGITS = 18  # of a 64-bit integer

@@ -11,23 +11,12 @@ import pandas as pd
 from ipseval._base.checks import check_choice
 from ipseval.data._exposure_log import ExposureLog
 from ipseval.errors import InputError
-from ipseval.validation.datasets._base import DataCard, check_values
+from ipseval.validation.datasets._base import CARDS, DataCard, check_values
 from ipseval.validation.datasets._files import read_columns
 
-N_ITEMS = {"all": 80, "men": 34, "women": 46}
+CAMPAIGNS = ("all", "men", "women")
 N_POSITIONS = 3
-OPEN_BANDIT = DataCard(
-    name="open-bandit",
-    title="Open Bandit Dataset",
-    url="https://research.zozo.com/data.html",
-    how_to_get="Download the data from the authors' page, or the sample in github.com/st-tech/zr-obp (obd/).",
-    licence="CC BY 4.0",
-    citation=(
-        "Saito, Aihara, Matsutani, Narita: Open Bandit Dataset and Pipeline: Towards Realistic and "
-        "Reproducible Off-Policy Evaluation, NeurIPS 2021 Datasets and Benchmarks, arXiv 2008.07146"
-    ),
-    sizes={f"items ({campaign})": count for campaign, count in N_ITEMS.items()},
-)
+OPEN_BANDIT = CARDS["open-bandit"]
 COLUMNS = {
     "timestamp": "str",
     "item_id": "int64",
@@ -71,7 +60,7 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     ----------
     Saito et al., Open Bandit Dataset and Pipeline, NeurIPS 2021, arXiv 2008.07146.
     """
-    check_choice("campaign", campaign, N_ITEMS)
+    check_choice("campaign", campaign, CAMPAIGNS)
     random, bts = (_read(Path(path) / policy / campaign, policy, campaign) for policy in ("random", "bts"))
     assert random.propensity is not None
     what = f"propensities of the random log must be 1/{random.n_items} (are the folders swapped?)"
@@ -82,7 +71,7 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
 
 def _read(folder: Path, policy: str, campaign: str) -> ExposureLog:
     items = read_columns(folder, "item_context.csv", OPEN_BANDIT, {"item_id": "int64"})["item_id"]
-    n_items = N_ITEMS[campaign]
+    n_items = OPEN_BANDIT.sizes[f"items ({campaign})"]
     if sorted(items) != list(range(n_items)):
         raise InputError(
             f"open-bandit: {policy}/{campaign}/item_context.csv must list items 0 … {n_items - 1} once; it "

@@ -12,81 +12,16 @@ from ipseval._base.types import FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
-from ipseval.validation.datasets._base import DataCard, RandomExposureStudy, check_sizes, check_values
+from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
 from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
 from ipseval.validation.datasets._logs import lines_of
 
-COAT = DataCard(
-    name="coat",
-    title="Coat Shopping",
-    url="https://www.cs.cornell.edu/~schnabts/mnar/",
-    how_to_get="Download coat.zip from the authors' page; pass the folder with train.ascii and test.ascii.",
-    licence="made public by the authors for research; no licence text",
-    citation=(
-        "Schnabel, Swaminathan, Singh, Chandak, Joachims: Recommendations as Treatments: Debiasing Learning "
-        "and Evaluation, ICML 2016, arXiv 1602.05352"
-    ),
-    sizes={"users": 290, "items": 300, "biased ratings": 6960, "random-exposure ratings": 4640},
-    sha256={
-        "train.ascii": "a87bd9e7eaf3b89f976df3f25d4aa5d5d871be8a00b58947df9e6e015559bd37",
-        "test.ascii": "de6714ab105a5e0be8166be7fd313901b29f9a09c3bea307901457d1d71847e6",
-        "propensities.ascii": "a72e3142a413623c4a6b9d20c4f70fcc017e0db67cc3eb242116f69fb8fb9661",
-    },
-)
+COAT = CARDS["coat"]
+KUAIRAND = CARDS["kuairand"]
+KUAIREC = CARDS["kuairec"]
+YAHOO_R3 = CARDS["yahoo-r3"]
 TRAIN = "ydata-ymusic-rating-study-v1_0-train.txt"
 TEST = "ydata-ymusic-rating-study-v1_0-test.txt"
-YAHOO_R3 = DataCard(
-    name="yahoo-r3",
-    title="Yahoo! R3 (Music ratings for user selected and randomly selected songs, version 1.0)",
-    url="https://webscope.sandbox.yahoo.com/catalog.php?datatype=r",
-    how_to_get="Request data set R3 from Yahoo! Webscope and pass the folder with its two rating files.",
-    licence="Yahoo! Webscope agreement: research only, no redistribution",
-    citation=(
-        "Marlin, Zemel: Collaborative Prediction and Ranking with Non-Random Missing Data, RecSys 2009, "
-        "doi 10.1145/1639714.1639717"
-    ),
-    sizes={"users": 15400, "items": 1000, "biased ratings": 311704, "random-exposure ratings": 54000},
-)
-KUAIRAND = DataCard(
-    name="kuairand",
-    title="KuaiRand-Pure, as lists of clicks",
-    url="https://kuairand.com",
-    how_to_get=(
-        "Take train.txt, valid.txt, test_ood.txt and test_neg.txt of data/KuaiRand from "
-        "github.com/LehengTHU/CF_Rec, and pass their folder."
-    ),
-    licence="CC BY-SA 4.0",
-    citation=(
-        "Gao, Li, Zhang, Chen, Li, Lei, Jiang, He: KuaiRand: An Unbiased Sequential Recommendation Dataset "
-        "with Randomly Exposed Videos, CIKM 2022, doi 10.1145/3511808.3557624"
-    ),
-    sizes={
-        "users": 19685,
-        "items": 5169,
-        "biased clicks": 501398,
-        "random exposures": 589636,
-        "random clicks": 127147,
-    },
-)
-KUAIREC = DataCard(
-    name="kuairec",
-    title="KuaiRec 2.0",
-    url="https://kuairec.com",
-    how_to_get="Download KuaiRec.zip from the authors' page; pass the archive, or its folder `data`.",
-    licence="CC BY-SA 4.0",
-    citation=(
-        "Gao, Li, Lei, Chen, Li, Jiang, He, Mao, Chua: KuaiRec: A Fully-Observed Dataset and Insights for "
-        "Evaluating Recommender Systems, CIKM 2022, doi 10.1145/3511808.3557220"
-    ),
-    sizes={
-        "users": 7176,
-        "items": 10728,
-        "users of the block": 1411,
-        "items of the block": 3327,
-        "rows of big_matrix.csv": 12530806,
-        "rows of small_matrix.csv": 4676570,
-    },
-)
 KUAIRAND_FILES = ("train", "valid", "test_ood", "test_neg")
 KUAIREC_COLUMNS = {"user_id": "int64", "video_id": "int64", "watch_ratio": "float64"}
 
