@@ -128,7 +128,8 @@ def _by_fold(
             )
         parts.append(part)
         values[own] = _on_common_scale(part, test.user[own], test.item[own])
-    if all(_same_item(part, parts[0]) for part in parts):
+    items = [part.item for part in parts if part.item is not None]
+    if len(items) == len(parts) and all(np.array_equal(one, items[0], equal_nan=True) for one in items):
         return parts[0]
     known = np.flatnonzero(~np.isnan(values))
     order = known[np.argsort(test.pair_key[known])]
@@ -142,12 +143,6 @@ def _by_fold(
         fit=tuple(part.fit for part in parts),
         steps=parts[0].steps,
     )
-
-
-def _same_item(one: Propensity, other: Propensity) -> bool:
-    if one.item is None or other.item is None:
-        return False
-    return bool(np.array_equal(one.item, other.item, equal_nan=True))
 
 
 def _on_common_scale(part: Propensity, user: IntArray, item: IntArray) -> FloatArray:

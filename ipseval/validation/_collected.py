@@ -55,6 +55,7 @@ class Collected:
     counts: list[tuple[int, int]] = field(default_factory=list)
     users: IntArray = field(init=False)  # of this split
     drawn: FloatArray = field(init=False)  # how often each of them is drawn
+    # Resamples of the reference, and the criteria of the plain average.
     plain: dict[Compared, tuple[FloatArray, FloatArray]] = field(init=False)
 
     @one_blas_thread()  # many small products: two threads took as long, and twice the processor's time
@@ -100,7 +101,7 @@ class Collected:
                 continue
             found, label = others.reference, compared.plain.label
             self._add_rows(number, RANDOM_SAMPLE, label, found, own, pooled, fold=int(place))
-            self._add_criteria(RANDOM_SAMPLE, [(label, found, own)])
+            self._add_criteria(RANDOM_SAMPLE, label, found, own)
 
     def _add_difference(
         self,
@@ -122,7 +123,7 @@ class Collected:
             totals = difference_totals(ranked, others, drawn, split, self.metrics, self.ties)
             found = Estimates.of_totals(*totals, n_positives=int(others.positive.sum()))
             self._add_rows(number, RANDOM_SAMPLE, DIFFERENCE, found, own, pooled, fold=int(place))
-            self._add_criteria(RANDOM_SAMPLE, [(DIFFERENCE, found, own)])
+            self._add_criteria(RANDOM_SAMPLE, DIFFERENCE, found, own)
 
     def _fitted(
         self,
@@ -147,7 +148,6 @@ class Collected:
         self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, Mapping[str, Sample]]]
     ) -> None:
         known = {target: self._known(target, samples) for target, (_, samples) in weighted.items()}
-        groups = []
         for kind in self.estimators:
             compared, samples = weighted[kind.target]
             found = compared.estimates(samples, kind)
@@ -161,8 +161,7 @@ class Collected:
                 weights=_factor_weights(kind, self.metrics, samples[self.models[0]]),
                 **known[kind.target][kind.label],
             )
-            groups.append((kind.label, found, compared))
-        self._add_criteria(label, groups)
+            self._add_criteria(label, kind.label, found, compared)
 
     def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
         """Return estimator -> what its rows say of the weights."""
@@ -217,49 +216,41 @@ class Collected:
             "factor_beyond_noise": np.full(bias.size, np.nan),
             **more,
         }
+        # Λ to the reference, and to the near end of the bias's interval, one of as many as there are rows.
+        noise = float(ndtri(1 - (1 - self.confidence_level) / (2 * bias.size))) * bias_se
+        near = other.value + bias - np.sign(bias) * np.maximum(np.abs(bias) - noise, 0.0)
         for places, one in weights:
             part = np.arange(bias.size).reshape(len(self.metrics), -1)[places].ravel()
-            contributions = compared.contributions
-            row["factor"][part], row["factor_beyond_noise"][part] = _factors(
-                contributions if part.size == bias.size else contributions[:, part],
-                one,
-                *(column[part] for column in (other.value, bias, bias_se)),
-                confidence_level=self.confidence_level,
-                n_tests=bias.size,
-            )
+            c = np.take(compared.contributions, part, axis=1)
+            row["factor"][part] = required_factors(c, one, other.value[part])
+            row["factor_beyond_noise"][part] = required_factors(c, one, near[part])
         self.rows.append(pd.DataFrame(row))
 
-    def _add_criteria(self, label: str, groups: Sequence[tuple[str, Estimates, Compared]]) -> None:
-        """Add the criteria of each group of estimates, of its baselines, and their noise."""
-        shape = (self.drawn.shape[0], len(self.metrics), len(self.models))
-        for estimator, own, compared in groups:
-            target, met_plain = self._baseline(compared, shape)
-            drawn = resampled((own,), self.users, self.drawn)[0].reshape(shape)
-            met, noise = criteria(drawn, target), _noise(drawn - target)
-            for place, metric in enumerate(self.metrics):
-                part = (met[:, place], met_plain[:, place], float(noise[place]))
-                self.total.setdefault((metric.label, label, estimator), []).append(part)
+    def _add_criteria(self, label: str, estimator: str, own: Estimates, compared: Compared) -> None:
+        """Add the criteria of the estimates, of their baselines, and their noise."""
+        if compared not in self.plain:  # made once a split
+            target = self._resampled(compared.reference)
+            self.plain[compared] = target, criteria(self._resampled(compared.baseline), target)
+        target, met_plain = self.plain[compared]
+        drawn = self._resampled(own)
+        met, noise = criteria(drawn, target), _noise(drawn - target)
+        for place, metric in enumerate(self.metrics):
+            part = (met[:, place], met_plain[:, place], float(noise[place]))
+            self.total.setdefault((metric.label, label, estimator), []).append(part)
 
-    def _baseline(self, compared: Compared, shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-        """Return the resamples of the reference, and the criteria of the plain average; made once a split."""
-        if compared not in self.plain:
-            sides = compared.baseline, compared.reference
-            plain, target = (one.reshape(shape) for one in resampled(sides, self.users, self.drawn))
-            self.plain[compared] = target, criteria(plain, target)
-        return self.plain[compared]
+    def _resampled(self, one: Estimates) -> FloatArray:
+        """Return the resamples of estimates, (1 + n_resamples, n_metrics, n_models)."""
+        found = resampled(one, self.users, self.drawn)
+        return found.reshape(len(found), len(self.metrics), len(self.models))
 
     def result(self, study: RandomExposureStudy, n_liked: int) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
         for text in self.notes.values():
             warn_user(text, DataWarning)
-        cells = {
-            key: Cell(
-                np.mean([part[0] for part in parts], axis=0),
-                np.mean([part[1] for part in parts], axis=0),
-                float(np.mean([part[2] for part in parts])),
-            )
-            for key, parts in self.total.items()
-        }
+        cells = {}
+        for key, parts in self.total.items():
+            own, plain, noise = (np.mean(one, axis=0) for one in zip(*parts, strict=True))
+            cells[key] = Cell(own, plain, float(noise))
         n_kept, n_both = np.mean(self.counts, axis=0)
         return Validation(
             pd.concat(self.rows, ignore_index=True).astype({"fold": "Int64"}).infer_objects(),
@@ -294,21 +285,3 @@ def _factor_weights(
         if form is not None and form.weighted and not (form.per_user or form.is_sum):
             places.setdefault(form, []).append(place)
     return [(np.array(of), form.base * sample.weights) for form, of in places.items()]
-
-
-def _factors(
-    contributions: FloatArray,
-    weights: FloatArray,
-    reference: FloatArray,
-    bias: FloatArray,
-    bias_se: FloatArray,
-    *,
-    confidence_level: float,
-    n_tests: int,
-) -> tuple[FloatArray, FloatArray]:
-    """Return Λ to the reference and to the near end of the bias's interval (one of `n_tests`), (k,) each."""
-    noise = float(ndtri(1 - (1 - confidence_level) / (2 * n_tests))) * bias_se
-    beyond = np.sign(bias) * np.maximum(np.abs(bias) - noise, 0.0)
-    targets = reference, reference + bias - beyond
-    reached, near = (required_factors(contributions, weights, one) for one in targets)
-    return reached, near

@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.estimators import Estimator, LinearForm, Sample, UserSums
+from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
 from ipseval.inference._orders import RowOrders, measures
 from ipseval.metrics import Metric
@@ -29,12 +29,6 @@ class Estimates:
     share: FloatArray  # (n, K) ψ_u/n: what a user adds to the error of the estimate
     n_users: IntArray  # (K,) users that enter
     n_positives: int
-
-    @classmethod
-    def of_form(cls, form: LinearForm, weights: FloatArray, contributions: FloatArray) -> Estimates:
-        """Return ΣN/ΣD of contributions (n_pos, K) that one form, of no sum metric, combines."""
-        numerator, denominator = form.sums(weights, contributions)
-        return cls.of_totals(form.ranked.users, numerator, denominator[:, None], n_positives=len(form.ranked))
 
     @classmethod
     def of_totals(
@@ -80,18 +74,6 @@ def _errors(share: FloatArray, n: IntArray) -> FloatArray:
         return np.asarray(np.sqrt(np.einsum("uk,uk->k", share, share) * np.where(n > 1, n / (n - 1), np.nan)))
 
 
-def common_form(
-    kind: Estimator, metrics: Sequence[Metric], sample: Sample, contributions: FloatArray
-) -> LinearForm | None:
-    """Return the form in which an estimator combines the contributions of all metrics; None: no such form."""
-    ranked = sample.ranked
-    if np.isnan(contributions[:1]).any() or ranked.cluster is not None:
-        return None
-    forms = {kind.linear_form(one, ranked, is_probability=sample.is_probability) for one in metrics}
-    form = forms.pop() if len(forms) == 1 else None
-    return None if form is None or form.is_sum else form
-
-
 def estimates(
     samples: Mapping[str, Sample], metrics: Sequence[Metric], kind: Estimator, contributions: FloatArray
 ) -> Estimates:
@@ -99,13 +81,15 @@ def estimates(
     first = next(iter(samples.values()))
     for one in metrics:
         kind.check(one, is_probability=first.is_probability, n_relevant=first.n_relevant_kind)
-    form = common_form(kind, metrics, first, contributions)
-    if form is not None:
-        return Estimates.of_form(form, first.weights if form.weighted else np.ones(0), contributions)
-    return Estimates.of_sums(
-        [independent_sums(sample, one, kind) for one in metrics for sample in samples.values()],
-        len(first.ranked),
-    )
+    ranked = first.ranked
+    forms = {kind.linear_form(one, ranked, is_probability=first.is_probability) for one in metrics}
+    form = forms.pop() if len(forms) == 1 else None
+    if form is None or form.is_sum or ranked.cluster is not None or np.isnan(contributions[:1]).any():
+        sums = [independent_sums(sample, one, kind) for one in metrics for sample in samples.values()]
+        return Estimates.of_sums(sums, len(ranked))
+    # One form combines the contributions of all metrics.
+    numerator, denominator = form.sums(first.weights if form.weighted else np.ones(0), contributions)
+    return Estimates.of_totals(ranked.users, numerator, denominator[:, None], n_positives=len(ranked))
 
 
 def contributions_of(samples: Mapping[str, Sample], metrics: Sequence[Metric]) -> FloatArray:
@@ -135,20 +119,14 @@ def criteria(estimate: FloatArray, reference: FloatArray) -> FloatArray:
     return made.reshape(*estimate.shape[:-1], -1)
 
 
-def resampled(found: Sequence[Estimates], users: IntArray, weights: FloatArray) -> list[FloatArray]:
+def resampled(one: Estimates, users: IntArray, weights: FloatArray) -> FloatArray:
     """Return ΣN/ΣD of estimates by rows of weights (n_weights, n_users), (n_weights, K); NaN: ΣD = 0."""
-    if not found:
-        return []
-    # One product for all of them: many small ones would spend their time on starting threads.
-    parts = [part for one in found for part in (one.numerator, one.denominator)]
-    edges = np.cumsum([0, *(part.shape[1] for part in parts)])
-    stacked = np.zeros((users.size, int(edges[-1])))
-    for number, part in enumerate(parts):
-        place = np.searchsorted(users, found[number // 2].users)
-        stacked[place, edges[number] : edges[number + 1]] = part
-    totals = np.split(weights @ stacked, edges[1:-1], axis=1)
+    n_estimates = one.value.size
+    sums = np.zeros((users.size, n_estimates + one.denominator.shape[1]))
+    sums[np.searchsorted(users, one.users)] = np.hstack([one.numerator, one.denominator])
+    totals = weights @ sums
     with np.errstate(invalid="ignore", divide="ignore"):
-        return [np.asarray(n / d) for n, d in zip(totals[::2], totals[1::2], strict=True)]
+        return np.asarray(totals[:, :n_estimates] / totals[:, n_estimates:])
 
 
 def user_weights(n_users: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:

@@ -184,16 +184,13 @@ def default_models() -> dict[str, Trainer]:
         "item-kNN 20": partial(baselines.item_knn, n_neighbors=20),
         "EASE": partial(baselines.ease, regularization=50.0),
         "EASE 500": partial(baselines.ease, regularization=500.0),
-        "PureSVD 10": _svd(10),
-        "PureSVD 50": _svd(50),
+        "PureSVD 10": partial(_pure_svd, n_factors=10),
+        "PureSVD 50": partial(_pure_svd, n_factors=50),
     }
 
 
-def _svd(n_factors: int) -> Trainer:
-    def train(log: Interactions) -> Any:
-        return baselines.pure_svd(log, n_factors=min(n_factors, min(log.n_users, log.n_items) - 1))
-
-    return train
+def _pure_svd(log: Interactions, n_factors: int) -> Any:
+    return baselines.pure_svd(log, n_factors=min(n_factors, log.n_users - 1, log.n_items - 1))
 
 
 def default_propensities(study: RandomExposureStudy) -> dict[str, Any]:

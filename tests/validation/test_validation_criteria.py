@@ -48,9 +48,7 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
         UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
         UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
     ]
-    apart = [Estimates.of_sums(part, 2) for part in (sums[:2], sums[2:])]
-    out = np.hstack(resampled(apart, users, weights))
-    np.testing.assert_array_equal(out, resampled([Estimates.of_sums(sums, 2)], users, weights)[0])
+    out = resampled(Estimates.of_sums(sums, 2), users, weights)
     assert out[:2].tolist() == [[0.6, 1.0, 0.6], [1.0, 5.0, 0.5]]
     assert np.isnan(out[2, :2]).all()
     assert out[2, 2] == 0.5

@@ -258,13 +258,11 @@ class World:
         return np.where(is_relevant, liked, np.minimum(np.floor(3 * liking) + 1, 3))
 
     def _codes(self, user: IntArray, item: IntArray) -> tuple[IntArray, IntArray]:
-        pair = (
-            check_codes("user", np.asarray(user), self.n_users),
-            check_codes("item", np.asarray(item), self.n_items),
-        )
-        if pair[0].shape != pair[1].shape:
-            raise InputError(f"user and item must have one length; got {pair[0].size} and {pair[1].size}.")
-        return pair
+        user = check_codes("user", np.asarray(user), self.n_users)
+        item = check_codes("item", np.asarray(item), self.n_items)
+        if user.shape != item.shape:
+            raise InputError(f"user and item must have one length; got {user.size} and {item.size}.")
+        return user, item
 
     def with_ratings(self, log: Interactions) -> Interactions:
         """Return the pairs of `log` with their ratings 1–5 as value."""
