@@ -6,26 +6,23 @@ import math
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.registry import matching
+from ipseval._base.registry import lookup
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, RngLike
 from ipseval.errors import InputError, UnknownNameError
 
 
 def examples(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few values as text for an error message."""
-    shown = []
-    for count, value in enumerate(values):
-        if count == limit:
-            shown.append("…")
-            break
-        shown.append(repr(value.item() if isinstance(value, np.generic) else value))
-    return ", ".join(shown)
+    first = list(islice(values, limit + 1))
+    shown = [repr(one.item() if isinstance(one, np.generic) else one) for one in first[:limit]]
+    return ", ".join(shown + ["…"] * (len(first) > limit))
 
 
 def counted(number: int, noun: str) -> str:
@@ -54,11 +51,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def chosen(name: str, value: object, choices: Iterable[str]) -> str:
     """Return the choice that a label stands for, in any case; raise `UnknownNameError` for another."""
-    known = tuple(choices)
-    found = matching(value, known)
-    if found is None:
-        raise UnknownNameError(name, value, known)
-    return found
+    return lookup({one: one for one in choices}, value, name)
 
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:

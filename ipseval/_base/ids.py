@@ -221,7 +221,7 @@ def coded(values: AnyArray, name: str) -> Ids:
 def distinct(keys: IntArray) -> IntArray:
     """Return the different keys, ascending."""
     ordered = np.sort(keys)
-    return ordered[_first(ordered)]
+    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
 
 
 def union(one: IntArray, other: IntArray) -> IntArray:
@@ -285,9 +285,3 @@ def _in_sorted(keys: IntArray, ordered: IntArray) -> BoolArray:
 
 def _is_sorted(keys: IntArray) -> bool:
     return bool((keys[1:] >= keys[:-1]).all())
-
-
-def _first(ordered: IntArray) -> BoolArray:
-    first = np.ones(ordered.size, dtype=bool)
-    first[1:] = ordered[1:] != ordered[:-1]
-    return first

@@ -129,7 +129,7 @@ def matching(name: object, choices: Iterable[str]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def lookup(registry: Mapping[str, T], name: str, what: str, advice: Mapping[str, str] | None = None) -> T:
+def lookup(registry: Mapping[str, T], name: object, what: str, advice: Mapping[str, str] | None = None) -> T:
     """Return the member called `name`."""
     found = matching(name, registry)
     if found is None:

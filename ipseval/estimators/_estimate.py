@@ -13,21 +13,12 @@ from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._labels import (
-    AOA,
-    AOA_POOLED,
-    IPS,
-    SNIPS,
-    SNIPS_GLOBAL,
-    SNIPS_POOLED,
-    resolve_estimator,
-)
+from ipseval.estimators._labels import ESTIMATORS_SHOWN, resolve_estimator
 from ipseval.estimators._sample import Extent, Sample
 from ipseval.estimators._sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 
-ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)
 TIE_WORDS = {
     "mean": "mean rank, above + tied/2 + 1",
     "expected": "exact expectation over random tie breaking",

@@ -18,6 +18,7 @@ IPS: Final = "ips"
 SNIPS: Final = "snips"
 SNIPS_GLOBAL: Final = "snips-global"
 SNIPS_POOLED: Final = "snips-pooled"
+ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)  # on the cards of metrics
 
 # Names that the literature uses for the same.
 ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}

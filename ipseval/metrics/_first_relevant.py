@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieRule
-from ipseval.metrics._base import Definition, Metric, buckets
+from ipseval.metrics._base import Definition, Metric
 from ipseval.metrics._ties import (
     Table,
     before,
-    by_bucket,
     mean_products,
     mean_reciprocal,
     miss_probability,
+    of_lists,
     places,
-    table,
 )
 from ipseval.ranking import RankedPositives
 
@@ -38,9 +38,12 @@ class FirstRelevant(Metric):
     ) -> FloatArray:
         return self._value(ranked, inverse, rule)
 
-    @abstractmethod
     def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
-        """Return the value of each user's relevance."""
+        return of_lists(ranked, places(ranked, rule), relevance, partial(self._in_lists, rule))
+
+    @abstractmethod
+    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
+        """Return the value of each user of a bucket from the relevance y of its positives."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,26 +63,21 @@ class Hit(FirstRelevant):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
-    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
         assert self.cutoff is not None
-        above, size = places(ranked, rule)
+        miss, above, size = 1 - y, ties.above, ties.size
         if rule == "mean":
-            above, size = above + (size - 1) // 2 + (size - 1) % 2, np.ones_like(size)
-        result = np.empty(ranked.starts.size)
-        for members, rows in buckets(ranked):
-            group = table(above, size, rows)
-            miss = np.where(group.is_real, 1 - by_bucket(relevance, rows), 1.0)
-            surely = group.above + group.size <= self.cutoff
-            missed = np.where(surely, miss, 1.0).prod(axis=1)
-            partly = ~surely & (group.above < self.cutoff)
-            users = np.flatnonzero(partly.any(axis=1))
-            if users.size:
-                column = partly[users].argmax(axis=1)[:, None]
-                start = np.take_along_axis(group.above[users], column, axis=1)[:, 0]
-                total = np.take_along_axis(group.size[users], column, axis=1)[:, 0]
-                missed[users] *= miss_probability(miss[users], partly[users], self.cutoff - start, total)
-            result[members] = 1 - missed
-        return result
+            above, size = above + size // 2, np.ones_like(size)  # the mean rank, rounded up
+        surely = above + size <= self.cutoff
+        missed = np.where(surely, miss, 1.0).prod(axis=1)
+        partly = ~surely & (above < self.cutoff)
+        users = np.flatnonzero(partly.any(axis=1))
+        if users.size:
+            column = partly[users].argmax(axis=1)[:, None]
+            start = np.take_along_axis(above[users], column, axis=1)[:, 0]
+            total = np.take_along_axis(size[users], column, axis=1)[:, 0]
+            missed[users] *= miss_probability(miss[users], partly[users], self.cutoff - start, total)
+        return np.asarray(1 - missed)
 
 
 @dataclass(frozen=True, repr=False)
@@ -98,30 +96,22 @@ class ReciprocalRank(FirstRelevant):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
-    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
-        above, size = places(ranked, rule)
-        result = np.empty(ranked.starts.size)
-        for members, rows in buckets(ranked):
-            group = table(above, size, rows)
-            y = by_bucket(relevance, rows)
-            miss = 1 - y
-            column = np.arange(rows.shape[1])
-            if rule == "mean":
-                # One shared rank per tie group: the order inside it does not matter for the product form.
-                reach = before(miss, np.broadcast_to(column, rows.shape), product=True)
-                value = np.where(group.is_real, self.at_rank(group.above + (group.size + 1) / 2, np.nan), 0.0)
-                result[members] = (reach * y * value).sum(axis=1)
-                continue
-            reach = before(miss, group.first, product=True)
-            opens = group.is_real & (group.first == column)
-            gained = np.zeros(rows.shape)
-            alone = opens & (group.size == 1)
-            gained[alone] = (y * self.at_rank(group.above + 1.0, np.nan))[alone]
-            user, start = np.nonzero(opens & (group.size > 1))
-            if user.size:
-                gained[user, start] = self._tied_gain(group, miss, user, start)
-            result[members] = (reach * gained).sum(axis=1)
-        return result
+    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
+        miss, column = 1 - y, np.arange(y.shape[1])
+        if rule == "mean":
+            # One shared rank per tie group: the order inside it does not matter for the product form.
+            reach = before(miss, np.broadcast_to(column, y.shape), product=True)
+            value = np.where(ties.is_real, self.at_rank(ties.above + (ties.size + 1) / 2, np.nan), 0.0)
+            return np.asarray((reach * y * value).sum(axis=1))
+        reach = before(miss, ties.first, product=True)
+        opens = ties.is_real & (ties.first == column)
+        gained = np.zeros(y.shape)
+        alone = opens & (ties.size == 1)
+        gained[alone] = (y * self.at_rank(ties.above + 1.0, np.nan))[alone]
+        user, start = np.nonzero(opens & (ties.size > 1))
+        if user.size:
+            gained[user, start] = self._tied_gain(ties, miss, user, start)
+        return np.asarray((reach * gained).sum(axis=1))
 
     def _tied_gain(self, group: Table, miss: FloatArray, user: IntArray, start: IntArray) -> FloatArray:
         """Return Σ_l μ_l (D_{l−1} − D_l) of each tie group, μ_l = E[c(l-th place)] of a random g-subset."""

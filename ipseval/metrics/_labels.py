@@ -77,27 +77,14 @@ def _metric_class(name: str, given: Any) -> type[Metric]:
     return given
 
 
-_BUILT_IN: dict[str, type[Metric]] = {
-    "recall": Recall,
-    "precision": Precision,
-    "cg": Cg,
-    "dcg": Dcg,
-    "mean_dcg": MeanDcg,
-    "atop": Atop,
-    "auc": Auc,
-    "ap": AveragePrecision,
-    "ndcg": Ndcg,
-    "rr": ReciprocalRank,
-    "hit": Hit,
-    "rbp": Rbp,
-    "hits": Hits,
-}
+_OWN: list[type[Metric]] = [Recall, Precision, Cg, Dcg, MeanDcg, Atop, Auc, AveragePrecision, Ndcg]
+_OWN += [ReciprocalRank, Hit, Rbp, Hits]
 METRICS = Registry(
     "metric",
     "ipseval.metrics",
-    _BUILT_IN,
+    {one.name: one for one in _OWN},
     _metric_class,
-    {alias: name for name, one in _BUILT_IN.items() for alias in one.aliases},
+    {alias: one.name for one in _OWN for alias in one.aliases},
 )
 
 # Names that other libraries know, and what to ask for here.

@@ -11,20 +11,19 @@ import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.metrics._additive import share_below
-from ipseval.metrics._base import Definition, Metric, buckets, cached, mean_rank, place_in_user
+from ipseval.metrics._base import Definition, Metric, cached, mean_rank, place_in_user
 from ipseval.metrics._ideal_list import largest_first
 from ipseval.metrics._ties import (
     MANY,
     Prefix,
     Table,
     before,
-    by_bucket,
     harmonic,
     mean_reciprocal,
     mean_reciprocals,
+    of_lists,
     places,
     positives_above,
-    table,
 )
 from ipseval.ranking import RankedPositives
 
@@ -163,12 +162,8 @@ class AveragePrecision(Metric):
 
     def _weighted(self, ranked: RankedPositives, weights: FloatArray, rule: TieRule) -> FloatArray:
         """Return Σ w_i E[1{r_i≤k} prec_w(r_i)] of each user, from weights with mean 1."""
-        above, size = places(ranked, rule)
-        result = np.empty(ranked.starts.size)
-        for members, rows in buckets(ranked):
-            ties = table(above, size, rows)
-            w = by_bucket(weights, rows)
-            column = np.arange(rows.shape[1])
+
+        def in_lists(ties: Table, w: FloatArray) -> FloatArray:
             over = before(w, ties.first)
             together = before(w, ties.last + 1) - over
             negatives = (ties.above - ties.first).astype(np.float64)
@@ -184,11 +179,13 @@ class AveragePrecision(Metric):
             )
             if rule != "mean":
                 value[ties.size > 1] = 0.0
-                user, start = np.nonzero(ties.is_real & (ties.first == column) & (ties.size > 1))
+                opens = ties.is_real & (ties.first == np.arange(w.shape[1]))
+                user, start = np.nonzero(opens & (ties.size > 1))
                 if user.size:
                     value[user, start] = self._tied(ties, w, over, user, start)
-            result[members] = value.sum(axis=1)
-        return result
+            return np.asarray(value.sum(axis=1))
+
+        return of_lists(ranked, places(ranked, rule), weights, in_lists)
 
     def _tied(
         self, ties: Table, w: FloatArray, over: FloatArray, user: IntArray, start: IntArray
@@ -227,16 +224,15 @@ class AveragePrecision(Metric):
         above, size = places(ranked, rule)
         depth = int((above + size).max(initial=1))
         h = harmonic(depth if self.cutoff is None else min(depth, self.cutoff))
-        result = np.empty(ranked.starts.size)
-        for members, rows in buckets(ranked):
-            ties_here = table(above, size, rows)
-            y = by_bucket(relevance, rows)
-            single, pair = (self._mean_terms if rule == "mean" else self._expected_terms)(ties_here, h)
-            over = before(y, ties_here.first)
-            tied = before(y, ties_here.last + 1) - over - y
-            terms = y * (single * (1 + over) + pair * np.where(ties_here.group_count > 1, tied, 0.0))
-            result[members] = terms.sum(axis=1)
-        return result
+
+        def in_lists(ties: Table, y: FloatArray) -> FloatArray:
+            single, pair = (self._mean_terms if rule == "mean" else self._expected_terms)(ties, h)
+            over = before(y, ties.first)
+            tied = before(y, ties.last + 1) - over - y
+            terms = y * (single * (1 + over) + pair * np.where(ties.group_count > 1, tied, 0.0))
+            return np.asarray(terms.sum(axis=1))
+
+        return of_lists(ranked, (above, size), relevance, in_lists)
 
     def _expected_terms(self, ties: Table, h: Prefix) -> tuple[FloatArray, FloatArray]:
         depth = h.high.size - 1

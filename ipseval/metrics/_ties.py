@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieRule, readonly
 from ipseval.errors import InputError
-from ipseval.metrics._base import place_in_user
+from ipseval.metrics._base import buckets, place_in_user
 from ipseval.ranking import RankedPositives
 
 
@@ -94,8 +95,6 @@ class Table:
 def tie_group_sizes(ranked: RankedPositives) -> IntArray:
     """Return how many of its user's positives share the score of each positive, itself included, (n_pos,)."""
     # Positives beyond the end of top-K lists share a rank (stored as K + 1) without being tied.
-    if not ranked.has_ties:
-        return np.ones(len(ranked), dtype=np.int64)
     order = ranked.by_rank
     above, user = ranked.n_above[order], ranked.user[order]
     new_group = (np.diff(above, prepend=-1) != 0) | (np.diff(user, prepend=-1) != 0)
@@ -145,6 +144,20 @@ def table(above: IntArray, size: IntArray, rows: IntArray) -> Table:
     first = np.maximum.accumulate(np.where(starts, column, 0), axis=1)
     last = np.minimum.accumulate(np.where(ends, column, rows.shape[1])[:, ::-1], axis=1)[:, ::-1]
     return Table(above, size, first, last, is_real)
+
+
+def of_lists(
+    ranked: RankedPositives,
+    where: tuple[IntArray, IntArray],
+    values: FloatArray,
+    value_of: Callable[[Table, FloatArray], FloatArray],
+) -> FloatArray:
+    """Return the value of each user, which `value_of` makes of the ties and `values` (n_pos,) of a bucket."""
+    # `where`: above and size, as `places` returns them.
+    result = np.empty(ranked.starts.size)
+    for members, rows in buckets(ranked):
+        result[members] = value_of(table(*where, rows), by_bucket(values, rows))
+    return result
 
 
 def by_bucket(values: FloatArray, rows: IntArray) -> FloatArray:
@@ -311,8 +324,6 @@ def order_statistic(p: IntArray, size: int, count: int, level: int) -> FloatArra
     # By ratios of neighbouring p, which are near 1: differences of log-factorials would lose the digits that
     # log 100,000! has before the point.
     law = np.zeros(p.size)
-    if p.size < level:
-        return law
     # P(p_(level) = level): the first `level` places are all taken.
     taken = np.arange(level)
     first = float(np.log((count - taken) / (size - taken)).sum())
