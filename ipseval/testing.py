@@ -145,7 +145,15 @@ def compare_results(
         _check_comparable(new, old, metric, label)
         for one, other in pairs.items():
             keys = (one, metric, label), (other, metric, label)
-            found.append(_compare(new, old, keys, margin, rule, confidence_level))
+            first, second = new.estimate(*keys[0]), old.estimate(*keys[1])
+            for name, key, each in (("new", keys[0], first), ("old", keys[1], second)):
+                if not np.isfinite([each.value, each.standard_error]).all():
+                    raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
+            error, _, _ = first.user_sums.paired_error(second.user_sums)
+            gap = first.value - second.value
+            interval = normal_interval(gap, error, confidence_level=confidence_level)
+            numbers = (second.value, first.value, error, *interval)
+            found.append(BaselineCheck(*keys, *numbers, margin, rule, first.flag or second.flag))
     return found
 
 
@@ -257,24 +265,6 @@ def _checks(
     if not Path(baseline).exists():
         raise InputError(f"there is no stored result {baseline}. {ADVICE}")
     return compare_results(evaluation, Evaluation.load(baseline), **options)
-
-
-def _compare(
-    new: Evaluation,
-    old: Evaluation,
-    keys: tuple[Key, Key],
-    margin: float,
-    rule: Rule,
-    confidence_level: float,
-) -> BaselineCheck:
-    first, second = new.estimate(*keys[0]), old.estimate(*keys[1])
-    for name, key, one in (("new", keys[0], first), ("old", keys[1], second)):
-        if not np.isfinite([one.value, one.standard_error]).all():
-            raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
-    error, _, _ = first.user_sums.paired_error(second.user_sums)
-    low, high = normal_interval(first.value - second.value, error, confidence_level=confidence_level)
-    numbers = (second.value, first.value, error, low, high)
-    return BaselineCheck(*keys, *numbers, margin, rule, first.flag or second.flag)
 
 
 def _shared_estimators(new: Evaluation, old: Evaluation, metric: str) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import platform
 import time
@@ -17,7 +16,6 @@ import pandas as pd
 from ipseval._base.artefacts import sha256
 from ipseval._base.checks import check_positive_int, counted, examples
 from ipseval._base.counts import Count
-from ipseval._base.types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
@@ -104,12 +102,6 @@ def basis(
     }
 
 
-def json_text(frame: pd.DataFrame, record: Mapping[str, Any]) -> str:
-    """Return a frame and where it comes from as JSON in ASCII; NaN becomes null."""
-    rows = frame.astype(object).where(frame.notna(), None).to_dict(orient="records")
-    return json.dumps({**record, "estimates": rows}, indent=2)
-
-
 def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
     """Return hashes of positives, users, graded relevance and propensities; null for what there is not."""
     columns: dict[str, Any] = {
@@ -117,19 +109,15 @@ def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
         "n_relevant": sample.n_relevant,
         "propensity": sample.propensity,
     }
-    users = sha256("\x1f".join(map(str, [*sample.ranked.user_ids, *_owners(sample)])))
+    ranked = sample.ranked
+    owners = () if ranked.cluster is None else ranked.unit_ids[ranked.cluster]
+    users = sha256("\x1f".join(map(str, [*ranked.user_ids, *owners])))
     # Nine digits: the last bits of a power depend on the machine.
     hashes = {
         f"{name}_sha256": None if values is None else sha256("\x1f".join(map("{:.9g}".format, values)))
         for name, values in columns.items()
     }
     return {"positives_sha256": positives, "users_sha256": users, **hashes}
-
-
-def _owners(sample: Sample) -> AnyArray | tuple[()]:
-    """Return the id of whose query each is; nothing where users are not queries."""
-    ranked = sample.ranked
-    return () if ranked.cluster is None else ranked.unit_ids[ranked.cluster]
 
 
 def data_hash(sample: Sample) -> str:

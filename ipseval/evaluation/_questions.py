@@ -19,7 +19,7 @@ from ipseval.estimators._labels import plain_estimator, resolve_estimator, spoke
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._estimates import Estimates, distinct_of
 from ipseval.evaluation._sentences import verdict_lines
-from ipseval.evaluation.segments import Decomposition, Segments, TrainingCounts
+from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.inference import Sensitivity, bounds, compare
@@ -333,10 +333,15 @@ class Questions(Estimates):
         """
         if isinstance(by, str) and by in self.segments:
             return self.segments[by]
-        found = segment(self, by, counts=counts)
-        if len(found) > 1:
-            raise InputError(f"by= holds {len(found)} groupings ({', '.join(found)}); ask for one at a time.")
-        return next(iter(found.values()))
+        groups = self._groups(by, counts)
+        if len(groups) > 1:
+            names = ", ".join(one.name for one in groups)
+            raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
+        return segment(self, groups[0])
+
+    def _groups(self, by: Any, counts: TrainingCounts | None) -> tuple[Groups, ...]:
+        first = next(iter(self._whole().values())).ranked
+        return resolve(by, first.unit_ids, first.item_ids, counts or self.training)
 
     def decomposition(
         self,
@@ -365,9 +370,7 @@ class Questions(Estimates):
         InputError
             Without a weighted estimator; for a metric whose positives do not add up, such as hit@k.
         """
-        samples, definitions = self._whole(), self.definitions
-        first = next(iter(samples.values())).ranked
-        groups = resolve(by, first.unit_ids, first.item_ids, counts or self.training)
+        groups, definitions = self._groups(by, counts), self.definitions
         if len(groups) > 1:
             raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
         known = {one.label: one for one in definitions[0]}
@@ -380,4 +383,4 @@ class Questions(Estimates):
             )
         heavy = found[0] if weighted is None else resolve_estimator(weighted)
         light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
-        return Decomposition.of(groups[0], samples, one, light, heavy)
+        return Decomposition.of(groups[0], self.samples, one, light, heavy)

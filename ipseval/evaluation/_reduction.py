@@ -22,7 +22,6 @@ from ipseval.evaluation.segments._sums import SegmentSums
 from ipseval.evaluation.segments._sums import merge_two as merge_two  # for clusters, too
 from ipseval.inference._interval_methods import propensity_influences
 from ipseval.inference._weights import AllWeights
-from ipseval.propensity import FitError
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._comparable import resolve_missing
 
@@ -35,7 +34,7 @@ class Reduction:
     """What an evaluation reads of some users; reductions of other users merge."""
 
     models: tuple[str, ...]
-    sums: dict[Cell, Sums]
+    sums: Mapping[Cell, Sums]
     extent: Extent
     weights: AllWeights
     list_counts: dict[str, IntArray]
@@ -70,7 +69,7 @@ class Reduction:
             )
             if n_threads == 1:
                 weights.result()
-            sums: dict[Cell, Sums] = {
+            sums = {
                 (metric.label, one.label): tuple(
                     independent_sums(sample, metric, one) for sample in samples.values()
                 )
@@ -78,7 +77,12 @@ class Reduction:
                 for one in request.estimators
             }
             if request.propensity is not None and request.propensity.error is not None:
-                sums = _with_propensity_influences(sums, samples, request, request.propensity.error)
+                asked = request.metrics, request.estimators
+                found = propensity_influences(samples, *asked, request.propensity.error)
+                for cell, own in sums.items():
+                    moved = (found.get((model, *cell)) for model in samples)
+                    pairs = zip(own, moved, strict=True)
+                    sums[cell] = tuple(replace(one, propensity_influence=by) for one, by in pairs)
             return cls(
                 tuple(ranks),
                 sums,
@@ -145,22 +149,6 @@ class Reduction:
         """Return the sums of each model for a metric and estimator."""
         sums = self.sums[cell]
         return sums.members() if isinstance(sums, Moments) else list(sums)
-
-
-def _with_propensity_influences(
-    sums: dict[Cell, Sums], samples: Mapping[str, Sample], request: Request, error: FitError
-) -> dict[Cell, Sums]:
-    """Return the sums with what each user moves them by through weights that were fitted to it."""
-    found = propensity_influences(samples, request.metrics, request.estimators, error)
-    return {
-        cell: one
-        if isinstance(one, Moments)
-        else tuple(
-            replace(mine, propensity_influence=found.get((model, *cell)))
-            for model, mine in zip(samples, one, strict=True)
-        )
-        for cell, one in sums.items()
-    }
 
 
 def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -12,16 +13,13 @@ from ipseval._base.types import IntervalMethod, RngLike
 from ipseval.evaluation._explanation import (
     explained_tables,
     headline,
-    json_text,
     rows_read,
     versions,
 )
 from ipseval.evaluation._questions import Questions
 from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation._tables import evaluation_tables
-from ipseval.evaluation._verdict import (
-    Verdict,
-)
+from ipseval.evaluation._verdict import Verdict
 from ipseval.inference._interval_methods import (
     Interval,
     Refit,
@@ -110,8 +108,9 @@ class Evaluation(Questions):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the frame with versions, options and the hash of the data as JSON; NaN becomes null."""
-        record = {**self._record, "counted": [asdict(one) for one in self.counted]}
-        return deliver(json_text(self._frame, record | self.basis), path)
+        record = {**self._record, "counted": [asdict(one) for one in self.counted], **self.basis}
+        rows = self._frame.astype(object).where(self._frame.notna(), None).to_dict(orient="records")
+        return deliver(json.dumps(record | {"estimates": rows}, indent=2), path)
 
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.

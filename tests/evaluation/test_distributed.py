@@ -24,7 +24,6 @@ from tests.inside.evaluation import (
     make_plan,
     popularity_of,
     reduce_partition,
-    segment,
     split_models,
 )
 
@@ -68,7 +67,8 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
         warnings.simplefilter("ignore")
         split = Split.from_frames(frames["train"], frames["test"], users=users, items=items)
         found = evaluate(models, split, **options)
-        return found if by is None else replace(found, segments=segment(found, by))
+        asked = by if isinstance(by, (list, tuple)) else [by] if by is not None else []
+        return replace(found, segments={one.name: one for one in map(found.by, asked)})
 
 
 def user_rows(frames) -> pd.DataFrame:

@@ -38,15 +38,10 @@ class Recommended:
     def __post_init__(self) -> None:
         freeze(self, "vectors")
 
-    @property
-    def item(self) -> IntArray:
-        """Items of each list, (n, k), −1 behind its end."""
-        return self.top.item
-
     @cached_property
     def inside(self) -> BoolArray:
-        """Which entries of `item` are items, (n, k)."""
-        return self.item >= 0
+        """Which entries of the lists are items, (n, k)."""
+        return self.top.item >= 0
 
     @cached_property
     def length(self) -> IntArray:
@@ -56,17 +51,12 @@ class Recommended:
     @cached_property
     def exposure(self) -> IntArray:
         """In how many lists each item stands, (n_items,)."""
-        return np.bincount(self.item[self.inside], minlength=self.train.n_items)
+        return np.bincount(self.top.item[self.inside], minlength=self.train.n_items)
 
     @cached_property
     def popularity(self) -> FloatArray:
         """n* of each item, (n_items,)."""
         return np.asarray(self.train.popularity, dtype=np.float64)
-
-    @cached_property
-    def n_users(self) -> int:
-        """U, the users with training interactions."""
-        return int((self.train.activity > 0).sum())
 
     def mean_of(self, values: FloatArray) -> FloatArray:
         """Return the mean of a value per item (n_items,) over each list, (n,); NaN for an empty list."""
@@ -75,20 +65,13 @@ class Recommended:
     @cached_property
     def lists(self) -> csr_array:
         """The lists as a matrix of users and items, (n, n_items): 1 where an item stands in a list."""
-        item = self.item[self.inside]
+        item = self.top.item[self.inside]
         starts = np.append(0, np.cumsum(self.length))
         return csr_array((np.ones(item.size), item, starts), shape=(self.length.size, self.train.n_items))
 
     def sum_of(self, values: FloatArray) -> FloatArray:
         """Return Σ of a value per item (n_items,) over each list, (n,)."""
         return np.asarray(self.lists @ values)
-
-    @cached_property
-    def history(self) -> FloatArray:
-        """Mean n* over the training items of each user with a list, (n,); NaN without any."""
-        size = self.train.activity[self.top.users]
-        total = np.bincount(self.train.user, self.popularity[self.train.item], minlength=self.train.n_users)
-        return np.asarray(total[self.top.users] / np.where(size > 0, size, np.nan))
 
 
 N_GROUPS, SMOOTHING = 10, 0.01  # of calibration: popularity groups, and the share of p in q
@@ -124,7 +107,7 @@ def gini(data: Recommended) -> UserSums:
     below = np.append(0, np.cumsum(np.bincount(data.exposure)))  # items less exposed than c times
     above = float(((2 * np.arange(1, n_items + 1) - n_items - 1) * order).sum())
     # An item that loses one exposure takes the lowest place of those that had as many.
-    held = np.sort(np.where(data.inside, data.exposure[data.item], -1), axis=1)
+    held = np.sort(np.where(data.inside, data.exposure[data.top.item], -1), axis=1)
     same = np.zeros(held.shape, dtype=np.int64)  # the how-manieth of its list with as many
     for place in range(1, held.shape[1]):
         same[:, place] = np.where(held[:, place] == held[:, place - 1], same[:, place - 1] + 1, 0)
@@ -173,13 +156,17 @@ def length(data: Recommended) -> UserSums:
 
 def popularity_lift(data: Recommended) -> UserSums:
     """Return (mean n* of lists − mean n* of histories) / mean n* of histories, each a mean over users."""
-    own = data.history
-    return UserSums.of(data.top.users, data.mean_of(data.popularity) - own, own)
+    train, users = data.train, data.top.users
+    size = train.activity[users]
+    total = np.bincount(train.user, data.popularity[train.item], minlength=train.n_users)[users]
+    own = np.asarray(total / np.where(size > 0, size, np.nan))
+    return UserSums.of(users, data.mean_of(data.popularity) - own, own)
 
 
 def novelty(data: Recommended) -> UserSums:
     """Return the mean over users of the mean −log2(n*/U) of the list; n* = 0 counts as 1."""
-    information = -np.log2(np.maximum(data.popularity, 1) / data.n_users)
+    n_users = (data.train.activity > 0).sum()
+    information = -np.log2(np.maximum(data.popularity, 1) / n_users)
     return UserSums.of(data.top.users, data.mean_of(information))
 
 
@@ -208,7 +195,7 @@ def calibration(data: Recommended) -> UserSums:
     groups = quantile_groups(data.train.popularity, N_GROUPS, "item", "popularity")
     n, n_groups = data.top.users.size, len(groups.labels)
     row, place = np.nonzero(data.inside)
-    q = np.bincount(row * n_groups + groups.codes[data.item[row, place]], minlength=n * n_groups)
+    q = np.bincount(row * n_groups + groups.codes[data.top.item[row, place]], minlength=n * n_groups)
     p = np.bincount(
         data.train.user * np.int64(n_groups) + groups.codes[data.train.item],
         minlength=data.train.n_users * n_groups,

@@ -22,7 +22,6 @@ from ipseval.data.splits import Split
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._candidates import Targets
 
-BITS = 56  # ranks that fit as bits into a number, with room for the sum of as many
 ROOM = 8  # a table of codes may have so many entries for each item
 READ = "entries read from the lists: user, item, rank"
 
@@ -115,16 +114,11 @@ def _room(user: AnyArray, catalogue: Catalogue, depth: int) -> tuple[int, int] |
 
 def _without_gaps(starts: IntArray, size: IntArray, rank: IntArray) -> bool:
     """Return whether the ranks of each user, from 0, are 0, 1, 2, …, in any order; users are ascending."""
-    if int(rank.max()) < BITS and int(size.max()) <= BITS:
-        # n powers of 2 add up to 2ⁿ − 1 only if they are 1, 2, 4, … 2ⁿ⁻¹.
-        total = np.add.reduceat(np.left_shift(1, rank), starts)
-        return bool((total == np.left_shift(1, size) - 1).all())
-    width = int(rank.max()).bit_length()
-    key = np.repeat(np.arange(size.size), size) << width
-    key |= rank
-    key.sort()
-    key &= (1 << width) - 1
-    return bool((key == np.arange(rank.size) - np.repeat(starts, size)).all())
+    if (rank >= np.repeat(size, size)).any():
+        return False
+    taken = np.zeros(rank.size, dtype=bool)
+    taken[np.repeat(starts, size) + rank] = True
+    return bool(taken.all())
 
 
 @dataclass(frozen=True, eq=False)

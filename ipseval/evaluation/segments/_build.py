@@ -12,8 +12,7 @@ from ipseval._base.checks import counted
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import UserSums
 from ipseval.estimators._sums import WIDTH, Moments
-from ipseval.evaluation.segments._built_in import resolve
-from ipseval.evaluation.segments._groups import Groups, TrainingCounts
+from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments, tails_of
 from ipseval.evaluation.segments._sums import SegmentSums
 from ipseval.inference._frame import joined, too_wide
@@ -132,14 +131,8 @@ def _left_out(n_undefined: int, evaluated: str) -> str:
 Key = tuple[str, str, str]
 
 
-def segment(evaluation: Any, by: Any, *, counts: TrainingCounts | None = None) -> dict[str, Segments]:
-    """Return name -> segments of an evaluation, for one grouping or several."""
-    first = next(iter(evaluation._whole().values())).ranked
-    groups = resolve(by, first.unit_ids, first.item_ids, counts or evaluation.training)
-    return {one.name: _segments(evaluation, one) for one in groups}
-
-
-def _segments(evaluation: Any, groups: Groups) -> Segments:
+def segment(evaluation: Any, groups: Groups) -> Segments:
+    """Return the segments of an evaluation whose positives are here."""
     metrics, estimators = evaluation.definitions
     samples, estimates = evaluation.samples, evaluation.estimates
     sums: dict[tuple[str, str], list[UserSums]] = {
@@ -147,5 +140,4 @@ def _segments(evaluation: Any, groups: Groups) -> Segments:
         for metric in metrics
         for one in estimators
     }
-    made = SegmentSums.of(groups, samples, sums, metrics, estimators)
-    return segments_of(evaluation, made)
+    return segments_of(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))

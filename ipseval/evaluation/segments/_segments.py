@@ -245,15 +245,15 @@ class Segments(Result):
             for number, model in enumerate(self.models):
                 covariance, value = cell.within(number), cell.shown(number)
                 half = cell.half_width(number, self._level(covariance))
-                found = _with_errors("estimate", value, covariance, half, cell, cell.suppressed[number])
+                found = _with_errors("estimate", value, np.sqrt(np.diag(covariance)), half)
                 if cell.in_unit and not may_leave(estimator):
                     ends = zip(value, value - half, value + half, strict=True)
                     found["ci_low"], found["ci_high"] = np.array([within_unit(*one) for one in ends]).T
-                note = found.pop("note")
                 keys = {"by": self.name, "group": self.labels, "model": model}
                 keys |= {"metric": metric, "estimator": estimator}
                 counts = {"n_members": self.sizes, "n_users": cell.n_users, "n_positives": cell.n_positives}
                 rest = {name: getattr(cell, name)[number] for name in ("effective", "share", "part")}
+                note = _notes(cell, cell.suppressed[number], np.isnan(half))
                 parts.append(pd.DataFrame({**keys, **found, **counts, **rest, "note": note}))
         return pd.concat(parts, ignore_index=True).rename(columns={"effective": "ess"})
 
@@ -286,8 +286,8 @@ class Segments(Result):
                 error = np.sqrt(np.diag(covariance))
                 half = reach(error, effective, self._level(covariance))
                 hidden = cell.suppressed[one] | cell.suppressed[other]
-                found = _with_errors("difference", gap, covariance, half, cell, hidden)
-                note = found.pop("note")
+                found = _with_errors("difference", gap, error, half)
+                note = _notes(cell, hidden, np.isnan(half))
                 keys = {"by": self.name, "group": self.labels, "metric": metric, "estimator": estimator}
                 keys |= {"model": self.models[one], "reference": self.models[other]}
                 tested = {"p_value": t_test(gap, error, effective - 1), "n_users": cell.n_users, "note": note}
@@ -312,27 +312,17 @@ class Segments(Result):
             for number, model in enumerate(self.models):
                 value, covariance = cell.shown(number), cell.within(number)
                 variance, users = np.diag(covariance), cell.effective[number] - 1
-                hidden = cell.suppressed[number].tolist()
-                said = [_said(cell, place, one, False) for place, one in enumerate(hidden)]
+                said = _notes(cell, cell.suppressed[number], np.zeros(len(labels), dtype=bool))
                 gap = gap_of(value[a], value[b])
                 error = gap_error(variance[a], variance[b], covariance[a, b])
                 freedom = satterthwaite(variance[a], variance[b], users[a], users[b])
                 half = reach(error, freedom + 1, 1 - self.confidence_level)
-                columns = {
-                    "by": self.name,
-                    "metric": metric,
-                    "estimator": estimator,
-                    "model": model,
-                    "group": labels[a],
-                    "reference": labels[b],
-                    "difference": gap,
-                    "std_error": np.where(np.isnan(gap), np.nan, error),
-                    "ci_low": gap - half,
-                    "ci_high": gap + half,
-                    "p_value": t_test(gap, error, freedom),
-                    "note": [joined(said[one], said[other]) for one, other in zip(a, b, strict=True)],
-                }
-                parts.append(pd.DataFrame(columns))
+                keys = {"by": self.name, "metric": metric, "estimator": estimator, "model": model}
+                keys |= {"group": labels[a], "reference": labels[b]}
+                found = _with_errors("difference", gap, error, half)
+                found["p_value"] = t_test(gap, error, freedom)
+                note = [joined(said[one], said[other]) for one, other in zip(a, b, strict=True)]
+                parts.append(pd.DataFrame({**keys, **found, "note": note}))
         return _adjusted(pd.concat(parts, ignore_index=True), correction, ["metric", "estimator", "model"])
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
@@ -346,18 +336,8 @@ class Segments(Result):
         if not page and len(chosen) < len(self.estimators):
             left_out = [one for one in self.estimators if one not in chosen]
             some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
-            return replace(self, cells=some)._tables(digits, left_out)
-        return self._tables(digits)
-
-    def _tables(self, digits: int, left_out: Sequence[str] = ()) -> Tables:
-        differences = self.differences() if len(self.models) > 1 else None
-        gaps = self.gaps() if len(self.labels) > 1 else None
-        whole = {
-            (metric, estimator, model): float(cell.whole[number])
-            for (metric, estimator), cell in self.cells.items()
-            for number, model in enumerate(self.models)
-        }
-        return segment_tables(self, self.frame, whole, differences, gaps, digits=digits, left_out=left_out)
+            return segment_tables(replace(self, cells=some), digits, left_out)
+        return segment_tables(self, digits)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""
@@ -389,35 +369,23 @@ def _pairs_of(names: Sequence[str], reference: str | None) -> list[tuple[int, in
     return [(number, base) for number in range(len(names)) if number != base]
 
 
-def _with_errors(
-    name: str,
-    value: FloatArray,
-    covariance: FloatArray,
-    half: FloatArray,
-    cell: SegmentCell,
-    hidden: BoolArray,
-) -> dict[str, Any]:
-    """Return the columns of a value in every group, with its error, interval and note."""
-    error = np.sqrt(np.diag(covariance))
-    places = zip(range(value.size), hidden.tolist(), np.isnan(half).tolist(), strict=True)
-    return {
-        name: value,
-        "std_error": np.where(np.isnan(value), np.nan, error),
-        "ci_low": value - half,
-        "ci_high": value + half,
-        "note": [_said(cell, *one) for one in places],
-    }
+def _with_errors(name: str, value: FloatArray, error: FloatArray, half: FloatArray) -> dict[str, Any]:
+    """Return the columns of a value in every group, with its error and interval."""
+    error = np.where(np.isnan(value), np.nan, error)
+    return {name: value, "std_error": error, "ci_low": value - half, "ci_high": value + half}
 
 
-def _said(cell: SegmentCell, place: int, hidden: bool, no_interval: bool) -> str:
-    """Return what a row must say of its group."""
-    flag = cell.flags[place]
-    parts = [f"suppressed: {flag}" if hidden and flag else flag, cell.notes[place]]
-    if not cell.n_users[place]:
-        parts.append("undefined: no user has weight in the group")
-    elif no_interval and not hidden:
-        parts.append("no interval: the values of its users do not vary")
-    return "; ".join(filter(None, parts))
+def _notes(cell: SegmentCell, hidden: BoolArray, no_interval: BoolArray) -> list[str]:
+    """Return what the row of each group must say of it."""
+    found = []
+    for place, flag in enumerate(cell.flags):
+        parts = [f"suppressed: {flag}" if hidden[place] and flag else flag, cell.notes[place]]
+        if not cell.n_users[place]:
+            parts.append("undefined: no user has weight in the group")
+        elif no_interval[place] and not hidden[place]:
+            parts.append("no interval: the values of its users do not vary")
+        found.append("; ".join(filter(None, parts)))
+    return found
 
 
 def _adjusted(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:

@@ -264,11 +264,5 @@ def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 def _restricted(sample: Sample, chosen: BoolArray) -> Sample:
     """Return the sample with some of its positives; ranks and candidates stay as they are."""
     propensity = None if sample.propensity is None else sample.propensity[chosen]
-    return Sample(
-        sample.ranked.select(chosen),
-        propensity,
-        sample.is_probability,
-        sample.n_relevant,
-        sample.n_relevant_kind,
-        sample.ties,
-    )
+    ranked = sample.ranked.select(chosen)
+    return replace(sample, ranked=ranked, propensity=propensity, rewarded=None, _values={})

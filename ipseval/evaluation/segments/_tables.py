@@ -17,31 +17,21 @@ from ipseval.report._tables import Cell, Notes, Part, Table
 from ipseval.report._words import LEVEL, decimals
 
 
-def segment_tables(
-    segments: Any,
-    frame: pd.DataFrame,
-    whole: Mapping[tuple[str, str, str], float],
-    differences: pd.DataFrame | None,
-    gaps: pd.DataFrame | None,
-    *,
-    digits: int,
-    left_out: Sequence[str] = (),
-) -> Tables:
+def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> Tables:
     """Return the tables of segments: recommenders by their whole estimate, the first against the others."""
     check_positive_int("digits", digits)
-    parts: list[Part] = []
+    frame, parts = segments.frame, list[Part]()
+    differences = segments.differences() if len(segments.models) > 1 else None
+    gaps = segments.gaps() if len(segments.labels) > 1 else None
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
-        values = {model: whole[str(metric), str(estimator), model] for model in segments.models}
-        models = sorted(
-            segments.models, key=lambda one: np.nan_to_num(values[one], nan=-np.inf), reverse=True
-        )
-        below = []
+        values = pd.Series(segments.cells[metric, estimator].whole, segments.models)
+        whole = values.sort_values(ascending=False, kind="stable").to_dict()
+        models, below = list(whole), []
         if differences is not None:
             below += _leads(_of(differences, metric, estimator), models)
         if gaps is not None:
             below += _groups_differ(_of(gaps, metric, estimator), models)
-        found = {model: values[model] for model in models}
-        table = _table(segments, f"{metric}, {spoken(str(estimator))}", rows, found, below, digits)
+        table = _table(segments, f"{metric}, {spoken(str(estimator))}", rows, whole, below, digits)
         parts.append(replace(table, metric=str(metric)))
     notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
     notes.append(
