@@ -280,7 +280,7 @@ def trait_links(frame: pd.DataFrame, found: Found) -> str:
     return markdown(["correlation over logs of SRC with", *asked], rows)
 
 
-def block_text(found: Found, n_draws: int = 100) -> tuple[str, dict[int, int]]:
+def block_table(found: Found, n_draws: int = 100) -> str:
     """Return the blocks of logs that agree, and how many blocks there are when users are drawn again."""
     names = found.study.levels("log")
     whole = found.study.matrix("log")
@@ -304,8 +304,10 @@ def block_text(found: Found, n_draws: int = 100) -> tuple[str, dict[int, int]]:
         count[np.ix_(at, at)] += 1
     drawn = [blocks(one / count) for one in total]
     sizes = np.bincount([int(one.label.max()) + 1 for one in drawn])
-    text = f"{' | '.join(groups)} (silhouette {square.silhouette:.2f})"
-    return text, {n: int(k) for n, k in enumerate(sizes) if k}
+    counted = ", ".join(f"{n} in {k}" for n, k in enumerate(sizes) if k)
+    rows = [(str(number), names) for number, names in enumerate(groups, 1)]
+    said = f"Number of blocks when users are drawn again: {counted} of {n_draws} draws."
+    return f"{markdown(['block', 'logs'], rows)}\n\nSilhouette {square.silhouette:.2f}. {said}"
 
 
 def factor_frame(out: Path) -> pd.DataFrame:
@@ -355,8 +357,6 @@ def value_table(found: Found) -> str:
 def tables(found: Found, folder: Path) -> dict[str, str]:
     """Return the tables of the page."""
     known = traits(folder, found.study.levels("log"))
-    groups, numbers = block_text(found)
-    counted = ", ".join(f"{n} in {k}" for n, k in numbers.items())
     return {
         "field-findings": finding_table(found),
         "field-splits": split_table(found),
@@ -367,7 +367,7 @@ def tables(found: Found, folder: Path) -> dict[str, str]:
         "field-logs": trait_table(known),
         "field-traits": trait_links(known, found),
         "field-values": value_table(found),
-        "field-blocks": f"{groups}. Number of blocks when users are drawn again: {counted} of 100 draws.",
+        "field-blocks": block_table(found),
     }
 
 

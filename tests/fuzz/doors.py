@@ -331,7 +331,9 @@ def dressed(seeds: range = range(2)) -> Tally:
                         except Exception as error:
                             wrong.append(f"{case}: {type(error).__name__}: {error!s:.150}")
                         else:
-                            same = found.shape == right.shape and np.allclose(found, right, 1e-9, 1e-9, True)
+                            same = found.shape == right.shape and np.allclose(
+                                found, right, 1e-12, 1e-12, True
+                            )
                             tally.same += same
                             wrong += [] if same else [f"{case}: another number"]
     tally.wrong = tuple(wrong)
