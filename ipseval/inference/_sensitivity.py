@@ -24,6 +24,7 @@ from ipseval.propensity import Propensity
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Remark, Table
+from ipseval.report._words import number
 
 COLUMNS = (
     *("model", "metric", "estimator", "gamma", "estimate"),
@@ -214,8 +215,4 @@ def sensitivity(
 
 
 def _interval(low: float, high: float) -> str:
-    return f"[{_number(low)}, {_number(high)}]"
-
-
-def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:g}".replace("-", "−")
+    return f"[{number(low)}, {number(high)}]"

@@ -337,14 +337,6 @@ def _merged(one: dict[K, V], other: dict[K, V]) -> dict[K, V]:
     return {**one, **other, **{key: one[key].merge(other[key]) for key in one if key in other}}
 
 
-def diagnostics_by_estimator(
-    sample: Sample, estimators: Sequence[Estimator], *, propensity: Propensity | None = None
-) -> dict[str, WeightDiagnostics]:
-    """Return estimator label -> diagnostics of its weights; what estimators share is computed once."""
-    sums = AllWeights.of(sample, estimators, propensity=propensity)
-    return sums.diagnostics(estimators, Extent.of(sample), propensity)
-
-
 def effective_sample_size(weights: FloatArray) -> float:
     """Return Kish's effective sample size (Σw)²/Σw², scale-free, between 1 and n."""
     w = as_float_vector("weights", weights)

@@ -21,7 +21,7 @@ from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
 from ipseval.inference._bounds import required_factors
-from ipseval.inference._weights import diagnostics_by_estimator, effective_sample_size
+from ipseval.inference._weights import Weighed, WeightSums, effective_sample_size, weight_flag
 from ipseval.inference.correction import DIFFERENCE
 from ipseval.inference.correction._difference import difference_totals
 from ipseval.metrics import Metric
@@ -100,8 +100,7 @@ class Collected:
             if not all(len(side) for side in (*own.first, others.first[1])):
                 continue
             found, label = others.reference, compared.plain.label
-            self._add_rows(number, RANDOM_SAMPLE, label, found, own, pooled, fold=int(place))
-            self._add_criteria(RANDOM_SAMPLE, label, found, own)
+            self._add_estimates(number, RANDOM_SAMPLE, label, found, own, pooled, fold=int(place))
 
     def _add_difference(
         self,
@@ -122,8 +121,7 @@ class Collected:
             ranked = choose(ranks, union(others.pair_key, drawn), split.n_items)
             totals = difference_totals(ranked, others, drawn, split, self.metrics, self.ties)
             found = Estimates.of_totals(*totals, n_positives=int(others.positive.sum()))
-            self._add_rows(number, RANDOM_SAMPLE, DIFFERENCE, found, own, pooled, fold=int(place))
-            self._add_criteria(RANDOM_SAMPLE, DIFFERENCE, found, own)
+            self._add_estimates(number, RANDOM_SAMPLE, DIFFERENCE, found, own, pooled, fold=int(place))
 
     def _fitted(
         self,
@@ -147,34 +145,21 @@ class Collected:
     def _add_propensity(
         self, number: int, label: str, weighted: Mapping[Target, tuple[Compared, Mapping[str, Sample]]]
     ) -> None:
-        known = {target: self._known(target, samples) for target, (_, samples) in weighted.items()}
         for kind in self.estimators:
             compared, samples = weighted[kind.target]
-            found = compared.estimates(samples, kind)
-            self._add_rows(
+            first = samples[self.models[0]]
+            self._add_estimates(
                 number,
                 label,
                 kind.label,
-                found,
+                compared.estimates(samples, kind),
                 compared,
                 weighted["pooled"][0],
-                weights=_factor_weights(kind, self.metrics, samples[self.models[0]]),
-                **known[kind.target][kind.label],
+                weights=_factor_weights(kind, self.metrics, first),
+                **_of_weights(kind, first),
             )
-            self._add_criteria(label, kind.label, found, compared)
 
-    def _known(self, target: Target, samples: Mapping[str, Sample]) -> dict[str, dict[str, Any]]:
-        """Return estimator -> what its rows say of the weights."""
-        first = samples[self.models[0]]
-        shared = {
-            "n_without_propensity": first.n_without_propensity,
-            "ess": effective_sample_size(first.weights),
-            "max_weight_share": 1 / float((first.weights / first.weights.max()).sum()),
-        }
-        found = diagnostics_by_estimator(first, [kind for kind in self.estimators if kind.target == target])
-        return {name: {**shared, "flag": one.flag} for name, one in found.items()}
-
-    def _add_rows(
+    def _add_estimates(
         self,
         number: int,
         label: str,
@@ -185,7 +170,7 @@ class Collected:
         weights: Sequence[tuple[IntArray, FloatArray]] = (),
         **more: Any,
     ) -> None:
-        """Add a row for each metric and recommender."""
+        """Add a row for each metric and recommender, and the criteria that the estimates meet."""
         other, record = compared.reference, pooled.reference
         bias, bias_se = mine.value - other.value, error_of_difference(mine, other)
         row = {
@@ -225,6 +210,7 @@ class Collected:
             row["factor"][part] = required_factors(c, one, other.value[part])
             row["factor_beyond_noise"][part] = required_factors(c, one, near[part])
         self.rows.append(pd.DataFrame(row))
+        self._add_criteria(label, estimator, mine, compared)
 
     def _add_criteria(self, label: str, estimator: str, own: Estimates, compared: Compared) -> None:
         """Add the criteria of the estimates, of their baselines, and their noise."""
@@ -273,6 +259,17 @@ def _noise(error: FloatArray) -> FloatArray:
     if len(error) < 3:
         return np.full(error.shape[1], np.nan)
     return np.asarray(np.mean(np.sqrt(2 / np.pi) * error[1:].std(axis=0, ddof=1), axis=1))
+
+
+def _of_weights(kind: Estimator, sample: Sample) -> dict[str, Any]:
+    """Return what the rows of an estimator say of the weights."""
+    sums = WeightSums.of(kind, sample, sample.with_equal_propensities())
+    return {
+        "n_without_propensity": sample.n_without_propensity,
+        "ess": effective_sample_size(sample.weights),
+        "max_weight_share": Weighed.of(sample.weights).max_share,
+        "flag": weight_flag(sums, len(sample.ranked)) if kind.weighted else "",
+    }
 
 
 def _factor_weights(

@@ -19,7 +19,6 @@ from tests.inside.inference import (
     Weighed,
     WeightDiagnostics,
     WeightTotals,
-    diagnostics_by_estimator,
     effective_sample_size,
 )
 
@@ -241,10 +240,12 @@ def sample_of(propensity, user, n_relevant=None):
     return Sample(positives, np.asarray(propensity, dtype=float), True, relevant, kind)
 
 
+def diagnosed(sample, one):
+    return AllWeights.of(sample, [one]).diagnostics([one], Extent.of(sample), None)[one.label]
+
+
 def diagnostics(propensity, user, label, n_relevant=None):
-    sample = sample_of(propensity, user, n_relevant)
-    one = resolve_estimator(label)
-    return diagnostics_by_estimator(sample, [one])[one.label]
+    return diagnosed(sample_of(propensity, user, n_relevant), resolve_estimator(label))
 
 
 @pytest.mark.parametrize(
@@ -369,7 +370,7 @@ def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
         def positive_weights(self, sample):
             return np.ones(len(sample.ranked))
 
-    one = diagnostics_by_estimator(sample_of([1.0] * 9 + [0.01], list(range(10))), [Plain()])["plain"]
+    one = diagnosed(sample_of([1.0] * 9 + [0.01], list(range(10))), Plain())
     assert (one.ess_own, one.share_own, one.flag) == (10, 0.1, "")
     # Of 1/P: nine weights of 1 and one of 100.
     assert one.ess == pytest.approx(109**2 / 10009)

@@ -31,7 +31,6 @@ from ipseval.inference._weights import (
     WeightDiagnostics,
     WeightTotals,
     _by_popularity,
-    diagnostics_by_estimator,
     effective_sample_size,
     fit_generalised_pareto,
     pareto_k,

@@ -107,8 +107,7 @@ class ItemReward:
     def fit(self, data: ShownData) -> LinearReward:
         """Return the reward of each item."""
         mean = item_means(data, self.shrinkage)
-        none = np.zeros((0, 0))
-        return LinearReward(mean, np.zeros((data.train.n_users, 0)), none.reshape(mean.size, 0))
+        return LinearReward(mean, np.zeros((data.train.n_users, 0)), np.zeros((mean.size, 0)))
 
 
 @dataclass(frozen=True)

@@ -312,14 +312,13 @@ def _resampled_means(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the means over resampled users, (n_resamples, n_recommenders) each."""
     generator, n_users = as_generator(rng), a.shape[1]
-    known = [~np.isnan(values) for values in (a, b)]
-    filled = [np.where(mask, values, 0.0) for mask, values in zip(known, (a, b), strict=True)]
-    replicates = (np.full((n_resamples, len(a)), np.nan), np.full((n_resamples, len(b)), np.nan))
-    for number in range(n_resamples):
+    both = np.concatenate([a, b])
+    known = ~np.isnan(both)
+    filled, means = np.where(known, both, 0.0), np.full((n_resamples, len(both)), np.nan)
+    for row in means:
         draw = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
-        for side in (0, 1):
-            # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
-            total = np.einsum("u,ru->r", draw.astype(np.float64), filled[side])
-            count = np.einsum("u,ru->r", draw, known[side].astype(np.int64))
-            np.divide(total, count, out=replicates[side][number], where=count > 0)
-    return replicates
+        # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
+        total = np.einsum("u,ru->r", draw.astype(np.float64), filled)
+        count = np.einsum("u,ru->r", draw, known.astype(np.int64))
+        np.divide(total, count, out=row, where=count > 0)
+    return means[:, : len(a)], means[:, len(a) :]
