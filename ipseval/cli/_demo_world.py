@@ -58,26 +58,22 @@ class Demo(Reported):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
         user = self.table[self.table["average"] == "user"]
-        parts: list[Part] = [
+        notes = (
+            "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
+            "ips is exactly unbiased given propensities and relevant items, which simulations know.",
+        )
+        tables = [
             Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
             for metric, part in user.groupby("metric", sort=False)
         ]
         errors = self.errors().rename_axis("metric").reset_index()
-        parts.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
-        parts.append(
-            Notes(
-                (
-                    "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
-                    "ips is exactly unbiased given propensities and relevant items, which simulations know.",
-                )
-            )
-        )
-        parts.insert(0, self._introduction())
+        tables.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
+        parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         picture = scatter(self.drawn, estimators=DRAWN)
         whole = self.evaluation.tables(digits=digits, page=True)
         return Tables(
             tuple(self._verdict()),
-            (picture, *parts) if page else tuple(parts),
+            (picture, *parts) if page else parts,
             title="Estimates beside the truth" if page else "",
             appendix=(Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix),
         )

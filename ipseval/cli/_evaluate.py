@@ -24,7 +24,7 @@ from ipseval.errors import InputError
 
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
-    _options.add_metrics(parser, "recall@10,mean_dcg@10")
+    _options.add_metrics(parser)
     parser.add_argument(
         "--list-metrics",
         nargs="?",
@@ -62,8 +62,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         compute=compute_options(options),
     )
     intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
-    if options.interval != "normal":
-        result = result.with_intervals(**intervals)
+    result = result.with_intervals(**intervals)
     more: list[Any] = []
     if beyond:
         more.append(

@@ -205,11 +205,12 @@ def add_exposure(parser: Any) -> None:
     )
 
 
-def add_metrics(parser: argparse.ArgumentParser, default: str = "recall@10,mean_dcg@10") -> None:
+def add_metrics(parser: argparse.ArgumentParser) -> None:
     """Add what is computed of each recommender."""
     group = parser.add_argument_group("what is computed")
     add = group.add_argument
-    add("--metrics", "--metric", metavar="LABELS", default=default, help=f"separated by commas: {default}")
+    words = "separated by commas: %(default)s"
+    add("--metrics", "--metric", metavar="LABELS", default="recall@10,mean_dcg@10", help=words)
     add_choice(group, "--ties", ("default", "mean", "min", "max", "expected"))
     add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ipseval._base.counts import RESULT, Count, added
+from ipseval._base.counts import RESULT, Count, added, some
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.estimators import Sample, UserSums
 from ipseval.estimators._estimate import independent_sums
@@ -153,14 +153,10 @@ class Reduction:
 
 def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
     """Return what was counted while each model was ranked, and the positives that are no candidates."""
-    found = [count.about(name) for name, ranked in ranks.items() for count in ranked.counted]
-    first = next(iter(ranks.values()))
+    found = (count.about(name) for name, ranked in ranks.items() for count in ranked.counted)
+    first, words = next(iter(ranks.values())), "test positives that are no candidates, left out"
     n_out = first.n_not_candidates
-    if n_out:
-        found.append(
-            Count("test positives that are no candidates, left out", n_out, len(first) + n_out, RESULT)
-        )
-    return tuple(found)
+    return (*found, *some(Count(words, n_out, len(first) + n_out, RESULT)))
 
 
 def merge_all(parts: list[Reduction | None]) -> Reduction | None:

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from ipseval._base.checks import check_choice
 from ipseval._base.codec import save
@@ -166,26 +167,14 @@ class Evaluation(Questions):
             std_error and interval; see `PowerLawPropensity.refit`. "bca" is not available then.
         """
         check_choice("interval", interval, INTERVAL_METHODS)
-        level = self.confidence_level
+        if n_resamples is None:
+            n_resamples = 10_000 if refit is None else 1000
+        options: dict[str, Any] = {"method": interval, "n_resamples": n_resamples, "rng": rng}
+        options["confidence_level"] = self.confidence_level
         found: dict[Key, Interval] | None = None
         if refit is not None:
-            found = refit_intervals(
-                self.estimates,
-                self._whole(),
-                *self.definitions,
-                refit=refit,
-                method=interval,
-                confidence_level=level,
-                n_resamples=1000 if n_resamples is None else n_resamples,
-                rng=rng,
-            )
+            found = refit_intervals(self.estimates, self._whole(), *self.definitions, refit=refit, **options)
         elif interval != "normal":
-            found = bootstrap_intervals(
-                self.estimates,
-                method=interval,
-                confidence_level=level,
-                n_resamples=10_000 if n_resamples is None else n_resamples,
-                rng=rng,
-            )
+            found = bootstrap_intervals(self.estimates, **options)
         said = {**self.provenance, "interval": interval, "refit": refit is not None}
         return replace(self, given_intervals=found, provenance=said)

@@ -52,10 +52,6 @@ def sentences(one: Verdict) -> list[str]:
     if one.posterior is None:
         return [*lines, *_untold(one)]
     chosen = one.choice
-    if one.reason == "contradiction":
-        other = next(each.best for each in one.weights if each.contradicts and each.best != one.order[0])
-        shown = _shown(one, one.order[0], other)
-        lines.append(f"By the correction {one.order[0]} is ahead of {other} with probability {shown}.")
     if chosen is not None:
         loss = one.posterior.loss[one.posterior.models.index(chosen)]
         lines.append(f"Choosing {chosen} loses {bare(loss, decimals([loss], 1))} of {one.metric} on average.")
@@ -85,12 +81,16 @@ def _who(one: Verdict) -> list[str]:
         ]
     if one.reason == "contradiction":
         other = next(each for each in one.weights if each.contradicts and each.best != order[0])
-        return [
+        lines = [
             f"No verdict: the plain average puts {order[0]} first, "
             f"weights {other.words} put {other.best} first.",
             f"Effective sample sizes are {other.equal:,.0f} (plain) and {other.ess:,.0f} (weights, "
             f"{other.judged}).",
         ]
+        if one.posterior is not None:
+            shown = _shown(one, order[0], other.best)
+            lines.append(f"By the correction {order[0]} is ahead of {other.best} with probability {shown}.")
+        return lines
     average = one.estimator if one.estimator == one.weighted else "the plain average"
     sure = "" if one.posterior is None else f" (probability {_shown(one, order[0], order[1])})"
     lines = [f"By {average} {order[0]} is ahead of {order[1]}{sure}."]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -97,24 +97,19 @@ class WindowEvaluation(Result):
         is one cluster. The variance is U/(U − 1) Σ_u of its square, U the users of any window.
         """
         n_users = max(len(one.user_ids) for one in self.evaluations)
-        places, values, parts, entered = [], [], [], []
-        for place, one in zip(self.windows["window"], self.evaluations, strict=True):
+        values = np.full(len(self.evaluations), np.nan)
+        parts, entered = np.zeros((2, values.size, n_users))
+        for row, one in enumerate(self.evaluations):
             signed = {1.0: one.estimates[key]} | ({} if minus is None else {-1.0: one.estimates[minus]})  # type: ignore[index]
-            value = sum(sign * each.value for sign, each in signed.items())
-            if not np.isfinite(value):
-                continue
-            part, inside = np.zeros((2, n_users))
-            for sign, each in signed.items():
-                users, effects = each.user_sums.effects()
-                part[users] += sign * effects
-            inside[signed[1.0].user_sums.users] = 1.0
-            places.append(place)
-            values.append(value)
-            parts.append(part)
-            entered.append(inside)
-        return _over_windows(
-            np.array(values), np.array(parts), np.array(entered), places, self.confidence_level
-        )
+            values[row] = sum(sign * each.value for sign, each in signed.items())
+            if np.isfinite(values[row]):
+                for sign, each in signed.items():
+                    users, effects = each.user_sums.effects()
+                    parts[row, users] += sign * effects
+                entered[row, signed[1.0].user_sums.users] = 1.0
+        known, places = np.isfinite(values), self.windows["window"].to_numpy(dtype=np.float64)
+        level = self.confidence_level
+        return _over_windows(values[known], parts[known], entered[known], places[known], level)
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: mean and trend, then every window."""
@@ -256,11 +251,11 @@ def _p_value(value: float, error: float) -> float:
 
 
 def _over_windows(
-    values: FloatArray, parts: FloatArray, entered: FloatArray, places: Iterable[float], level: float
+    values: FloatArray, parts: FloatArray, entered: FloatArray, places: FloatArray, level: float
 ) -> dict[str, float]:
     """Return mean and slope over windows with errors over users, each user one cluster."""
-    places, n = np.asarray(places, dtype=np.float64), values.size
-    users = int((entered.sum(axis=0) > 0).sum()) if n else 0
+    n, times = values.size, entered.sum(axis=0)
+    users = int((times > 0).sum())
     reach = float(ndtri((1 + level) / 2))
 
     def over(weight: FloatArray, least: int) -> tuple[float, ...]:
@@ -280,8 +275,6 @@ def _over_windows(
     if found["trend_error"] > 0:
         found["trend_p"] = _p_value(found["trend"], found["trend_error"])
     found["std_windows"] = float(values.std(ddof=1)) if n > 1 else np.nan
-    alone = (parts**2).sum() / max(n, 1) ** 2 if n else np.nan
-    together = (parts.sum(axis=0) ** 2).sum() / max(n, 1) ** 2 if n else np.nan
-    found["design_effect"] = float(together / alone) if n and alone > 0 else np.nan
-    found |= {"n_users": users, "n_returning": int((entered.sum(axis=0) > 1).sum()) if n else 0}
-    return found
+    alone, together = (parts**2).sum(), (parts.sum(axis=0) ** 2).sum()
+    found["design_effect"] = float(together / alone) if alone > 0 else np.nan
+    return found | {"n_users": users, "n_returning": int((times > 1).sum())}

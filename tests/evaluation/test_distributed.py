@@ -20,9 +20,9 @@ from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from tests.inside.estimators import Moments
 from tests.inside.evaluation import (
+    catalogue,
     finish,
     make_plan,
-    popularity_of,
     reduce_partition,
     split_models,
 )
@@ -82,7 +82,7 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
         items = np.sort(pd.concat([frames["train"]["item"], frames["test"]["item"]]).unique())
     counts = frames["train"]["item"].value_counts()
     options = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None, **options}
-    popularity = popularity_of(items, counts.index.to_numpy(), counts.to_numpy())
+    _, popularity = catalogue(pd.DataFrame({"trained": counts}), items)
     plan = make_plan(items, popularity, users=users, count=lambda: user_rows(frames), **options)
     lists, factors = split_models(models, plan.users, len(items))
 

@@ -64,7 +64,7 @@ def test_a_user_of_two_windows_is_one_cluster():
     # Users 0, 1 in both windows, users 2, 3 in one each: ψ/n by window and user.
     parts = np.array([[0.1, -0.2, 0.1, 0.0], [0.3, -0.2, 0.0, -0.1]])
     entered = (parts != 0).astype(float)
-    found = _over_windows(np.array([0.4, 0.6]), parts, entered, [0, 1], 0.95)
+    found = _over_windows(np.array([0.4, 0.6]), parts, entered, np.arange(2.0), 0.95)
     sums = np.array([0.4, -0.4, 0.1, -0.1]) / 2
     assert found["mean"] == pytest.approx(0.5)
     assert found["std_error"] == pytest.approx(np.sqrt(4 / 3 * (sums**2).sum()))
@@ -168,7 +168,7 @@ def test_intervals_of_mean_and_trend_cover_when_users_come_back_and_naive_ones_d
         counts = entered.sum(axis=1)
         means = (values * entered).sum(axis=1) / counts
         parts = (values - means[:, None]) * entered / counts[:, None]
-        found = _over_windows(means, parts, entered, range(5), 0.95)
+        found = _over_windows(means, parts, entered, np.arange(5.0), 0.95)
         covered += [
             found["ci_low"] <= 0.52 <= found["ci_high"],
             found["trend_low"] <= slope <= found["trend_high"],

@@ -13,7 +13,6 @@ from ipseval.evaluation.partitions._partition import (
     add_rows,
     catalogue,
     count_rows,
-    popularity_of,
     reduce_partition,
 )
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models

@@ -12,7 +12,7 @@ import pandas as pd
 
 from ipseval._base.checks import examples
 from ipseval._base.counts import RESULT, Count, some
-from ipseval._base.ids import distinct, to_id_array
+from ipseval._base.ids import to_id_array
 from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
@@ -35,16 +35,6 @@ def universe(ids: Any) -> AnyArray:
     return np.sort(array.astype(object) if array.dtype.kind in "US" else array)
 
 
-def popularity_of(items: AnyArray, counted: AnyArray, counts: AnyArray) -> IntArray:
-    """Return the counts in the order of `items`, 0 for an item that was not counted."""
-    place = pd.Index(items).get_indexer(pd.Index(counted))
-    if (place < 0).any():
-        raise InputError(f"{int((place < 0).sum())} items of the training data are not in the given items.")
-    popularity = np.zeros(len(items), dtype=np.int64)
-    popularity[place] = counts
-    return popularity
-
-
 def count_rows(frame: pd.DataFrame, column: str, number: int) -> pd.DataFrame:
     """Return the ids in a column, each once, with their rows as `trained` (number 0) or `tested` (1)."""
     counts = frame[column].value_counts(sort=False).astype(np.int64)
@@ -59,8 +49,13 @@ def add_rows(counts: list[pd.DataFrame]) -> pd.DataFrame:
 def catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArray]:
     """Return the ids of all items, and the training rows of each, from counts of rows."""
     ids = universe(counts.index.to_numpy()) if items is None else to_id_array(items, "items")
-    counted = counts[counts["trained"] > 0]
-    return ids, popularity_of(ids, counted.index.to_numpy(), counted["trained"].to_numpy())
+    trained = counts.loc[counts["trained"] > 0, "trained"]
+    place = pd.Index(ids).get_indexer(trained.index)
+    if (place < 0).any():
+        raise InputError(f"{int((place < 0).sum())} items of the training data are not in the given items.")
+    popularity = np.zeros(len(ids), dtype=np.int64)
+    popularity[place] = trained
+    return ids, popularity
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +143,7 @@ def reduce_partition(
     }
     lists = [] if plan.users is None else [model for model in rows.values() if isinstance(model, Rows)]
     named = [one.users for one in (trained, tested, *lists) if len(one)]
-    return reduce_users(distinct(np.concatenate(named)), trained, tested, rows, plan) if named else None
+    return reduce_users(np.unique(np.concatenate(named)), trained, tested, rows, plan) if named else None
 
 
 def reduce_users(

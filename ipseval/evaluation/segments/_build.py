@@ -51,12 +51,11 @@ def _cell(
     )
     with np.errstate(invalid="ignore", divide="ignore"):
         effective = np.where(square > 0, total**2 / square, 0.0)
-        share, part = np.full(value.shape, np.nan), np.full(value.shape, np.nan)
+        share, part = np.full((2, *value.shape), np.nan)
         if cell.additive:
             everyone = total.sum(axis=1, keepdims=True)
-            share, part = total / everyone, worth / everyone * volume
-            if metric.root:
-                part[:] = np.nan
+            share = total / everyone
+            part = part if metric.root else worth / everyone * volume
         powers = cell.powers[order].reshape(n_models, n_groups, -1)
         tails = tails_of(powers, total, worth / total, n_users)
     flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)

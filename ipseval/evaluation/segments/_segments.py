@@ -330,9 +330,8 @@ class Segments(Result):
 
         By the weighted estimator that a verdict rests on, else the last; `page`: by every one.
         """
-        chosen = self.estimators[-1:]
-        if preferred := [one for one in default_estimators(weighted=True)[1:] if one in self.estimators]:
-            chosen = preferred
+        preferred = [one for one in default_estimators(weighted=True)[1:] if one in self.estimators]
+        chosen = preferred or self.estimators[-1:]
         if not page and len(chosen) < len(self.estimators):
             left_out = [one for one in self.estimators if one not in chosen]
             some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}

@@ -25,7 +25,8 @@ def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> 
     gaps = segments.gaps() if len(segments.labels) > 1 else None
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
         values = pd.Series(segments.cells[metric, estimator].whole, segments.models)
-        whole = values.sort_values(ascending=False, kind="stable").to_dict()
+        ordered = values.sort_values(ascending=False, kind="stable")
+        whole = {str(model): float(value) for model, value in ordered.items()}
         models, below = list(whole), []
         if differences is not None:
             below += _leads(_of(differences, metric, estimator), models)
