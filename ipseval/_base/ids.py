@@ -221,7 +221,7 @@ def coded(values: AnyArray, name: str) -> Ids:
 def distinct(keys: IntArray) -> IntArray:
     """Return the different keys, ascending."""
     ordered = np.sort(keys)
-    return ordered[np.diff(ordered, prepend=ordered[:1] - 1) != 0]
+    return np.append(ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]])
 
 
 def union(one: IntArray, other: IntArray) -> IntArray:

@@ -84,6 +84,12 @@ def rows_of(data: Columns, keep: BoolArray) -> Columns:
     return {key: one if key.endswith("_ids") else one[keep] for key, one in data.items()}
 
 
+def first_pair(data: Columns, rows: BoolArray) -> str:
+    """Return the ids of user and item in the first row of a mask, in words."""
+    row = int(rows.argmax())
+    return examples(data[f"{name}_ids"][data[name][row]] for name in ("user", "item"))
+
+
 def keep_shown(data: Columns, unshown_clicks: str, treatment: Treatment) -> Columns:
     """Leave out candidates that were not shown, after the checks that need them."""
     shown = data.pop("shown", None)
@@ -123,11 +129,9 @@ def merge_repeated(data: Columns, duplicates: str, treatment: Treatment) -> Colu
     if not again.any():
         return data
     if duplicates == "raise":
-        row = int(np.flatnonzero(again)[0])
-        pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
         treatment.fault(
             f"{int(again.sum())} of {again.size} rows repeat an impression of the same user, item, time, "
-            f"position and slate (first: {examples(pair)})",
+            f"position and slate (first: {first_pair(data, again)})",
             "Pass {duplicates=drop} to keep one row of each",
         )
     treatment.count("repeated impressions, merged", int(again.sum()), again.size)

@@ -16,6 +16,7 @@ from ipseval._base.columns import log_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
+from ipseval.data._impressions import first_pair
 from ipseval.errors import InputError
 
 __all__ = ["Interactions"]
@@ -269,12 +270,10 @@ class Interactions(Log):
         if not n_extra:
             return self
         if duplicates == "raise":
-            row = int(np.flatnonzero(again)[0])
-            pair = (self.user_ids[self.user[row]], self.item_ids[self.item[row]])
             raise InputError(
-                f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: {examples(pair)}). "
-                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair, or 'keep' "
-                "where users take an item again."
+                f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: "
+                f"{first_pair(vars(self), again)}). Aggregate them, or pass duplicates='drop' to keep the "
+                "first row of each pair, or 'keep' where users take an item again."
             )
         left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
         n_dropped = self.n_duplicates_dropped + n_extra

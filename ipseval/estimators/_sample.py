@@ -97,9 +97,7 @@ class Sample:
     def with_equal_propensities(self) -> Sample:
         """Return the same positives with P = 1, all else the same."""
         ones = readonly(np.ones(len(self.ranked)))
-        made = replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
-        made.__dict__["weights"] = ones
-        return made
+        return replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
 
     def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
         """Return the sample under another P, (n_pos,); a positive without one (NaN) leaves as a pair.

@@ -87,14 +87,11 @@ class UserSums:
         root: bool = False,
     ) -> UserSums:
         """Return the sums without the users whose numerator is NaN (metric undefined), which are counted."""
-        if denominator is None:
-            denominator = np.ones(users.size)
+        mass = np.ones(users.size) if denominator is None else denominator
         defined = ~np.isnan(numerator)
         n_undefined = int((~defined).sum())
-        if n_undefined:
-            users, numerator, denominator = users[defined], numerator[defined], denominator[defined]
-            volume = None if volume is None else volume[defined]
-        return cls(users, numerator, denominator, volume, n_undefined, root)
+        every = cls(users, numerator, mass, volume, n_undefined, root)
+        return every._changed(lambda one: one[defined], users=users[defined]) if n_undefined else every
 
     def __repr__(self) -> str:
         undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
@@ -345,11 +342,8 @@ class Moments:
 
     def same(self, other: Moments) -> bool:
         """Return whether these are the moments of the same users and models."""
-        return self is other or (
-            self.n == other.n
-            and np.array_equal(self.mean, other.mean)
-            and np.array_equal(self.scatter, other.scatter)
-        )
+        pairs = ((self.mean, other.mean), (self.scatter, other.scatter))
+        return self.n == other.n and all(np.array_equal(*one) for one in pairs)
 
 
 @dataclass(frozen=True, eq=False)

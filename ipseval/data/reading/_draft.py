@@ -14,7 +14,7 @@ from ipseval._base.counts import Count
 from ipseval._base.ids import Ids, distinct, header_among, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._exposure_log import ExposureLog
-from ipseval.data._impressions import Treatment, rows_of
+from ipseval.data._impressions import Treatment, first_pair, rows_of
 from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
@@ -188,11 +188,11 @@ class Draft(Treatment):
             again = np.zeros(key.size, dtype=bool)
             again[known] = repeated(key[known])
         if again.any() and duplicates == "raise":
-            row = int(np.flatnonzero(again)[0])
-            pair = (data["user_ids"][data["user"][row]], data["item_ids"][data["item"][row]])
             what = f"{int(again.sum()):,} of {again.size:,} rows repeat an earlier user–item pair"
             way_out = "Pass {duplicates=drop} to keep the first row of each pair, {duplicates=keep}"
-            self.fault(f"{what} (first: {examples(pair)})", f"{way_out} where users take items again")
+            self.fault(
+                f"{what} (first: {first_pair(data, again)})", f"{way_out} where users take items again"
+            )
         self.raise_problems()
         n_again = int(again.sum())
         fate = "kept" if duplicates == "keep" else "left out"

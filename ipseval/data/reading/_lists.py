@@ -228,16 +228,13 @@ class Entries:
     item: IntArray
     order: AnyArray
     user_ids: AnyArray | None
-    item_ids: AnyArray | None
+    item_ids: AnyArray
     by_rank: bool
 
     def pair(self, row: int) -> tuple[Any, Any]:
-        """Return user and item of an entry, or their places where there are no ids."""
-        user, item = self.user[row], self.item[row]
-        return (
-            user if self.user_ids is None else self.user_ids[user],
-            item if self.item_ids is None else self.item_ids[item],
-        )
+        """Return user and item of an entry; of a user without an id, its place."""
+        user = self.user[row] if self.user_ids is None else self.user_ids[self.user[row]]
+        return user, self.item_ids[self.item[row]]
 
     def select(self, keep: BoolArray) -> Entries:
         """Return the chosen entries."""

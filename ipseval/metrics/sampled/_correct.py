@@ -122,17 +122,38 @@ class _Request:
             assert data.estimated_rank is not None
             return None, target.at_rank(data.estimated_rank, data.n_candidates), 1.0
         if method == "rank" or prior_kind(self.prior, method) == "uniform":
-            return _by_size(data, target, method, self.variance_weight)
+            return self._by_size()
         low, high = float(data.n_candidates.min()), float(data.n_candidates.max())
         if high > low:
             raise InputError(
                 f"a prior gives p(r) for one number of candidates, but the data go from {low:,.0f} to "
                 f"{high:,.0f}; correct each size separately, or use prior='estimated' with method='bv'."
             )
-        options: dict[str, Any] = {"variance_weight": self.variance_weight, "prior": self.prior}
-        sizes = (int(low), data.n_sampled)
-        made, condition = correction_table(*sizes, target, method, replacement=data.replacement, **options)
+        made, condition = self._at(low, self.prior)
         return made, mean_over_ties(made, data.n_above, data.n_tied), condition
+
+    def _at(self, n: float, prior: Any) -> tuple[FloatArray, float]:
+        """Return M̂ by sampled rank for n candidates, and the condition number."""
+        drawn, g = self.data.replacement, self.variance_weight
+        sizes = (int(n), self.data.n_sampled)
+        return correction_table(
+            *sizes, self.target, self.method, replacement=drawn, variance_weight=g, prior=prior
+        )
+
+    def _by_size(self) -> tuple[FloatArray, FloatArray, float]:
+        """Return M̂ at the median n, M̂(r̃) of each positive at its own n, and the condition number."""
+        data = self.data
+        sizes, back = np.unique(data.n_candidates, return_inverse=True)
+        knots = _knots(sizes)
+        tables, conditions = zip(*(self._at(n, None) for n in knots), strict=True)
+        stack = np.array(tables)
+        at_median = _between(stack, knots, np.median(data.n_candidates, keepdims=True))[0]
+        contributions = np.empty(back.size)
+        order = np.argsort(back, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(back[order])) + 1):
+            values = _between(stack, knots, data.n_candidates[rows[:1]])[0]
+            contributions[rows] = mean_over_ties(values, data.n_above[rows], data.n_tied[rows])
+        return at_median, contributions, max(conditions)
 
     def resample(self, n_resamples: int, generator: np.random.Generator) -> FloatArray:
         """Return estimates from as many users drawn from ours and two extreme ones, (n_resamples,)."""
@@ -256,28 +277,6 @@ def correct_sampled(
         condition_number=condition,
         _request=request,
     )
-
-
-def _by_size(
-    data: SampledData, target: Metric, method: Any, g: float
-) -> tuple[FloatArray, FloatArray, float]:
-    """Return M̂ at the median n, M̂(r̃) of each positive at its own n, and the condition number."""
-    sizes, back = np.unique(data.n_candidates, return_inverse=True)
-    tables, knots, condition = [], _knots(sizes), 1.0
-    for n in knots:
-        table, own = correction_table(
-            int(n), data.n_sampled, target, method, replacement=data.replacement, variance_weight=g
-        )
-        tables.append(table)
-        condition = max(condition, own)
-    stack = np.array(tables)
-    at_median = _between(stack, knots, np.median(data.n_candidates, keepdims=True))[0]
-    contributions = np.empty(back.size)
-    order = np.argsort(back, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(back[order])) + 1):
-        values = _between(stack, knots, data.n_candidates[rows[:1]])[0]
-        contributions[rows] = mean_over_ties(values, data.n_above[rows], data.n_tied[rows])
-    return at_median, contributions, condition
 
 
 def _knots(sizes: FloatArray) -> FloatArray:
