@@ -11,6 +11,7 @@ import pandas as pd
 
 from ipseval._base.checks import (
     as_generator,
+    as_list,
     check_choice,
     check_fraction,
     check_positive_int,
@@ -206,7 +207,9 @@ def evaluate_policies(
         raise PropensityError("the log has no propensities; name their column with propensity=.")
     if not isinstance(policies, Mapping) or not policies:
         raise InputError("policies must be a mapping of names to policies, with at least one.")
-    labels = _labels(estimators)
+    labels = as_list(estimators, "estimators")
+    for label in labels:
+        check_choice("estimators", label, CLAIMS)
     check_fraction("confidence_level", confidence_level)
     if shrinkage is not None:
         check_real("shrinkage", shrinkage, low=0.0, low_open=False)
@@ -247,16 +250,6 @@ def evaluate_policies(
         values |= {(name, label): made[label] for label in labels}
         overlap.append(_overlap(name, w))
     return PolicyEvaluation(values, gains, weights, rows, pd.DataFrame(overlap), confidence_level)
-
-
-def _labels(estimators: Iterable[str]) -> list[str]:
-    """Return labels of estimators that exist, at least one."""
-    labels = [estimators] if isinstance(estimators, str) else list(estimators)
-    for label in labels:
-        check_choice("estimators", label, CLAIMS)
-    if not labels:
-        raise InputError("estimators is empty; name at least one.")
-    return labels
 
 
 def _clicked(values: FloatArray, mass: FloatArray, weight: FloatArray) -> Value:

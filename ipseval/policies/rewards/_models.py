@@ -142,11 +142,8 @@ class FactorReward:
         mean = item_means(data, self.shrinkage)
         user, item = data.factors(self.n_factors)
         d, own = user.shape[1], mean[data.item]
-        terms = np.empty((len(data), d + 2 if d else 1))
-        terms[:, 0] = own
-        if d:
-            np.multiply(user.take(data.user, axis=0), item.take(data.item, axis=0), out=terms[:, 1 : d + 1])
-            terms[:, d + 1] = terms[:, 1 : d + 1].sum(axis=1) * own
+        products = user.take(data.user, axis=0) * item.take(data.item, axis=0)
+        terms = np.column_stack([own, products, products.sum(axis=1) * own])
         weight = data.examined
         centre = weight @ terms / weight.sum()
         root = np.sqrt(weight)
@@ -160,7 +157,7 @@ class FactorReward:
         gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
         beta = np.linalg.lstsq(gram, terms.T @ (root * (target - level)) / spread, rcond=None)[0] / spread
         by_item = level - centre @ beta + beta[0] * mean
-        slopes = beta[1 : d + 1] + (beta[d + 1] * mean[:, None] if d else 0.0)
+        slopes = beta[1 : d + 1] + beta[d + 1] * mean[:, None]
         return LinearReward(by_item, user, item * slopes)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ipseval._base.checks import as_generator, check_positive_int, check_type
 from ipseval._base.counts import Count, some
+from ipseval._base.ids import among
 from ipseval._base.types import FloatArray, IntArray, RngLike, freeze
 from ipseval.data import ExposureLog
 from ipseval.data.splits import Split
@@ -77,8 +78,7 @@ class Rewards:
         """
         check_same_universe(self.log, split, "Rewards")
         counts = PairCounts.of(self.log, self.examination)
-        out = np.append(np.sort(split.excluded.pair_key), -1)  # −1 is no pair
-        candidate = out[np.searchsorted(out[:-1], counts.pair_key)] != counts.pair_key
+        candidate = ~among(counts.pair_key, split.excluded.pair_key)
         key = counts.pair_key[candidate]
         if not key.size:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
