@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import examples, only_numbered, refuse_masked
-from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray
 from ipseval.errors import InputError
 
 EXACT = 2**53  # from here on doubles cannot tell whole numbers apart
@@ -235,6 +235,11 @@ def repeated(keys: IntArray) -> BoolArray:
     if (ordered[1:] != ordered[:-1]).all():
         return np.zeros(keys.size, dtype=bool)
     return np.asarray(pd.Series(keys).duplicated())
+
+
+def same_ids(one: HasIds, other: HasIds) -> bool:
+    """Return whether both have the same users and items, in the same order."""
+    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
 def among(keys: IntArray, others: IntArray) -> BoolArray:

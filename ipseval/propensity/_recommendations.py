@@ -9,7 +9,7 @@ from scipy import sparse
 
 from ipseval._base.checks import as_generator, check_positive_int, kind_of
 from ipseval._base.columns import as_frame
-from ipseval._base.ids import distinct
+from ipseval._base.ids import distinct, same_ids
 from ipseval._base.types import AnyArray, IntArray, RngLike
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError
@@ -87,7 +87,7 @@ def count_recommendations(
 
 def _count_top(top: Any, train: Interactions, k: int, rng: np.random.Generator) -> sparse.csr_array:
     """Return the lists of each user's best items; those that tie for the last places are drawn."""
-    if not (np.array_equal(top.item_ids, train.item_ids) and np.array_equal(top.user_ids, train.user_ids)):
+    if not same_ids(top, train):
         raise InputError("the best items have other ids than the training log; rank them on its split.")
     order = np.lexsort((top.item, top.user))
     user, item, n_above, n_tied = (one[order] for one in (top.user, top.item, top.n_above, top.n_tied))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval._base.checks import check_models, warn_user
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import among
+from ipseval._base.ids import among, same_ids
 from ipseval._base.types import IntArray, Missing
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
@@ -32,7 +32,7 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
         same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
         same = same and np.array_equal(ranked.item, first.item)
         same = same and np.array_equal(ranked.unit(ranked.users), first.unit(first.users))
-        if not (same and _same_ids(ranked, first)):
+        if not (same and same_ids(ranked, first)):
             raise InputError(
                 f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
                 f"{len(first):,}); rank all recommenders on one split."
@@ -48,7 +48,7 @@ def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
 
 def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
     """Raise `InputError` when ranks that were made before are not of test positives of this split."""
-    if not _same_ids(ranked, split):
+    if not same_ids(ranked, split):
         raise InputError(
             f"{name!r} is ranked over {ranked.user_ids.size:,} users and {ranked.item_ids.size:,} items that "
             f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
@@ -60,10 +60,6 @@ def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
             f"{name!r}: {n_other:,} of {keys.size:,} ranked positives are not in the test part of the split; "
             "rank it again on this split."
         )
-
-
-def _same_ids(one: RankedPositives, other: RankedPositives | Split) -> bool:
-    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
 
 
 def resolve_missing(

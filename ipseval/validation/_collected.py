@@ -30,10 +30,9 @@ from ipseval.ranking import RankedPositives
 from ipseval.validation._calibration import resolve_propensity, warn_of_whole_log
 from ipseval.validation._criteria import Estimates, criteria, error_of_difference, resampled
 from ipseval.validation._population import Compared, choose, liked_pairs
-from ipseval.validation._result import Cell, Validation
+from ipseval.validation._result import RANDOM_SAMPLE, Cell, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
-RANDOM_SAMPLE = "random-sample"
 Part = tuple[FloatArray, FloatArray, float]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import among, union
+from ipseval._base.ids import among, same_ids, union
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data._interactions import Interactions
@@ -32,8 +32,7 @@ Ranks = dict[str, RankedPositives]
 def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | None = None) -> Exposure:
     """Return what was shown at random outside training, and what of it was liked."""
     split.check_seen_excluded("validation against random exposure")
-    same = np.array_equal(split.user_ids, study.biased.user_ids)
-    if not (same and np.array_equal(split.item_ids, study.biased.item_ids)):
+    if not same_ids(split, study.biased):
         raise InputError("the split must be over the user_ids and item_ids of the study.")
     cut = study.threshold if threshold is None else threshold
     shown = Exposure.from_ratings(study.random, threshold=cut).without(split.train)

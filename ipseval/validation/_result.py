@@ -22,7 +22,7 @@ from ipseval.validation._criteria import CRITERIA
 MAE = CRITERIA.index("mae")
 TAU = CRITERIA.index("tau_b")
 POWER = 0.8  # of the smallest bias that a verdict names
-BENCHMARK = "random-sample"  # the plain average over random positives of other users
+RANDOM_SAMPLE = "random-sample"  # the plain average over random positives of other users
 ROUNDING = 1e-12  # of a share of an error; below it, nothing is removed
 
 
@@ -199,7 +199,7 @@ def _verdicts(summary: pd.DataFrame, level: float) -> tuple[str, ...]:
 
 def _verdict(rows: pd.DataFrame, before: str, level: float) -> str:
     """Return which weights come nearest by one metric, whether bias is left, and the order."""
-    weighted = rows[rows["propensity"] != BENCHMARK]
+    weighted = rows[rows["propensity"] != RANDOM_SAMPLE]
     if weighted["reduction"].isna().all():
         return f"{before}no weighted estimate is defined."
     best: dict[Any, Any] = weighted.sort_values("reduction", kind="stable").to_dict("records")[-1]

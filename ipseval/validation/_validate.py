@@ -35,11 +35,11 @@ from ipseval.ranking import baselines, top_items
 from ipseval.ranking._lists import is_list_frame
 from ipseval.ranking.adapters import adapt
 from ipseval.validation._calibration import Calibration, seeded
-from ipseval.validation._collected import RANDOM_SAMPLE, Collected
+from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights
 from ipseval.validation._curve import check_trainers
 from ipseval.validation._population import liked_pairs, rank_beside, shown_outside
-from ipseval.validation._result import Validation
+from ipseval.validation._result import RANDOM_SAMPLE, Validation
 from ipseval.validation.datasets import RandomExposureStudy
 
 Trainer = Callable[[Interactions], Any]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_choice, check_positive_int, check_type, counted, warn_user
 from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.ids import among, of_one_type, refuse_header, repeated
+from ipseval._base.ids import among, of_one_type, refuse_header, repeated, same_ids
 from ipseval._base.types import AnyArray
 from ipseval.data._interactions import Duplicates, Interactions, Universe, check_interactions, encode
 from ipseval.errors import DataWarning, InputError
@@ -77,8 +77,7 @@ class Split(Universe):
             check_positive_int(name, getattr(self, name), minimum=0)
         check_choice("seen", self.seen, SEEN)
         for part in parts[1:]:
-            same_users = np.array_equal(part.user_ids, self.train.user_ids)
-            if not (same_users and np.array_equal(part.item_ids, self.train.item_ids)):
+            if not same_ids(part, self.train):
                 raise InputError(
                     "the parts of a split must share one universe of ids; "
                     "build them with Split.from_frames or from one Interactions object."

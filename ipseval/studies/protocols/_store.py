@@ -17,7 +17,7 @@ import pandas as pd
 
 from ipseval._base.artefacts import array_digest, remove_leftovers, sha256, writable
 from ipseval._base.codec import load, save
-from ipseval._base.ids import among
+from ipseval._base.ids import among, same_ids
 from ipseval._base.types import FloatArray
 from ipseval.data import Interactions
 from ipseval.data.splits import Split
@@ -188,9 +188,7 @@ class Store:
     def read(self, key: str, split: Split) -> tuple[RankedPositives, dict[str, Any]]:
         """Return stored ranks of a split and what was said of them; an error when they are of others."""
         ranked, about = load(self.file(key), RankedPositives, ADVICE)
-        known = all(
-            np.array_equal(getattr(ranked, name), getattr(split, name)) for name in ("user_ids", "item_ids")
-        )
+        known = same_ids(ranked, split)
         if known:
             pair_key = ranked.user * np.int64(split.n_items) + ranked.item
             known = pair_key.size == len(split.test) - ranked.n_not_candidates

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ipseval._base.checks import check_counts, check_positive_int, check_real
-from ipseval._base.ids import among
+from ipseval._base.ids import among, same_ids
 from ipseval._base.types import IntArray, readonly
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import InputError
@@ -138,10 +138,7 @@ class RandomExposureStudy:
         for log, what in ((self.biased, "biased"), (self.random, "random-exposure")):
             if log.value is None:
                 raise InputError(f"the {what} log of a study needs ratings as value.")
-        same = np.array_equal(self.biased.user_ids, self.random.user_ids) and np.array_equal(
-            self.biased.item_ids, self.random.item_ids
-        )
-        if not same:
+        if not same_ids(self.biased, self.random):
             raise InputError("both logs of a study must be over the same user_ids and item_ids.")
 
     def __repr__(self) -> str:
