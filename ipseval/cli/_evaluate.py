@@ -122,6 +122,7 @@ EVALUATE = Command(
     ),
     options=(
         *(_options.add_log_or_parts, _options.add_split, _options.add_models, _options.add_propensity),
+        _options.add_evidence,
         *(_add_metrics, _options.add_estimation, _options.add_compute, _options.add_output),
         _options.add_explain,
     ),

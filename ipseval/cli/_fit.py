@@ -128,7 +128,7 @@ FIT = Command(
         "ipseval fit correction clicks.csv --model popularity --model ease",
     ),
     options=(
-        *(_add_what, _options.add_log, _options.add_propensity, _options.add_interactions),
+        *(_add_what, _options.add_log, _options.add_propensity, _options.add_evidence),
         *(_options.add_split, _options.add_models, _options.add_metrics, _options.add_compute),
         _options.add_output,
     ),
@@ -148,6 +148,8 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
     add("--n-users", default="25,50,100,200,500,1000", help="default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
     add("--n-items", default="10,20,50", help="shown to each; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
     add("--power", type=float, default=0.8, metavar="X", help="chance to detect a difference; default: 0.8")
+    words = "what the choice of a recommender may lose; default: 0.01"
+    add("--loss", type=float, default=0.01, metavar="X", help=words)
 
 
 def _run_plan(options: argparse.Namespace) -> int:
@@ -166,21 +168,33 @@ def _run_plan(options: argparse.Namespace) -> int:
         "half_width: of the interval of a level, from the log and the exposure together. "
         "half_width_random: from the exposure alone.",
         f"smallest_difference: between two recommenders, found with a chance of {options.power:.0%}.",
+        "loss: of the one with the highest estimate by then to the best one, at most, with probability .9.",
+        *(_enough(str(metric), part, options.loss) for metric, part in plan.groupby("metric", sort=False)),
     )
     deliver(Fitted(reading, plan), options)
     return 0
+
+
+def _enough(metric: str, plan: Any, loss: float) -> str:
+    """Return from how much exposure on the choice loses no more than a bound, with probability .9."""
+    enough = plan[plan["loss"] <= loss]
+    if enough.empty:
+        return f"By {metric} the choice may lose more than {loss:g} with any of these."
+    least = enough.loc[(enough["n_users"] * enough["n_items"]).idxmin()]
+    size = f"{least['n_users']:,} users × {least['n_items']:,} items"
+    return f"By {metric} the choice loses at most {loss:g} from {size} on."
 
 
 PLAN = Command(
     name="plan",
     summary="how much random exposure it takes to know",
     description=(
-        "Print, for numbers of users and items shown to each at random, how wide intervals would be and how\n"
-        "small a difference would be found: what an experiment is worth before it is run."
+        "Print, for numbers of users and items shown to each at random, how wide intervals would be, how\n"
+        "small a difference would be found, and what the choice of a recommender may lose."
     ),
     examples=("ipseval plan clicks.csv", "ipseval plan clicks.csv --positive-share 0.1 --n-users 100,500"),
     options=(
-        *(_options.add_log, _add_sizes, _options.add_exposure, _options.add_interactions),
+        *(_options.add_log, _add_sizes, _options.add_exposure, _options.add_evidence),
         *(_options.add_split, _options.add_models, _options.add_metrics, _options.add_compute),
         _options.add_output,
     ),

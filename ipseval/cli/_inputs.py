@@ -224,10 +224,21 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
 
 
 def evidence_of(options: argparse.Namespace, split: Split) -> Any:
-    """Return the random exposure of --exposure and the pairs of --interactions as evidence."""
+    """Return the random exposure of --exposure, the pairs of --interactions and what is known as evidence."""
     from ipseval.data._evidence import Evidence
 
-    return Evidence(exposure_of(options, split), interactions_of(options, split))
+    known: dict[Any, dict[str, tuple[float, float]]] = {}
+    for entry in options.known:
+        found = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
+        try:
+            name, metric, value, error = found.groups()  # type: ignore[union-attr]  # None is caught
+            pair = float(value), float(error)
+        except (AttributeError, ValueError):
+            raise InputError(f"--known must be NAME:METRIC=VALUE+-ERROR; got {entry!r}.") from None
+        ratio = options.known_source == "ratio of arms"
+        known.setdefault(tuple(name.split("/")) if ratio else name, {})[metric] = pair
+    pairs = interactions_of(options, split)
+    return Evidence(exposure_of(options, split), pairs, known, options.known_source)
 
 
 def exposure_of(options: argparse.Namespace, ids: Any) -> Any:

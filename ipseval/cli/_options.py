@@ -189,10 +189,20 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add_exposure(group)
 
 
-def add_interactions(parser: argparse.ArgumentParser) -> None:
-    """Add what a correction may read beside the positives."""
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Add what a correction may read beside the positives and random exposure."""
     words = "of a correction: every pair of the log, liked or not, such as all ratings"
     parser.add_argument("--interactions", metavar="FILE", help=words)
+    parser.add_argument(
+        "--known",
+        action="append",
+        default=[],
+        metavar="NAME:METRIC=VALUE+-ERROR",
+        help="of a correction: the true value of a recommender and its standard error, as in "
+        "old:recall@10=.081+-.006, or the ratio of two, new/old:recall@10=1.08+-.03; may be repeated",
+    )
+    sources = ("randomised bucket", "ratio of arms")
+    parser.add_argument("--known-source", choices=sources, help="where the known values come from")
 
 
 def add_exposure(parser: Any) -> None:

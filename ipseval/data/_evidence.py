@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval._base.border import guard
-from ipseval._base.checks import check_positive_int, check_real, check_type, examples
-from ipseval._base.ids import among, distinct, repeated
-from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, readonly
+from ipseval._base.checks import (
+    as_float_vector,
+    check_choice,
+    check_fraction,
+    check_mask,
+    check_positive_int,
+    check_real,
+    check_type,
+    examples,
+    warn_user,
+)
+from ipseval._base.ids import among, distinct, places, repeated
+from ipseval._base.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
+from ipseval.data._exposure_log import ExposureLog
 from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 
 __all__ = ["Evidence", "Exposure"]
+
+# Of exploration slots on popularity: standard errors of the slope, p = .01, and its size, that are too much.
+NOT_RANDOM, SLIGHT = 2.576, 0.05
+INSTEAD = " Pass Exposure.from_frame(frame, split)."
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +51,13 @@ class Exposure:
         Pairs left out because they are also in the biased log (`without`).
     user_ids, item_ids : arrays or None
         What the codes stand for; None: not known, and only the sizes can be checked.
+    weight : (n,) array or None
+        1/P(the pair was shown), up to a factor; None: all pairs were shown with one probability.
+    n_uncovered : int
+        Users who could be shown nothing; nothing is said of them.
+    slope : (float, float) or None
+        By how much log(times shown) rises with the log popularity of an item, and its standard error, where
+        pairs come from exploration slots; 0 where these are random.
     """
 
     user: IntArray
@@ -44,9 +68,12 @@ class Exposure:
     n_dropped: int = 0
     user_ids: AnyArray | None = None
     item_ids: AnyArray | None = None
+    weight: FloatArray | None = None
+    n_uncovered: int = 0
+    slope: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_users", "n_items", "n_dropped"):
+        for name in ("n_users", "n_items", "n_dropped", "n_uncovered"):
             check_positive_int(name, getattr(self, name), minimum=0)
         for name, size in (("user", self.n_users), ("item", self.n_items)):
             assign(self, **{name: readonly(check_codes(name, np.asarray(getattr(self, name)), size))})
@@ -57,6 +84,11 @@ class Exposure:
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
         assign(self, positive=readonly(positive))
+        if self.weight is not None:
+            weight = as_float_vector("weight", self.weight)
+            if weight.shape != self.user.shape or not (weight > 0).all():
+                raise InputError("weight must hold one number above 0 for each pair.")
+            assign(self, weight=readonly(weight))
         n_repeated = int(repeated(self.pair_key).sum())
         if n_repeated:
             raise InputError(f"{n_repeated} of {self.user.size} exposures repeat a user–item pair.")
@@ -114,6 +146,77 @@ class Exposure:
         return cls._of(log, np.asarray(log.value >= check_real("threshold", threshold)))
 
     @classmethod
+    def from_log(cls, log: ExposureLog, ids: HasIds, *, where: npt.ArrayLike, rate: float) -> Exposure:
+        """Return what exploration slots of an ordinary log showed: each row is one with probability `rate`.
+
+        A user with S rows in the log is shown a given one of m items in some exploration slot with
+        probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π (Horvitz and Thompson 1952,
+        doi:10.1080/01621459.1952.10483446), as active users have more such slots. A pair is positive if it
+        was clicked in one of them. Make the split from the other rows: clicks that train are no test.
+
+        Parameters
+        ----------
+        log : ExposureLog
+            All rows, over ids of the split.
+        ids : Split, Interactions or anything with user_ids and item_ids
+        where : (n_rows,) bool array
+            The rows whose item was drawn at random from all items.
+        rate : float
+            Share of rows that are drawn so, in (0, 1].
+
+        Warns
+        -----
+        DataWarning
+            Where slots follow popularity, p < .01 and by a power above .05: they were not random.
+
+        Raises
+        ------
+        InputError
+            For ids that the split does not have, a mask of another length, or no row in it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [0, 1, 2, 1], "clicked": [1, 0, 1, 1]})
+        >>> log, explored = ExposureLog.from_frame(frame), [False, True, False, True]
+        >>> exposure = Exposure.from_log(log, log.positives, where=explored, rate=0.5)
+        >>> exposure, exposure.weight.round(1)
+        (Exposure(2 pairs, 1 positive; 2 of 2 users), array([2.4, 6. ]))
+        """
+        check_type("log", log, ExposureLog, " Read it with ExposureLog.from_frame(frame).")
+        check_fraction("rate", rate, high_open=False)
+        explored = check_mask("where", where, len(log))
+        if not explored.any():
+            raise InputError("where is true in no row, so no slot was explored.")
+        codes = {}
+        for name, universe in (("user", ids.user_ids), ("item", ids.item_ids)):
+            code = places(getattr(log, f"{name}_ids"), universe, f"{name}s of the log and of ids")
+            codes[name] = code[getattr(log, name)]
+            if (codes[name] < 0).any():
+                raise InputError(f"the log has {name}s that ids do not hold; pass ids with all of them.")
+        n_users, n_items = int(ids.user_ids.size), int(ids.item_ids.size)
+        n_rows = np.bincount(codes["user"], minlength=n_users)
+        key = codes["user"][explored] * np.int64(n_items) + codes["item"][explored]
+        pair, place = np.unique(key, return_inverse=True)
+        positive = np.bincount(place, log.clicked[explored]) > 0
+        weight = -1 / np.expm1(n_rows[pair // n_items] * np.log1p(-rate / n_items))
+        popularity = np.bincount(codes["item"][~explored & log.clicked], minlength=n_items)
+        slope = _slope(np.bincount(codes["item"][explored], minlength=n_items), popularity)
+        if slope is not None and abs(slope[0]) > max(NOT_RANDOM * slope[1], SLIGHT):
+            warn_user(
+                f"exploration slots follow popularity: times shown grow as its power of {slope[0]:.2f} ± "
+                f"{slope[1]:.2f}. They were not drawn at random, so what they show is no random exposure.",
+                DataWarning,
+            )
+        equal = bool((weight == weight[0]).all())
+        return cls(
+            *(pair // n_items, pair % n_items, positive, n_users, n_items, 0, ids.user_ids, ids.item_ids),
+            weight=None if equal else weight,
+            n_uncovered=int((n_rows == 0).sum()),
+            slope=slope,
+        )
+
+    @classmethod
     def _of(cls, log: Interactions, positive: BoolArray) -> Exposure:
         return cls(log.user, log.item, positive, log.n_users, log.n_items, 0, log.user_ids, log.item_ids)
 
@@ -162,7 +265,9 @@ class Exposure:
     def select(self, keep: BoolArray | IntArray) -> Exposure:
         """Return the chosen rows (a mask or row numbers) in the same id space."""
         rows = chosen_rows(keep, len(self))
-        return replace(self, user=self.user[rows], item=self.item[rows], positive=self.positive[rows])
+        weight = None if self.weight is None else self.weight[rows]
+        own = self.user[rows], self.item[rows], self.positive[rows]
+        return replace(self, user=own[0], item=own[1], positive=own[2], weight=weight)
 
     def without(self, log: Interactions) -> Exposure:
         """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
@@ -170,9 +275,31 @@ class Exposure:
         return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
 
 
-def check_exposure(exposure: object) -> None:
-    """Raise `InputError` unless it is an `Exposure`."""
-    check_type("exposure", exposure, Exposure, " Pass Exposure.from_frame(frame, split).")
+def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float] | None:
+    """Return b of P(an item is shown) ∝ (1 + popularity)^b by likelihood, and its standard error."""
+    x, n, slope = np.log1p(popularity), shown.sum(), 0.0
+    if not np.ptp(x):
+        return None
+    for _ in range(50):  # Newton, in steps of one at most
+        chance = np.exp(slope * x - (slope * x).max())
+        chance /= chance.sum()
+        mean = chance @ x
+        information = float(n * (chance @ (x - mean) ** 2))
+        slope += float(np.clip((shown @ x - n * mean) / information, -1, 1))
+    return slope, information**-0.5
+
+
+def check_exposure(exposure: Any) -> None:
+    """Raise `InputError` unless it is an `Exposure` whose pairs were shown with one probability."""
+    check_type("exposure", exposure, Exposure, INSTEAD)
+    if exposure.weight is not None:
+        raise InputError(
+            "users of this exposure have weights, which a propensity does not read; pass it to evaluate or "
+            "correct as Evidence(exposure=…)."
+        )
+
+
+KNOWN = ' Pass {"incumbent": {"recall@10": (value, standard_error)}}.'
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,40 +313,96 @@ class Evidence:
     interactions : Interactions, optional
         Every pair of the log, liked or not, such as all ratings, over the ids of the split. Their odds show
         exposure more directly than those of positives do.
+    known : mapping, optional
+        Name of a recommender -> metric -> (value, standard error): what the metric is over all relevant pairs
+        outside training, measured where items were shown at random. Of two recommenders,
+        {("new", "old"): {"recall@10": (1.08, 0.03)}} is the ratio of their values. Click rates are none.
+    source : {"randomised bucket", "ratio of arms"}, optional
+        Where the known values come from; asked for with `known`, as no number shows it.
 
     Raises
     ------
     InputError
-        For values of another type.
+        For values of another type, known values outside [0, 1], and ratios or standard errors that are not
+        above 0.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> shown = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "positive": [1, 0, 1]})
-    >>> Evidence(exposure=Exposure.from_frame(shown, Interactions.from_frame(shown)))
-    Evidence(exposure=Exposure(3 pairs, 2 positive; 2 of 2 users), interactions=None)
+    >>> Evidence(known={"incumbent": {"recall@10": (0.081, 0.006)}}, source="randomised bucket").anchors
+    (('incumbent', '', 'recall@10', 0.081, 0.006),)
     """
 
     exposure: Exposure | None = None
     interactions: Interactions | None = None
+    known: Mapping[Any, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
+    source: Literal["randomised bucket", "ratio of arms"] | None = None
 
     def __post_init__(self) -> None:
         if self.exposure is not None:
-            check_exposure(self.exposure)
+            check_type("exposure", self.exposure, Exposure, INSTEAD)
         if self.interactions is not None:
             check_interactions(self.interactions, "interactions")
+        check_type("known", self.known, Mapping, KNOWN)
+        for arm, metrics in self.known.items():
+            check_type(f"known[{arm!r}]", metrics, Mapping, KNOWN)
+        if self.known and self.source is None:
+            raise InputError(
+                'known values need a source: "randomised bucket" for values of the metric itself, "ratio of '
+                'arms" for ratios of two recommenders. A click rate is neither.'
+            )
+        if self.source is not None:
+            check_choice("source", self.source, ("randomised bucket", "ratio of arms"))
+        assert self.anchors is not None  # they are checked as they are read
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is known beside the log."""
-        return self.exposure is None and self.interactions is None
+        return self.exposure is None and self.interactions is None and not self.known
+
+    @cached_property
+    def anchors(self) -> tuple[tuple[str, str, str, float, float], ...]:
+        """The known values: recommender, reference of a ratio or "", metric, value and standard error."""
+        ratio = self.source == "ratio of arms"
+        return tuple(
+            (*_arm(arm, ratio), str(metric), *_measured(f"known[{arm!r}][{metric!r}]", pair, ratio))
+            for arm, metrics in self.known.items()
+            for metric, pair in metrics.items()
+        )
+
+
+def _arm(arm: Any, ratio: bool) -> tuple[str, str]:
+    """Return a recommender and the reference of its ratio, "" where it is none."""
+    pair = tuple(arm) if ratio and not isinstance(arm, str) else (arm, "")
+    if len(pair) != 2 or not all(isinstance(one, str) for one in pair) or (ratio and "" in pair):
+        wanted = 'pairs of names such as ("new", "old")' if ratio else "names of recommenders"
+        raise InputError(f"with this source the keys of known must be {wanted}; got {arm!r}.")
+    return pair
+
+
+def _measured(name: str, given: Any, ratio: bool) -> tuple[float, float]:
+    """Return a value and its standard error."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise InputError(f"{name} must be (value, standard error); got {given!r:.80}.")
+    value, error = check_real(name, given[0]), check_real(f"the standard error of {name}", given[1])
+    if not (value > 0 if ratio else 0 <= value <= 1):
+        raise InputError(
+            f"{name} must be {'above 0' if ratio else 'from 0 to 1, and no percentage'}; got {value:g}."
+        )
+    if error <= 0:
+        raise InputError(f"the standard error of {name} must be above 0; got {error:g}.")
+    return value, error
 
 
 def check_evidence(evidence: Any) -> Evidence:
     """Return the evidence, empty for None; raise `InputError` for another type."""
     if evidence is None:
         return Evidence()
-    check_type("evidence", evidence, Evidence, " Pass Evidence(exposure=…) or Evidence(interactions=…).")
+    check_type(
+        "evidence",
+        evidence,
+        Evidence,
+        " Pass Evidence(exposure=…), or with interactions=… or known=….",
+    )
     found: Evidence = evidence
     return found
 

@@ -191,7 +191,7 @@ def _ranked(
         if isinstance(orders, str):
             return replace(evaluation, no_posterior=orders)
         return replace(evaluation, posteriors=orders)
-    options |= {"interactions": evidence.interactions, "rng": request.rng}
+    options |= {"evidence": evidence, "rng": request.rng}
     correction = correct_ranks(given, split, metrics=averages, **options)
     return replace(evaluation, posteriors=correction.orders(), correction=correction)
 

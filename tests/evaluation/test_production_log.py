@@ -8,6 +8,7 @@ popularity; the plain average of clicks says the contrary.
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -16,49 +17,82 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
+from ipseval.data import Evidence, Exposure, ExposureLog
 
-N_USERS, N_ITEMS, SLATE = 1500, 800, 10
+N_USERS, N_ITEMS, SLATE, RATE = 3000, 800, 10, 0.03
 SPLITS = [("time", fraction, 0) for fraction in (0.1, 0.2, 0.3)]
 SPLITS += [("random", fraction, seed) for fraction in (0.1, 0.2, 0.3) for seed in range(5)]
 WEIGHTS = ("impressions", "gamma", "none")
 
 
+@dataclass(frozen=True)
+class Shop:
+    """A log of impressions, which of them were explored, the scores of two versions, and what is liked."""
+
+    log: ExposureLog
+    explored: np.ndarray
+    scores: dict[str, np.ndarray]
+    liked: np.ndarray
+
+    @classmethod
+    def of(cls, seed: int, months: int, rate: float = 0.0) -> Shop:
+        """Return so many times the traffic of two to seven slates a user, and a share of random slots."""
+        rng = np.random.default_rng(seed)
+        popular = rng.zipf(1.6, N_ITEMS).clip(1, 500).astype(float)
+        appeal = np.log(popular / popular.sum())
+        taste, kind = rng.normal(size=(N_USERS, 8)), rng.normal(size=(N_ITEMS, 8))
+        fit = taste @ kind.T
+        liked = 1 / (1 + np.exp(-(fit / 3 - 1.5)))
+        views = np.repeat(np.arange(N_USERS), rng.integers(2 * months, 8 * months, N_USERS))
+        slates, random = [], []
+        for user in np.array_split(views, len(views) // 4000 + 1):
+            score = appeal + 0.5 * fit[user] + rng.gumbel(size=(user.size, N_ITEMS))
+            top = np.argsort(-score, axis=1)[:, :SLATE]
+            explored = rng.random(top.shape) < rate
+            slates.append(np.where(explored, rng.integers(N_ITEMS, size=top.shape), top))
+            random.append(explored)
+        item, explored = np.concatenate(slates).ravel(), np.concatenate(random).ravel()
+        user, place = np.repeat(views, SLATE), np.tile(np.arange(1, SLATE + 1), views.size)
+        frame = pd.DataFrame({"user": user, "item": item, "position": place, "explored": explored})
+        frame["slate"] = frame.index // SLATE
+        frame["clicked"] = rng.random(user.size) < liked[user, item] / place**0.7
+        # Where chance fills a slot with what the slate holds already, the explored one stays.
+        frame = frame.sort_values("explored", ascending=False, kind="stable")
+        frame = frame.drop_duplicates(["slate", "item"])
+        ids = {"users": np.arange(N_USERS), "items": np.arange(N_ITEMS)}
+        log = ExposureLog.from_frame(frame, position="position", query="slate", gaps="keep", **ids)
+        noise = rng.normal(size=(2, N_USERS, N_ITEMS))
+        scores = {"v1": appeal + 0.3 * noise[0] + 0.3 * fit, "v2": 0.2 * appeal + fit + noise[1]}
+        return cls(log, frame["explored"].to_numpy(), scores, liked)
+
+    def truth(self, split: ipseval.Split) -> dict[str, float]:
+        """Return recall@10 over all that users like outside training."""
+        left, found = self.liked.copy(), {}
+        left[split.train.user, split.train.item] = 0
+        for name, score in self.scores.items():
+            allowed = score.copy()
+            allowed[split.train.user, split.train.item] = -np.inf
+            top = np.argsort(-allowed, axis=1)[:, :10]
+            found[name] = np.take_along_axis(left, top, axis=1).sum() / left.sum()
+        return found
+
+
 @pytest.fixture(scope="module", name="folder")
 def fixture_folder(tmp_path_factory) -> Path:
     """Write the impressions of a month, and the top fifty of two versions for most users."""
-    folder, rng = tmp_path_factory.mktemp("production"), np.random.default_rng(0)
+    folder, shop, rng = tmp_path_factory.mktemp("production"), Shop.of(0, months=1), np.random.default_rng(1)
     users = np.array([f"u_{code:05d}" for code in range(N_USERS)])
     items = np.array([f"sku-{code:04d}" for code in range(N_ITEMS)])
-    popular = rng.zipf(1.6, N_ITEMS).clip(1, 500).astype(float)
-    popular /= popular.sum()
-    taste, kind = rng.normal(size=(N_USERS, 8)), rng.normal(size=(N_ITEMS, 8))
-    liked = 1 / (1 + np.exp(-(taste @ kind.T / 3 - 1.5)))
-    start, rows = pd.Timestamp("2026-03-01", tz="UTC"), []
-    for user in range(N_USERS):
-        for _ in range(rng.integers(2, 8)):
-            now = start + pd.Timedelta(minutes=int(rng.integers(0, 60 * 24 * 60)))
-            shown = np.log(popular) + 0.5 * (taste[user] @ kind.T)
-            chance = np.exp(shown - shown.max())
-            slate = rng.choice(N_ITEMS, SLATE, replace=False, p=chance / chance.sum())
-            for place, item in enumerate(slate, 1):
-                clicked = rng.random() < liked[user, item] / place**0.7
-                rows.append((users[user], items[item], now, place, clicked))
-    columns = ["user_id", "item_id", "ts", "position", "clicked"]
-    pd.DataFrame(rows, columns=columns).to_parquet(folder / "log.parquet")
-    noise = rng.normal(size=(2, N_USERS, N_ITEMS))
-    scores = {
-        "v1": np.log(popular) + 0.3 * noise[0] + 0.3 * (taste @ kind.T),
-        "v2": 0.2 * np.log(popular) + taste @ kind.T + noise[1],
-    }
-    found = {}
-    for name, score in scores.items():
+    frame = shop.log.to_frame()
+    start, minutes = pd.Timestamp("2026-03-01", tz="UTC"), rng.permutation(N_USERS * 60)
+    when = start + pd.to_timedelta(minutes[frame["query"]], unit="min")
+    columns = {"user_id": users[frame["user"]], "item_id": items[frame["item"]], "ts": when}
+    frame[["position", "clicked"]].assign(**columns).to_parquet(folder / "log.parquet")
+    for name, score in shop.scores.items():
         top = np.argsort(-score, axis=1)[:, :50]
-        found[name] = np.take_along_axis(liked, top[:, :10], axis=1).sum() / liked.sum()
         has = np.flatnonzero(rng.random(N_USERS) < 0.95)
-        ranked = np.tile(np.arange(1, 51), has.size)
         lists = pd.DataFrame({"user_id": np.repeat(users[has], 50), "item_id": items[top[has].ravel()]})
-        lists.assign(rank=ranked).to_parquet(folder / f"{name}.parquet")
-    assert found["v2"] > 1.5 * found["v1"]
+        lists.assign(rank=np.tile(np.arange(1, 51), has.size)).to_parquet(folder / f"{name}.parquet")
     return folder
 
 
@@ -114,3 +148,27 @@ def test_no_route_names_the_worse_version_on_any_split(folder, route, split, wei
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(route(folder, *split, weights))
+
+
+@pytest.mark.slow
+def test_exploration_and_one_known_value_name_the_better_version_with_a_level_that_holds():
+    shop = Shop.of(0, months=10, rate=RATE)
+    split = ipseval.split_random(shop.log.select(~shop.explored).positives, test_fraction=0.2, rng=0)
+    truth = shop.truth(split)
+    assert truth["v2"] > 2 * truth["v1"]
+    error = 0.08 * truth["v1"]
+    known = {"v1": {"recall@10": (truth["v1"] + error * np.random.default_rng(1).normal(), error)}}
+    exposure = Exposure.from_log(shop.log, split, where=shop.explored, rate=RATE)
+    given = Evidence(exposure=exposure, known=known, source="randomised bucket")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = ipseval.evaluate(shop.scores, split)
+        found = ipseval.evaluate(shop.scores, split, evidence=given, rng=0)
+    assert alone.leader is None
+    assert "ipseval plan" in alone.verdict
+    assert found.leader == "v2"
+    frame = found.frame
+    rows = frame[(frame["estimator"] == "correction-strength") & (frame["metric"] == "recall@10")]
+    for row in rows.to_dict("records"):
+        assert row["ci_low"] < truth[row["model"]] < row["ci_high"]
+        assert row["ci_high"] - row["ci_low"] < 0.6 * truth[row["model"]]

@@ -11,11 +11,12 @@ import numpy as np
 from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import among, distinct, union
-from ipseval._base.types import IntArray, Missing, RngLike, TieChoice
+from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 from ipseval.data._evidence import Evidence, Exposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._difference import difference, pairs_to_predict
 from ipseval.inference.correction._path import CorrectionPath, averages, correction_path
 from ipseval.inference.correction._posterior import RandomSample, posterior
@@ -100,7 +101,7 @@ def correct(
     return correct_ranks(
         replace(ranks, all=given),
         split,
-        interactions=known.interactions,
+        evidence=known,
         metrics=asked,
         prior=prior,
         ties=ties,
@@ -168,17 +169,17 @@ def correct_ranks(
     split: Split,
     *,
     metrics: Sequence[Metric],
-    interactions: Interactions | None = None,
+    evidence: Evidence | None = None,
     prior: CorrectionPrior | None = None,
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     rng: RngLike = None,
 ) -> Correction:
-    """Return the correction of what was ranked; parameters as in `correct`.
+    """Return the correction of what was ranked; parameters as in `correct`. Exposure is that of the ranks.
 
     Without interactions, those are the impressions that the positives come from.
     """
-    log = split.train.impressions
+    interactions, log = check_evidence(evidence).interactions, split.train.impressions
     if interactions is None and log is not None:
         shown = distinct(log.pair_key)
         positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
@@ -190,10 +191,11 @@ def correct_ranks(
         path,
         ranks.of(ranks.random),
         exposure=ranks.shown,
+        evidence=evidence,
         prior=prior,
         confidence_level=confidence_level,
     )
-    if found.sample is None or ranks.shown is None:
+    if found.sample is None or ranks.shown is None or ranks.shown.weight is not None:
         return found
     both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
     return replace(found, difference=difference(both, ranks.shown, ranks.drawn, split, path))
@@ -236,6 +238,7 @@ def correct_path(
     random: Mapping[str, RankedPositives] | None = None,
     *,
     exposure: Exposure | None = None,
+    evidence: Evidence | None = None,
     prior: CorrectionPrior | None = None,
     confidence_level: float = 0.95,
 ) -> Correction:
@@ -247,7 +250,9 @@ def correct_path(
     random : mapping, optional
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
     exposure : Exposure, optional
-        What they come from; it only gives counts to the report and the planner.
+        What they come from: it gives their weights, and counts to the report and the planner.
+    evidence : Evidence, optional
+        Of which only the known values are read: the rest is in `path` and `random`.
     prior, confidence_level
         As in `correct`.
     """
@@ -262,8 +267,22 @@ def correct_path(
             raise InputError(f"random must rank by {list(path.models)}, in this order; got {list(random)}.")
         if len(next(iter(random.values()))):
             check_same_positives(random)
-            sample = RandomSample.of(random, path)
-    return Correction(path, prior, sample, posterior(path, prior, sample), exposure, confidence_level)
+            sample = RandomSample.of(random, path, _weights(next(iter(random.values())), exposure))
+    found, known, anchors = posterior(path, prior, sample), check_evidence(evidence), None
+    if known.anchors:
+        anchors = Anchors.of(known, path, found.total_mean)
+        found = posterior(path, prior, sample, anchors)
+    return Correction(path, prior, sample, found, exposure, confidence_level, anchors=anchors)
+
+
+def _weights(random: RankedPositives, exposure: Exposure | None) -> FloatArray | None:
+    """Return the weights of ranked random positives, the largest 1; None where all pairs count alike."""
+    if exposure is None or exposure.weight is None:
+        return None
+    key = random.user * np.int64(exposure.n_items) + random.item
+    order = np.argsort(exposure.pair_key)
+    weight = exposure.weight[order[np.searchsorted(exposure.pair_key, key, sorter=order)]]
+    return np.asarray(weight / weight.max())
 
 
 def _pairs(key: IntArray, split: Split) -> Interactions:

@@ -16,6 +16,7 @@ from ipseval.inference.correction._posterior import BORROWED, posterior
 from ipseval.inference.correction._result import Correction
 
 SHARE = 0.05  # of pairs shown at random that are liked, where nothing says it
+ASSURED, N_DRAWS = 0.9, 20_000
 
 
 def plan_exposure(
@@ -29,8 +30,8 @@ def plan_exposure(
     """Return what random exposure of so many users and items each would tell.
 
     The exposure would give h = users × items × share positives, whose mean has covariance Σ(h). With V the
-    covariance of the recommenders' values before it, by prior and log, the best linear estimate has
-    covariance V − V(V + Σ)⁺V.
+    covariance of the recommenders' values before it, by prior, log and known values, the best linear
+    estimate has covariance V − V(V + Σ)⁺V.
 
     Parameters
     ----------
@@ -49,7 +50,8 @@ def plan_exposure(
     DataFrame
         n_users, n_items, n_positives (expected), metric; half_width of the interval of a level, by the
         correction and by the random sample alone (half_width_random), mean over recommenders;
-        smallest_difference, the median over pairs of the difference that would be detected.
+        smallest_difference, the median over pairs of the difference that would be detected; loss: what
+        the recommender with the highest estimate by then loses to the best one, at most, with probability .9.
 
     Raises
     ------
@@ -60,8 +62,10 @@ def plan_exposure(
     check_fraction("positive_share", share, high_open=False)
     check_fraction("power", power)
     path, models = correction.path, len(correction.path.models)
-    # The pilot is part of the exposure to come, so V is what prior and log alone say.
-    before = posterior(path, correction.prior).total_covariance
+    # The pilot is part of the exposure to come, so V is what prior, log and known values say.
+    before = posterior(path, correction.prior, None, correction.anchors).total_covariance
+    now, mean = correction.posterior.total_covariance, correction.posterior.total_mean
+    drawn = np.random.default_rng(0).standard_normal((2, N_DRAWS, models))
     reach = float(ndtri((1 + correction.confidence_level) / 2))
     first, second = np.array([*combinations(range(models), 2)], dtype=np.int64).reshape(-1, 2).T
     rows = []
@@ -82,10 +86,25 @@ def plan_exposure(
                         *(users, items, hits, metric.label, reach * level),
                         reach * float(np.sqrt(alone).mean()),
                         (reach + float(ndtri(power))) * smallest,
+                        _loss(mean[cells], now[cells, cells], own, drawn),
                     )
                 )
-    names = "n_users n_items n_positives metric half_width half_width_random smallest_difference"
+    names = "n_users n_items n_positives metric half_width half_width_random smallest_difference loss"
     return pd.DataFrame(rows, columns=names.split())
+
+
+def _loss(mean: FloatArray, now: FloatArray, after: FloatArray, drawn: FloatArray) -> float:
+    """Return the .9 quantile of max θ − θ of the choice, where E[θ | exposure] varies by now − after."""
+    found = mean + drawn[0] @ _root(now - after)
+    truth = found + drawn[1] @ _root(after)
+    chosen = np.take_along_axis(truth, found.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return float(np.quantile(truth.max(axis=1) - chosen, ASSURED))
+
+
+def _root(covariance: FloatArray) -> FloatArray:
+    """Return the symmetric root of a covariance; what rounding or a larger pilot leaves below 0 is 0."""
+    size, axes = np.linalg.eigh(covariance)
+    return np.asarray(axes * np.sqrt(np.maximum(size, 0)) @ axes.T)
 
 
 def _share(correction: Correction) -> float:
@@ -106,6 +125,6 @@ def _noise(correction: Correction, hits: float, per_user: float) -> FloatArray:
     root = np.sqrt(1 + path.within * per_user)
     noise = np.tensordot(correction.posterior.grid_mass, path.spread, 1) * np.outer(root, root) / hits
     if sample is not None:
-        known = sample.n_positives / (sample.n_positives + BORROWED)
-        noise = (1 - known) * noise + known * sample.own * (sample.n_positives / hits)
+        known = sample.size / (sample.size + BORROWED)
+        noise = (1 - known) * noise + known * sample.own * (sample.size / hits)
     return np.asarray(noise + path.half_hit(hits))

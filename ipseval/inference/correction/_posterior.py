@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp, ndtr
 
 from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._path import CorrectionPath, by_user, contributions
 from ipseval.inference.correction._prior import (
     ALPHAS,
@@ -43,7 +44,9 @@ class RandomSample:
     n_positives, n_users : int
         Positives, and users that have one.
     repeated : float
-        Mean number of positives of the user of a positive, Σ s²/Σ s.
+        Mean number of positives of the user of a positive, Σ s²/Σ s; with weights Σ_u (Σ w)²/Σ w².
+    ess : float or None
+        Effective number of positives, (Σ w)²/Σ w², where they have weights.
     """
 
     value: FloatArray
@@ -51,17 +54,32 @@ class RandomSample:
     n_positives: int
     n_users: int
     repeated: float
+    ess: float | None = None
 
     @classmethod
-    def of(cls, ranks: Mapping[str, RankedPositives], path: CorrectionPath) -> RandomSample:
-        """Return the sample of ranked random-exposure positives."""
+    def of(
+        cls, ranks: Mapping[str, RankedPositives], path: CorrectionPath, weight: FloatArray | None = None
+    ) -> RandomSample:
+        """Return the sample of ranked random-exposure positives, with equal weights or given ones."""
         first = next(iter(ranks.values()))
         values = contributions(ranks, path.metrics, path.ties)
-        mean, n = values.mean(axis=0), first.users.size
-        influence = by_user(first, values - mean) / len(first)
-        counts = first.counts.astype(np.float64)
+        n = first.users.size
+        if weight is None:
+            mean, total, ess = values.mean(axis=0), float(len(first)), None
+            influence = by_user(first, values - mean) / total
+            repeated = float((first.counts.astype(np.float64) ** 2).sum() / total)
+        else:
+            total, squared = float(weight.sum()), float(weight @ weight)
+            mean, ess = weight @ values / total, total**2 / squared
+            influence = by_user(first, weight[:, None] * (values - mean)) / total
+            repeated = float((by_user(first, weight[:, None]) ** 2).sum() / squared)
         own = influence.T @ influence * (n / max(n - 1, 1))
-        return cls(mean, own, len(first), int(n), float((counts**2).sum() / len(first)))
+        return cls(np.asarray(mean), own, len(first), int(n), repeated, ess)
+
+    @property
+    def size(self) -> float:
+        """The effective number of positives."""
+        return self.n_positives if self.ess is None else self.ess
 
     def covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
         """Return the covariance of the mean: from the path's contributions, and more and more its own.
@@ -69,19 +87,19 @@ class RandomSample:
         A sample with few hits by chance also has a small variance of its own, and would be trusted too much.
         """
         root = np.sqrt(1 + path.within * (self.repeated - 1))
-        lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.n_positives
+        lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.size
         own = self.own * (max(self.n_users - 1, 3) / max(self.n_users - 3, 1))  # as of a t distribution
         # The level of variance is the sample's own before its correlations are: by users where all ranks
         # count, by hits where few do.
         metric = path.metric_of
-        counted = np.where(path.whole, self.n_users, self.n_positives * self.value)
+        counted = np.where(path.whole, self.n_users, self.size * self.value)
         size: FloatArray = np.bincount(metric, counted) / np.bincount(metric)
         mine, given = (np.bincount(metric, np.diag(one)) for one in (own, lent))
         ratio = np.divide(mine, given, out=np.ones(size.size), where=given > 0)
         level = np.sqrt((size * ratio + LEVEL) / (size + LEVEL))[metric]
-        share = BORROWED / (BORROWED + self.n_positives)
+        share = BORROWED / (BORROWED + self.size)
         found = share * lent * np.outer(level, level) + (1 - share) * own
-        return np.asarray(found + path.half_hit(self.n_positives))
+        return np.asarray(found + path.half_hit(self.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,19 +181,26 @@ class Posterior:
         return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
 
 
-def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample | None = None) -> Posterior:
+def posterior(
+    path: CorrectionPath,
+    prior: CorrectionPrior,
+    sample: RandomSample | None = None,
+    anchors: Anchors | None = None,
+) -> Posterior:
     """Return the posterior of the cells given the random sample's mean d = θ(α) + δ + error.
 
     Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
     the covariance of the error is taken at the strengths that a first pass finds likely. The deviations have
     axes, each with an unknown scale of its own; of the mixture over scales each α keeps mean and covariance.
+    Anchors are observed after the sample.
     """
     mass = prior.grid_mass(path.bases)
     grid = np.flatnonzero(mass > NEGLIGIBLE)
     axes, weight = _axes(path, prior)[path.basis[grid]], mass[grid]
     if sample is None:
         spread = (prior.scale_mass @ SCALES**2) * (axes @ axes.swapaxes(1, 2))
-        return Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
+        found = Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
+        return found if anchors is None else _anchored(found, grid, anchors)
     for _ in range(PASSES):
         noise = sample.covariance(path, _on_grid(weight, grid, mass.size))
         # Equal recommenders make it singular; this little does not move them apart.
@@ -188,7 +213,24 @@ def posterior(path: CorrectionPath, prior: CorrectionPrior, sample: RandomSample
     mean, covariance, far = white.moments(kept, sample.value - path.value[at], path.covariance[at], noise)
     beyond = (path.alpha > 1) & np.array([one != INTERACTIONS for one in path.bases])[path.basis]
     strained = float(chosen @ np.where(beyond[at], 1.0, far))
-    return Posterior(_on_grid(weight, grid, mass.size), chosen, path.value[at] + mean, covariance, strained)
+    mass = _on_grid(weight, grid, mass.size)
+    found = Posterior(mass, chosen, path.value[at] + mean, covariance, strained)
+    return found if anchors is None else _anchored(found, at, anchors)
+
+
+def _anchored(found: Posterior, grid: IntArray, anchors: Anchors) -> Posterior:
+    """Return the posterior when anchors are observed, too: a Kalman step in each part, which it weighs."""
+    rows, error = anchors.contrast, anchors.error
+    across = found.covariance @ rows.T
+    spread = rows @ across + np.diag(error**2)
+    missed = (anchors.value - found.mean @ rows.T)[..., None]
+    solved = np.linalg.solve(spread, missed)
+    log_weight = np.log(found.weight) - np.linalg.slogdet(spread)[1] / 2
+    log_weight -= (missed * solved).sum(axis=(1, 2)) / 2
+    weight = np.exp(log_weight - logsumexp(log_weight))
+    covariance = found.covariance - across @ np.linalg.solve(spread, across.swapaxes(1, 2))
+    mass = _on_grid(weight, grid, found.grid_mass.size)
+    return Posterior(mass, weight, found.mean + (across @ solved)[..., 0], covariance, found.strained)
 
 
 @dataclass(frozen=True, eq=False)

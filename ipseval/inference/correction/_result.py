@@ -17,9 +17,10 @@ from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._comparisons import pairs_of
 from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
+from ipseval.inference.correction._anchors import KNOWN, Anchors
 from ipseval.inference.correction._difference import Difference
 from ipseval.inference.correction._path import CorrectionPath
-from ipseval.inference.correction._posterior import Posterior, RandomSample
+from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
 from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.report import Tables
 from ipseval.report._reported import Result
@@ -79,7 +80,7 @@ class OrderPosterior:
         What choosing each loses on average to the best of all: E[max θ] − E[θ].
     ahead : (n_models, n_models) array
         P(θ_row > θ_column).
-    evidence : {"log", "interactions", "exposure"}
+    evidence : {"log", "interactions", "known", "exposure"}
         What it knows beside the positives. From the log alone the strength is not identified, and
         probabilities are those of simulated worlds.
     explained : bool
@@ -112,6 +113,8 @@ class Correction(Result):
     confidence_level : float
     difference : Difference or None
         The random sample less what the odds predict of its noise; None where only positives were ranked.
+    anchors : Anchors or None
+        Values that are known from outside the log.
     """
 
     path: CorrectionPath
@@ -121,6 +124,7 @@ class Correction(Result):
     exposure: Exposure | None = None
     confidence_level: float = 0.95
     difference: Difference | None = None
+    anchors: Anchors | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -141,12 +145,14 @@ class Correction(Result):
         log = (path.n_users, path.n_positives)
         rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log, path.ess[0]))
         if sample is not None:
-            half = path.half_hit(sample.n_positives)
-            counts = (sample.n_users, sample.n_positives, float(sample.n_positives))
+            half = path.half_hit(sample.size)
+            counts = (sample.n_users, sample.n_positives, float(sample.size))
             rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half, counts)
             if own is not None:
                 rows += self._rows(DIFFERENCE, own.value, own.covariance + half, counts)
         alone = "" if sample is not None else "no random exposure: the level rests on the prior"
+        if self.anchors is not None and alone:
+            alone = "no random exposure: the level rests on the known values and the prior"
         unexplained = "" if self.explained else UNEXPLAINED
         note = "; ".join(one for one in (alone, unexplained, clip) if one)
         found = self.posterior.total_mean, self.posterior.total_covariance
@@ -179,6 +185,8 @@ class Correction(Result):
         n, evidence = len(path.models), "log" if self.sample is None else "exposure"
         if self.sample is None and INTERACTIONS in path.bases:
             evidence = "interactions"
+        elif self.sample is None and self.anchors is not None:
+            evidence = "known"
         low, high = self._interval(np.eye(path.metric_of.size))
         for number, metric in enumerate(path.metrics):
             cells = slice(number * n, (number + 1) * n)
@@ -216,6 +224,19 @@ class Correction(Result):
         if self.path.reach < FLAT_PATH:
             return False
         return self.sample is None or self.posterior.strained <= 0.5
+
+    @cached_property
+    def known(self) -> pd.DataFrame:
+        """One row per known value, beside what all other evidence lets expect.
+
+        model, reference ("" but for ratios), metric, known, std_error, expected, expected_error; z: their
+        distance in standard errors of both; disagrees: whether it is told from 0, at .05 over all
+        recommenders; smallest_error: by how much a value must be wrong to be seen with a chance of .8.
+        Values of the same recommender are left out together.
+        """
+        if self.anchors is None:
+            return pd.DataFrame(columns=list(KNOWN))
+        return self.anchors.checked(lambda some: posterior(self.path, self.prior, self.sample, some))
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
         """Return differences of recommenders from the joint posterior.
@@ -310,8 +331,20 @@ class Correction(Result):
         else:
             random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
         lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
+        lines.extend(_of_known(row) for row in self.known.to_dict("records"))
         if not self.explained:
             lines.append(f"{UNEXPLAINED[0].upper()}{UNEXPLAINED[1:]}")
         if self.exposure is not None and self.exposure.n_dropped:
             lines.append(f"{self.exposure.n_dropped:,} exposures left out: pairs of the training log")
         return lines
+
+
+def _of_known(row: dict[Any, Any]) -> str:
+    """Return a known value, what was expected of it, and whether they disagree, in a sentence."""
+    of = f"{row['model']} : {row['reference']}" if row["reference"] else row["model"]
+    known = f"{row['metric']} of {of} is known as {row['known']:.3f} ± {row['std_error']:.3f}"
+    verb = "which disagrees with" if row["disagrees"] else "beside"
+    return (
+        f"{known}, {verb} {row['expected']:.3f} ± {row['expected_error']:.3f} without it; an error of "
+        f"{row['smallest_error']:.3f} would have been seen"
+    )

@@ -1,0 +1,128 @@
+"""Exploration slots of a log as random exposure: unbiased by enumeration, tested for chance."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import InputError
+from ipseval.data import Evidence, Exposure, ExposureLog, Interactions
+from ipseval.errors import DataWarning
+
+RATE = 0.5
+
+
+def log_of(user, item, clicked, n_users=2, n_items=2) -> ExposureLog:
+    codes = np.asarray(user), np.asarray(item)
+    return ExposureLog(*codes, np.arange(n_users), np.arange(n_items), np.asarray(clicked, dtype=bool))
+
+
+def test_weighted_totals_are_unbiased_over_everything_that_slots_may_show():
+    user, liked = np.array([0, 0, 1]), np.array([[1.0, 0.0], [1.0, 1.0]])
+    expected, total = np.zeros((2, 2)), 0.0
+    for shown in product((None, 0, 1), repeat=3):  # each row: not explored, or one of two items at random
+        chance = np.prod([1 - RATE if one is None else RATE / 2 for one in shown])
+        total += chance
+        where = np.array([one is not None for one in shown])
+        if not where.any():
+            continue
+        item = np.array([one or 0 for one in shown])
+        found = Exposure.from_log(log_of(user, item, liked[user, item]), ids_of(), where=where, rate=RATE)
+        weight = np.ones(len(found)) if found.weight is None else found.weight
+        if found.weight is None:  # of users with equally many rows, or one user: the factor is known
+            rows = np.bincount(user)[found.user[0]]
+            weight = weight / (1 - (1 - RATE / 2) ** rows)
+        np.add.at(expected, (found.user, found.item), chance * weight * found.positive)
+    assert total == pytest.approx(1)
+    assert expected == pytest.approx(liked, abs=1e-12)
+
+
+def ids_of(n_users: int = 2, n_items: int = 2) -> Interactions:
+    none = np.zeros(0, dtype=int)
+    return Interactions(none, none, np.arange(n_users), np.arange(n_items))
+
+
+def test_users_with_equally_many_rows_have_no_weights_and_the_bits_of_random_exposure():
+    rng = np.random.default_rng(0)
+    world = ipseval.simulation.World(n_users=100, n_items=40, mean_relevant=8, rng=1)
+    split = world.split(rng=2)
+    liked = np.zeros((100, 40), dtype=bool)
+    liked[world.relevant.user, world.relevant.item] = True
+    user = np.repeat(np.arange(100), 20)
+    item = np.concatenate([rng.permutation(40)[:20] for _ in range(100)])
+    where = rng.random(user.size) < 0.3
+    log = log_of(user, item, liked[user, item], 100, 40)
+    found = Exposure.from_log(log, split, where=where, rate=0.3)
+    assert found.weight is None
+    rows = {"user": user[where], "item": item[where], "positive": liked[user, item][where]}
+    plain = Exposure.from_frame(pd.DataFrame(rows), split)
+    models = {"popular": world.example_models(split, rng=3)["popular"]}
+    one, other = (
+        ipseval.correct(models, split, evidence=Evidence(exposure=each), metrics=["recall@10"], rng=0).frame
+        for each in (found, plain)
+    )
+    pd.testing.assert_frame_equal(one, other, check_exact=True)
+
+
+def test_slots_that_follow_popularity_are_named_and_random_ones_are_not():
+    rng = np.random.default_rng(0)
+    chance = 1 / np.arange(1, 41)
+    for power, fault in ((0.0, False), (1.0, True)):
+        shown = chance**power / (chance**power).sum()
+        user, where = np.repeat(np.arange(100), 50), rng.random(5000) < 0.2
+        item = np.where(where, rng.choice(40, 5000, p=shown), rng.choice(40, 5000, p=chance / chance.sum()))
+        log = log_of(user, item, rng.random(5000) < 0.5, 100, 40)
+        if fault:
+            with pytest.warns(DataWarning, match="exploration slots follow popularity"):
+                found = Exposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
+        else:
+            found = Exposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
+        slope, error = found.slope
+        # Clicks are a half of what is shown, so their logarithm rises as that of the chance does.
+        assert abs(slope - power) < 4 * error + 0.15 * power
+
+
+def test_users_without_rows_are_counted_and_other_ids_are_found_by_name():
+    frame = pd.DataFrame({"user": ["b", "b", "a"], "item": ["y", "x", "x"], "clicked": [1, 0, 1]})
+    log = ExposureLog.from_frame(frame)
+    ids = Interactions.from_frame(frame, users=["c", "b", "a"], items=["x", "z", "y"])
+    found = Exposure.from_log(log, ids, where=[True, False, True], rate=0.5)
+    assert (found.user.tolist(), found.item.tolist(), found.positive.tolist()) == (
+        [1, 2],
+        [2, 0],
+        [True, True],
+    )
+    assert found.n_uncovered == 1
+    kept = found.select([True, False])
+    assert kept.weight.tolist() == found.weight[:1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"where": [False] * 3}, "no slot was explored"),
+        ({"where": [True]}, "where"),
+        ({"rate": 0.0}, "rate"),
+        ({"rate": 1.5}, "rate"),
+        ({"log": pd.DataFrame()}, "ExposureLog"),
+        ({"ids": ids_of(1, 2)}, "users that ids do not hold"),
+    ],
+)
+def test_what_is_no_exploration_is_refused(change, said):
+    given = {"log": log_of([0, 0, 1], [0, 1, 1], [1, 0, 1]), "ids": ids_of(), "where": [True, False, True]}
+    given |= {"rate": 0.5} | change
+    with pytest.raises(InputError, match=said):
+        Exposure.from_log(given.pop("log"), given.pop("ids"), **given)
+
+
+def test_a_propensity_refuses_weighted_users_and_weights_must_be_positive():
+    exposure = Exposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=[1.0, 2.0])
+    with pytest.raises(InputError, match="have weights"):
+        ipseval.PowerLawPropensity(gamma="fit", exposure=exposure).fit(ids_of())
+    for weight in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
+        with pytest.raises(InputError, match="weight"):
+            Exposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=weight)
