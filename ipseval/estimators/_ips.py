@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ipseval._base.types import FloatArray
+from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._base import Estimator, Parts
 from ipseval.estimators._claims import Claim, NRelevant
@@ -53,16 +53,13 @@ class Ips(Estimator):
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return N_u = the user's unbiased estimate, D_u its mass, of the population; raises as `check`."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
-        ranked, known = sample.ranked, sample.n_relevant
+        ranked = sample.ranked
         values = metric.unbiased(
             sample.ranks_of(metric), sample.weights, self._relevant(sample), ties=sample.ties
         )
         population = self._empty(sample, metric)
         population[ranked.users] = values
-        if known is not None:
-            population[known == 0] = np.nan
-        if ranked.left_out is not None:
-            population[ranked.left_out] = np.nan
+        population[~self._counted(sample)] = np.nan
         return UserSums.of(np.arange(ranked.n_population), population, metric.mass(ranked), root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
@@ -74,7 +71,7 @@ class Ips(Estimator):
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
         """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only."""
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
-        ranked, known = sample.ranked, sample.n_relevant
+        ranked = sample.ranked
         if metric.kind not in ("mean", "sum") or metric.mass(ranked) is not None:
             return None
         value = metric.contributions(sample.ranks_of(metric), ties=sample.ties)
@@ -83,9 +80,7 @@ class Ips(Estimator):
         weight = sample.weights
         if metric.kind == "mean":
             weight = weight / self._relevant(sample)[ranked.segment]
-        counts = np.ones(ranked.n_population, dtype=bool) if known is None else known > 0
-        if ranked.left_out is not None:
-            counts = counts & ~ranked.left_out
+        counts = self._counted(sample)
         counts[ranked.user[np.isnan(value)]] = False
         volume = np.bincount(ranked.user, weight, minlength=ranked.n_population).astype(np.float64)
         return Parts(weight, value, np.flatnonzero(counts), volume[counts])
@@ -129,6 +124,12 @@ class Ips(Estimator):
         """Return s_u of the users with positives, or Σ1/P in its place."""
         known = sample.n_relevant
         return sample.user_weight if known is None else known[sample.ranked.users]
+
+    def _counted(self, sample: Sample) -> BoolArray:
+        """Return which users count, (n_users,): neither left out nor known to have no relevant item."""
+        known, left_out = sample.n_relevant, sample.ranked.left_out
+        counts = np.ones(sample.ranked.n_population, dtype=bool) if known is None else known > 0
+        return counts if left_out is None else counts & ~left_out
 
     def _empty(self, sample: Sample, metric: Metric) -> FloatArray:
         """Return the contribution of users without observed positives, (n_users,)."""

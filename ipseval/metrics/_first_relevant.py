@@ -31,15 +31,12 @@ class FirstRelevant(Metric):
     needs_independence = True
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return self._value(ranked, np.ones(len(ranked)), rule)
+        return self._unbiased(ranked, np.ones(len(ranked)), None, rule)  # as if every P were 1
 
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
-        return self._value(ranked, inverse, rule)
-
-    def _value(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
-        return of_lists(ranked, places(ranked, rule), relevance, partial(self._in_lists, rule))
+        return of_lists(ranked, places(ranked, rule), inverse, partial(self._in_lists, rule))
 
     @abstractmethod
     def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:

@@ -287,11 +287,10 @@ def mean_reciprocals(offset: FloatArray, size: int, deepest: int, level: IntArra
     many = np.full(knots.size, 1, dtype=np.int64)
     exact = mean_reciprocal(offset[knots], size * many, g * many, level[knots], deepest * many)
     result = np.zeros(offset.shape)
-    result[knots] = exact
     if deepest == size:
         mean = offset + (level * ((size + 1) / (g + 1)))[:, None]
         result = _interpolated(np.log(level), np.log(level[knots]), exact * mean[knots]) / mean
-        result[knots] = exact
+    result[knots] = exact
     return result
 
 

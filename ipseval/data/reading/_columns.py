@@ -53,10 +53,10 @@ def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
     return rank[found.codes], numbers[order]
 
 
-def rows_said(mask: BoolArray, limit: int = 3) -> str:
-    """Return the first rows of a mask in words, counted from 0."""
+def rows_said(mask: BoolArray) -> str:
+    """Return the first three rows of a mask in words, counted from 0."""
     rows = np.flatnonzero(mask)
-    shown = ", ".join(f"{row:,}" for row in rows[:limit]) + (", …" if rows.size > limit else "")
+    shown = ", ".join(f"{row:,}" for row in rows[:3]) + (", …" if rows.size > 3 else "")
     return f"first: row{'s' if rows.size > 1 else ''} {shown}"
 
 
@@ -118,8 +118,7 @@ def times(column: Any, name: str, units: Units) -> Numbers:
             return _of_written(raw, missing, name)
         found = numbers(column, name, "timestamp")
         return found if found.problem else _in_units(found, name, units)
-    missing = np.isnat(values)
-    return Numbers(values, missing, None, " in dates")
+    return Numbers(values, np.isnat(values), None, " in dates")
 
 
 def _dates(series: pd.Series) -> AnyArray | None:
