@@ -209,6 +209,8 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
         "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
         "Rewards.log": exposures, "rewards": ipseval.policies.rewards.Rewards(exposures, n_folds=2, rng=0),
         "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
+        "Exposure.from_log.log": exposures, "Exposure.from_log.ids": log, "Exposure.from_log.rate": 0.5,
+        "Exposure.from_log.where": np.arange(len(frame)) % 2 == 0,
         "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
         "clicked": log.value > 3, "ExposureLog.propensity": None,
