@@ -372,7 +372,7 @@ class Evidence:
 
 def _arm(arm: Any, ratio: bool) -> tuple[str, str]:
     """Return a recommender and the reference of its ratio, "" where it is none."""
-    pair = tuple(arm) if ratio and not isinstance(arm, str) else (arm, "")
+    pair = arm if ratio and isinstance(arm, tuple) else (arm, "")
     if len(pair) != 2 or not all(isinstance(one, str) for one in pair) or (ratio and "" in pair):
         wanted = 'pairs of names such as ("new", "old")' if ratio else "names of recommenders"
         raise InputError(f"with this source the keys of known must be {wanted}; got {arm!r}.")

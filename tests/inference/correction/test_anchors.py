@@ -137,6 +137,7 @@ REFUSED = {
     "another metric": ({"a": {"recall@10": (0.3, 0.1)}}, BUCKET, "Ask for it by metrics="),
     "a pair as a value": ({("a", "b"): {"recall@5": (0.3, 0.1)}}, BUCKET, "names of recommenders"),
     "a name as a ratio": ({"a": {"recall@5": (1.3, 0.1)}}, ARMS, "pairs of names"),
+    "a number as a ratio": ({3: {"recall@5": (1.3, 0.1)}}, ARMS, "pairs of names"),
     "a ratio of 0": ({("a", "b"): {"recall@5": (0, 0.1)}}, ARMS, "above 0"),
     "a list": ([("a", 0.3)], BUCKET, "known"),
 }
