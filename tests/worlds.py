@@ -10,6 +10,20 @@ import pandas as pd
 import ipseval
 from tests.golden import oracle
 
+# A study of two baselines on the pairs of clicks.csv; what follows adds to its protocols.
+STUDY = """path = "results"
+[logs.clicks]
+file = "clicks.csv"
+[models.popularity]
+function = "ipseval.ranking.baselines:popularity"
+[models.random]
+function = "ipseval.ranking.baselines:random"
+options = {rng = 0}
+[protocols]
+order = ["random"]
+k_core = [0]
+"""
+
 
 @dataclass
 class SmallWorld:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ipseval.cli import main
+from tests.worlds import STUDY
 
 
 @pytest.fixture
@@ -105,25 +106,9 @@ def test_wrong_input_exits_with_two_and_one_line_of_reason(case: str, files, cap
 
 
 def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, capsys):
-    (files / "study.toml").write_text(
-        """
-        path = "results"
-        [logs.shop]
-        file = "train.csv"
-        [models.popularity]
-        function = "ipseval.ranking.baselines:popularity"
-        [models.random]
-        function = "ipseval.ranking.baselines:random"
-        options = {rng = 0}
-        [protocols]
-        order = ["random"]
-        holdout = ["ratio", "leave-one-out"]
-        k_core = [0]
-        [study]
-        metrics = ["recall@5"]
-        gammas = [0.0]
-        """
-    )
+    (files / "train.csv").rename(files / "clicks.csv")
+    more = 'holdout = ["ratio", "leave-one-out"]\n[study]\nmetrics = ["recall@5"]\ngammas = [0.0]\n'
+    (files / "study.toml").write_text(STUDY + more)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert main(["study", str(files / "study.toml")]) == 0

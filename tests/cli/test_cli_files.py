@@ -38,9 +38,6 @@ def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files
         assert found[suffix].startswith(start), suffix
     assert "| ---" in found[".md"]
     assert "\\begin{tabular}" in found[".tex"]
-    compare = ["compare", str(files / "new/x.json"), str(files / "new/x.json"), "--metric", "recall@10"]
-    assert main(compare) == 2
-    assert "is no file of stored results, which end in .npz" in capsys.readouterr().err
     capsys.readouterr()
     assert evaluate(files, *scores, "--out", str(files / "x.xls")) == 2
     assert "--out must end in .txt, .md, .tex, .csv, .json, .html, .npz" in capsys.readouterr().err
@@ -138,7 +135,7 @@ def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
 
 def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-m", "ipseval", *arguments]
+    command = [sys.executable, "-W", "error", "-m", "ipseval", *arguments]
     return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
 
 

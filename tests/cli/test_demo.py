@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 import time
-from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
 from ipseval.cli import main
+from tests.cli.test_cli_files import start
 from tests.inside.cli import run_demo
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -64,18 +61,10 @@ def test_the_picture_shows_the_points_where_they_belong(small):
     assert (y < on_line) == (row["estimate"] > row["truth"])  # above the line: too high
 
 
-def run(*arguments: str, folder: Path, **options: object) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-W", "error", "-m", "ipseval", "demo", *arguments]
-    return subprocess.Popen(
-        command, env=environment, cwd=folder, text=True, stderr=subprocess.PIPE, **options
-    )
-
-
 @pytest.mark.slow
 def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
     """As in `ipseval demo | head -1`."""
-    process = run(folder=tmp_path, stdout=subprocess.PIPE)
+    process = start("demo", cwd=tmp_path, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stderr is not None
     first = process.stdout.readline()

@@ -41,6 +41,7 @@ VERBS = (
 )
 OF_PLOT = {"protocols": {"factor": "split"}}
 DRAWN_OTHERWISE = {"Evaluation", "Decomposition", "ProtocolStudy", "OnlineAgreement"}  # by kind, or one thing
+FITS = {"popular": popularity, "rare": lambda train: -popularity(train)}
 WRITERS = {"to_html": "<!DOCTYPE html>", "to_markdown": "", "to_latex": "", "to_csv": ""}
 
 
@@ -69,11 +70,7 @@ def evaluation() -> ipseval.Evaluation:
 
 def windows() -> Any:
     sliding = split_sliding(log(), start=150, test=80)
-    fits = {"popular": popularity, "rare": lambda train: -popularity(train)}
-    return evaluate_windows(fits, sliding, propensity="power-law:gamma=1", on_low_ess="ignore")
-
-
-FITS = {"popular": popularity, "rare": lambda train: -popularity(train)}
+    return evaluate_windows(FITS, sliding, propensity="power-law:gamma=1", on_low_ess="ignore")
 
 
 @cache
@@ -113,7 +110,7 @@ RESULTS = {
     "beyond": lambda: beyond_accuracy({"popular": popularity(split().train)}, split(), measures=["arp@5"]),
     "windows": windows,
     "correction": lambda: ipseval.correct(
-        {"popular": popularity(split().train), "rare": -popularity(split().train)}, split(), rng=0
+        {name: fit(split().train) for name, fit in FITS.items()}, split(), rng=0
     ),
     "leaderboard": lambda: report_of({"one": evaluation(), "two": evaluation()}),
     "validation": lambda: ipseval.validate(

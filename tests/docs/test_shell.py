@@ -20,6 +20,7 @@ import ipseval
 from ipseval.cli import main
 from ipseval.ranking import baselines
 from tests.inside.cli import COMMANDS
+from tests.worlds import STUDY
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -137,23 +138,6 @@ def test_the_journey_with_a_production_log_takes_a_minute_at_most(tmp_path, shar
     assert seconds < 60
 
 
-STUDY = """path = "results"
-[logs.clicks]
-file = "clicks.csv"
-[models.popularity]
-function = "ipseval.ranking.baselines:popularity"
-[models.random]
-function = "ipseval.ranking.baselines:random"
-options = {rng = 0}
-[protocols]
-order = ["random"]
-holdout = ["ratio"]
-k_core = [0]
-[study]
-metrics = ["recall@10"]
-"""
-
-
 def write_what_the_examples_name(folder: Path, coat: Path) -> None:
     """Write the files that the examples of the page on the command line name."""
     rng = np.random.default_rng(0)
@@ -190,7 +174,7 @@ def write_what_the_examples_name(folder: Path, coat: Path) -> None:
     slates["position"] = np.tile(range(1, 11), users.size)
     seen = rng.random(len(slates)) < slates["position"] ** -0.7
     slates.assign(clicked=seen & (rng.random(len(slates)) < 0.3)).to_parquet(folder / "impressions.parquet")
-    (folder / "study.toml").write_text(STUDY)
+    (folder / "study.toml").write_text(STUDY + 'holdout = ["ratio"]\n[study]\nmetrics = ["recall@10"]\n')
     models = {
         name: fit(split.train) for name, fit in (("v1", baselines.popularity), ("v2", baselines.item_knn))
     }

@@ -20,23 +20,10 @@ from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
 from tests.inside.estimators import weighted_sample as inference_sample
+from tests.worlds import STUDY
 
 N_USERS, N_ITEMS = 12, 9
 USERS, ITEMS = [f"u{code:02d}" for code in range(N_USERS)], list(range(3, 3 + N_ITEMS))
-
-
-STUDY = """path = "out"
-[logs.l]
-file = "log.csv"
-[models.a]
-function = "ipseval.ranking.baselines:popularity"
-[models.b]
-function = "ipseval.ranking.baselines:random"
-options = {rng = 0}
-[protocols]
-order = ["random"]
-k_core = [0]
-"""
 
 
 def read_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
@@ -123,7 +110,7 @@ def right(folder: Path) -> dict[str, Any]:
         {"a": ranked, "b": ipseval.rank_positives(-scores, split)}, split, metrics=["recall@2"], rng=0
     )
     study_file = folder / "study.toml"
-    frame.to_csv(folder / "log.csv", index=False)
+    frame.to_csv(folder / "clicks.csv", index=False)
     study_file.write_text(STUDY)
     return {
         "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),

@@ -142,10 +142,6 @@ def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
     return sum(textbook(name, k, order, weights) for order in every) / len(every)
 
 
-def mean_type(name: str) -> bool:
-    return name in ("recall", "mean_dcg", "atop")
-
-
 def sum_type(name: str) -> bool:
     return name == "dcg"
 

@@ -50,12 +50,9 @@ def test_hand_worked_diagnostics():
     assert math.isnan(one.pareto_k)
 
 
-def test_the_clipped_share_is_what_clipping_cut():
+def test_the_clipped_share_is_what_clipping_cut_and_equal_weights_give_the_share_of_rare_items():
     # P = 1 and ¼, raised to ½: w = 1, 2, 1 instead of 1, 4, 1, so 2 of 6 are cut.
     assert diagnostics_of([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
-
-
-def test_equal_weights_give_the_share_of_positives_on_rare_items():
     one = diagnostics_of([8, 2], floor=0.5, weighted=False)
     assert (one.rare_share, one.clipped_share, one.ess) == (pytest.approx(1 / 3), 0.0, 3.0)
 
@@ -110,12 +107,9 @@ def steep(on_low_ess: str) -> ipseval.Evaluation:
     )
 
 
-def test_few_effective_positives_warn():
+def test_few_effective_positives_warn_or_raise_where_asked():
     with pytest.warns(PositivityWarning, match=r"snips-pooled: effective sample size"):
         steep("warn")
-
-
-def test_few_effective_positives_raise_where_asked():
     with pytest.raises(PropensityError, match=r"effective sample size .*on_low_ess='warn'"):
         steep("raise")
 
@@ -141,10 +135,7 @@ def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
     assert frame.loc["snips-pooled", "max_weight_share"].between(0, 1).all()
     assert frame.loc["snips-pooled", "note"].str.contains("effective sample size").all()
     assert frame["claim"].str.len().gt(0).all()
-    assert " were right, unreliable" in repr(evaluation)
-    printed = repr(evaluation.explain())
-    assert "unreliable, see the warning above: snips-pooled" in printed
-    assert "Unreliable: snips-pooled. Effective sample size" in printed
+    assert "unreliable, see the warning above: snips-pooled" in repr(evaluation.explain())
 
 
 def test_the_diagnostics_frame_has_one_row_per_estimator():

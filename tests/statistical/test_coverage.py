@@ -24,7 +24,6 @@ from tests.inside.inference import bootstrap, normal_interval
 N_ITEMS, N_TYPES, N_RELEVANT = 30, 10, 6
 METRIC = "mean_dcg@10"
 POOLED = ("aoa-pooled", "snips-global", "snips-pooled")
-KEY = ("model", METRIC, "estimator")
 
 
 @dataclass(frozen=True)

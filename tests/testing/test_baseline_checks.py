@@ -174,7 +174,6 @@ def test_an_estimate_that_is_not_there_is_named_with_those_that_are():
 
 
 SAME = {"data": {"positives_sha256": "a" * 64, "propensity_sha256": "b" * 64}, "options": {"ties": "mean"}}
-CHANGED = SAME["data"] | {"positives_sha256": "c" * 64}
 OTHERS = [
     ({"data": {"propensity_sha256": "b" * 64}}, "positives_sha256 aaaaaaaaaaaa… -> None"),
     (

@@ -20,10 +20,6 @@ RUN = (
     "q1 Q0 d2 1 9.5 bm25\nq1 Q0 d1 2 8.0 bm25\nq1 Q0 d7 3 7.5 bm25\nq2 Q0 d1 1 3.0 bm25\nq4 Q0 d1 1 1 bm25\n"
 )
 MARCO = "q1\td1\t1\nq1\td3\t2\nq2\td4\t1\n"
-TRIPLES = (
-    "paris\tcapital of\tfrance\t1\t0.8\nparis\tcapital of\tspain\t-1\t0.9\nparis\tcapital of\titaly\t0\t0.1\n"
-    "rome\tcapital of\titaly\t1\t0.7\nrome\tcapital of\tspain\t-1\t0.2\n"
-)
 
 
 def test_impressions_in_the_layout_of_mind(tmp_path):

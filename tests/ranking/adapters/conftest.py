@@ -8,7 +8,6 @@ import pytest
 
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
-from tests.ranking.adapters import checks
 
 
 @pytest.fixture(scope="session")
@@ -45,8 +44,3 @@ def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
     left[coat.test.user, coat.test.item] = 0
     user, item = np.nonzero(left)
     return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": left[user, item]})
-
-
-@pytest.fixture(scope="session")
-def same_ranks():
-    return checks.assert_same_ranks

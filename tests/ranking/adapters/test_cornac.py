@@ -7,14 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    placed,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 cornac = pytest.importorskip("cornac", reason="cornac is not installed: pip install cornac")
 
@@ -51,16 +44,16 @@ def ranked_by_cornac(model, split) -> np.ndarray:
     users, items = list(model.uid_map), list(model.iid_map)
     columns = [model.iid_map[item] for item in items]
     scores = [np.asarray(model.rank(model.uid_map[user])[1]).reshape(-1)[columns] for user in users]
-    return placed(np.array(scores), users, items, split)
+    return checks.placed(np.array(scores), users, items, split)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_have_the_scores_and_ranks_that_cornac_ranks_by(name, coat, small, training_of, same_ranks):
+def test_models_have_the_scores_and_ranks_that_cornac_ranks_by(name, coat, small, training_of):
     for split, training in ((coat, training_of[name]), (small, training_set(small))):
         model = MODELS[name]().fit(training)
         theirs = ranked_by_cornac(model, split)
         np.testing.assert_array_equal(adapt(model, split)(np.arange(split.n_users)), theirs)
-        same_ranks(model, theirs, split)
+        checks.assert_same_ranks(model, theirs, split)
 
 
 @pytest.mark.parametrize("name", ["mf", "bpr"])
@@ -72,14 +65,14 @@ def test_single_precision_products_of_cornac_differ_from_the_exact_ones_by_round
     assert user.dtype == item.dtype == np.float32
     constants = [bias, *([model.u_biases, model.global_mean] if name == "mf" else [])]
     users, items = list(model.uid_map), list(model.iid_map)
-    exact = placed(exact_scores(user, item, bias), users, items, coat)
+    exact = checks.placed(checks.exact_scores(user, item, bias), users, items, coat)
     assert sorted(model.uid_map.values()) == list(model.uid_map.values())  # rows in the order of the ids
     assert sorted(model.iid_map.values()) == list(model.iid_map.values())
-    bound = rounding(user, item, *constants).max()
-    assert_differs_by_rounding_only(exact, ranked_by_cornac(model, coat), bound, coat)
+    bound = checks.rounding(user, item, *constants).max()
+    checks.assert_differs_by_rounding_only(exact, ranked_by_cornac(model, coat), bound, coat)
 
 
-def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat, same_ranks):
+def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat):
     model = cornac.models.EASE(lamb=100, verbose=False).fit(training_set(coat))
     assert model.score(0).shape == (1, model.num_items)
     # EASE by hand: a user's score is the sum of the weights of its training items; cornac keeps those > 0.
@@ -89,16 +82,16 @@ def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat
     gram = np.linalg.inv(seen[:, known].T @ seen[:, known] + 100 * np.eye(known.size))
     weights = -gram / np.diag(gram)
     np.fill_diagonal(weights, 0)
-    dense = placed(seen[:, known] @ weights.clip(min=0), coat.user_ids, coat.item_ids[known], coat)
+    dense = checks.placed(seen[:, known] @ weights.clip(min=0), coat.user_ids, coat.item_ids[known], coat)
     ours = adapt(model, coat)(np.arange(coat.n_users))
     np.testing.assert_allclose(ours[:, known], dense[:, known], atol=1e-12)
     # Rounded to where both agree, equal scores tie in both.
-    same_ranks(ours.round(10), dense.round(10), coat)
+    checks.assert_same_ranks(ours.round(10), dense.round(10), coat)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
-    assert_shows_both(MODELS["bpr"]().fit(training_set(coat)), OTHER_IDS[case], coat)
+    checks.assert_shows_both(MODELS["bpr"]().fit(training_set(coat)), checks.OTHER_IDS[case], coat)
 
 
 def test_an_untrained_model_is_an_error(small):

@@ -7,13 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_SIZES,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 implicit = pytest.importorskip("implicit", reason="implicit is not installed: pip install implicit")
 from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
@@ -57,47 +51,51 @@ def recommended(model, matrix) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
-def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat, same_ranks):
+def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat):
     matrix, model = coat.train.to_csr(), FACTOR_MODELS[name]()
     model.fit(matrix, show_progress=False)
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_factors
     assert scorer[1] is model.item_factors
-    exact = exact_scores(model.user_factors, model.item_factors)
-    same_ranks(scorer, exact, coat)
+    exact = checks.exact_scores(model.user_factors, model.item_factors)
+    checks.assert_same_ranks(scorer, exact, coat)
     # implicit multiplies in single precision.
-    bound = rounding(model.user_factors, model.item_factors)
-    assert_differs_by_rounding_only(exact, recommended(model, matrix), bound, coat)
+    bound = checks.rounding(model.user_factors, model.item_factors)
+    checks.assert_differs_by_rounding_only(exact, recommended(model, matrix), bound, coat)
 
 
 @pytest.mark.parametrize("name", ITEM_MODELS)
-def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat, same_ranks):
+def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat):
     matrix, model = coat.train.to_csr(), ITEM_MODELS[name]()
     model.fit(matrix, show_progress=False)
     theirs = recommended(model, matrix)
     assert theirs.dtype == np.float64
     # Both add the similarities of a user's items in the same order, in double precision: the same bits.
     np.testing.assert_array_equal(adapt(model, coat)(np.arange(coat.n_users)), theirs)
-    same_ranks(model, theirs, coat)
+    checks.assert_same_ranks(model, theirs, coat)
 
 
-def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small, same_ranks):
+def test_a_model_with_named_rows_is_put_in_the_order_of_the_split(small):
     matrix = small.train.to_csr()[:, ::-1]
     model = AlternatingLeastSquares(factors=4, random_state=0, num_threads=1)
     model.fit(matrix.tocsr(), show_progress=False)
-    dense = exact_scores(model.user_factors, model.item_factors)[:, ::-1]
-    same_ranks(adapt(model, small, items=small.item_ids[::-1]), dense, small)
+    dense = checks.exact_scores(model.user_factors, model.item_factors)[:, ::-1]
+    checks.assert_same_ranks(adapt(model, small, items=small.item_ids[::-1]), dense, small)
 
 
 @pytest.mark.parametrize(
     ("name", "case"),
     # An item–item model scores whatever users split.train has, so only its items can be others.
-    [*(("als", case) for case in OTHER_SIZES), ("cosine", "one-item-less"), ("cosine", "one-item-more")],
+    [
+        *(("als", case) for case in checks.OTHER_SIZES),
+        ("cosine", "one-item-less"),
+        ("cosine", "one-item-more"),
+    ],
 )
 def test_another_size_gets_an_error_that_shows_both(name, case, coat):
     model = {**FACTOR_MODELS, **ITEM_MODELS}[name]()
     model.fit(coat.train.to_csr(), show_progress=False)
-    assert_shows_both(model, OTHER_SIZES[case], coat)
+    checks.assert_shows_both(model, checks.OTHER_SIZES[case], coat)
 
 
 def test_an_untrained_model_is_an_error(small):

@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import OTHER_IDS, assert_shows_both
+from tests.ranking.adapters import checks
 
 pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
 from lenskit import batch, topn_pipeline
@@ -50,9 +50,9 @@ def scored_in_batch(pipeline, split) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", SCORERS)
-def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat, same_ranks):
+def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat):
     pipeline = trained(SCORERS[name](), coat)
-    same_ranks(pipeline, scored_in_batch(pipeline, coat), coat)
+    checks.assert_same_ranks(pipeline, scored_in_batch(pipeline, coat), coat)
 
 
 def test_items_that_get_no_score_come_last_and_are_reported(coat):
@@ -69,6 +69,6 @@ def test_a_bare_component_is_an_error_that_names_the_pipeline(small):
         adapt(ImplicitMFScorer(), small)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
-    assert_shows_both(trained(ImplicitMFScorer(), coat), OTHER_IDS[case], coat)
+    checks.assert_shows_both(trained(ImplicitMFScorer(), coat), checks.OTHER_IDS[case], coat)

@@ -7,14 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    OTHER_SIZES,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 lightfm = pytest.importorskip("lightfm", reason="LightFM is not installed: pip install lightfm-next")
 from lightfm.data import Dataset  # noqa: E402 - after the skip
@@ -35,7 +28,7 @@ def predicted(model, n_users: int, n_items: int) -> np.ndarray:
 
 
 def exact_of(model) -> np.ndarray:
-    return exact_scores(model.user_embeddings, model.item_embeddings, model.item_biases)
+    return checks.exact_scores(model.user_embeddings, model.item_embeddings, model.item_biases)
 
 
 @pytest.fixture(scope="module")
@@ -46,26 +39,26 @@ def coat_dataset(coat):
     return dataset, dataset.build_interactions(pairs.itertuples(index=False))[0]
 
 
-def test_a_model_trained_on_to_csr_ranks_by_its_exact_scores_without_a_copy(coat, same_ranks):
+def test_a_model_trained_on_to_csr_ranks_by_its_exact_scores_without_a_copy(coat):
     model = trained(coat.train.to_csr())
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_embeddings
     assert scorer[1] is model.item_embeddings
     assert scorer[2] is model.item_biases
-    same_ranks(scorer, exact_of(model), coat)
+    checks.assert_same_ranks(scorer, exact_of(model), coat)
     # LightFM adds in single precision, the biases of user and item with the rest.
     constants = model.user_biases, model.item_biases
-    bound = rounding(model.user_embeddings, model.item_embeddings, *constants)
+    bound = checks.rounding(model.user_embeddings, model.item_embeddings, *constants)
     own = predicted(model, coat.n_users, coat.n_items)
-    assert_differs_by_rounding_only(exact_of(model), own, bound, coat)
+    checks.assert_differs_by_rounding_only(exact_of(model), own, bound, coat)
 
 
-def test_a_model_with_its_dataset_is_matched_by_id(small, same_ranks):
+def test_a_model_with_its_dataset_is_matched_by_id(small):
     dataset = Dataset(user_identity_features=True, item_identity_features=True)
     dataset.fit(small.user_ids[::-1].tolist(), small.item_ids[::-1].tolist())
     matrix, _ = dataset.build_interactions(small.train.to_frame().itertuples(index=False))
     model = trained(matrix)
-    same_ranks((model, dataset), exact_of(model)[::-1, ::-1], small)
+    checks.assert_same_ranks((model, dataset), exact_of(model)[::-1, ::-1], small)
 
 
 def test_side_features_get_an_error_that_names_the_way_out(small):
@@ -75,15 +68,15 @@ def test_side_features_get_an_error_that_names_the_way_out(small):
         adapt((trained(small.train.to_csr()), dataset), small)
 
 
-@pytest.mark.parametrize("case", OTHER_SIZES)
+@pytest.mark.parametrize("case", checks.OTHER_SIZES)
 def test_another_size_gets_an_error_that_shows_both(case, coat):
-    assert_shows_both(trained(coat.train.to_csr()), OTHER_SIZES[case], coat)
+    checks.assert_shows_both(trained(coat.train.to_csr()), checks.OTHER_SIZES[case], coat)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat, coat_dataset):
     dataset, matrix = coat_dataset
-    assert_shows_both((trained(matrix), dataset), OTHER_IDS[case], coat)
+    checks.assert_shows_both((trained(matrix), dataset), checks.OTHER_IDS[case], coat)
 
 
 def test_an_untrained_model_is_an_error(small):

@@ -10,14 +10,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    placed,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 pytest.importorskip("recbole", reason="recbole is not installed: pip install recbole")
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
@@ -98,18 +91,20 @@ def predicted(model, dataset, split) -> np.ndarray:
             pairs = everyone.repeat_interleave(dataset.item_num)
             pairs.update(Interaction({dataset.iid_field: torch.arange(dataset.item_num).repeat(len(users))}))
             scores = model.predict(pairs)
-    return placed(scores.reshape(len(users), -1).numpy()[:, 1:], users, items, split)
+    return checks.placed(scores.reshape(len(users), -1).numpy()[:, 1:], users, items, split)
 
 
-def test_models_rank_as_their_own_full_sort_scores(pair, coat, same_ranks):
-    same_ranks(pair, predicted(*pair, coat), coat)
+def test_models_rank_as_their_own_full_sort_scores(pair, coat):
+    checks.assert_same_ranks(pair, predicted(*pair, coat), coat)
 
 
 def test_its_single_precision_product_differs_from_the_exact_one_by_rounding_only(bpr, coat):
     model, dataset = bpr
     user, item = (part.weight.detach().numpy()[1:] for part in (model.user_embedding, model.item_embedding))
-    exact = placed(exact_scores(user, item), *ids_of(dataset), coat)
-    assert_differs_by_rounding_only(exact, predicted(model, dataset, coat), rounding(user, item).max(), coat)
+    exact = checks.placed(checks.exact_scores(user, item), *ids_of(dataset), coat)
+    checks.assert_differs_by_rounding_only(
+        exact, predicted(model, dataset, coat), checks.rounding(user, item).max(), coat
+    )
 
 
 def test_a_model_that_needs_more_than_the_user_gets_an_error_that_says_so(bpr, coat):
@@ -128,6 +123,6 @@ def test_a_model_without_its_dataset_is_an_error(bpr, coat):
         adapt(bpr[0], coat)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, bpr, coat):
-    assert_shows_both(bpr, OTHER_IDS[case], coat)
+    checks.assert_shows_both(bpr, checks.OTHER_IDS[case], coat)

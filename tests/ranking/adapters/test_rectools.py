@@ -8,14 +8,7 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    placed,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 rectools = pytest.importorskip("rectools", reason="rectools is not installed: pip install rectools")
 from implicit.als import AlternatingLeastSquares  # noqa: E402 - after the skip
@@ -62,30 +55,30 @@ def recommended(model, dataset, split) -> np.ndarray:
         dataset.item_id_map.convert_to_internal(lists["item_id"]),
     )
     scores[row, column] = lists["score"]
-    return placed(scores, users, items, split)
+    return checks.placed(scores, users, items, split)
 
 
 def exact_of(model, dataset, split) -> np.ndarray:
     users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
-    return placed(exact_scores(*model.get_vectors()), users, items, split)
+    return checks.placed(checks.exact_scores(*model.get_vectors()), users, items, split)
 
 
 @pytest.mark.parametrize("name", VECTOR_MODELS)
-def test_vector_models_rank_by_their_exact_scores(name, coat, same_ranks):
+def test_vector_models_rank_by_their_exact_scores(name, coat):
     dataset = dataset_of(coat)
     model = VECTOR_MODELS[name]().fit(dataset)
     exact = exact_of(model, dataset, coat)
-    same_ranks((model, dataset), exact, coat)
+    checks.assert_same_ranks((model, dataset), exact, coat)
     # RecTools multiplies in single precision.
-    bound = rounding(*model.get_vectors()).max()
-    assert_differs_by_rounding_only(exact, recommended(model, dataset, coat), bound, coat)
+    bound = checks.rounding(*model.get_vectors()).max()
+    checks.assert_differs_by_rounding_only(exact, recommended(model, dataset, coat), bound, coat)
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_models_rank_as_their_own_recommendations(name, coat, same_ranks):
+def test_other_models_rank_as_their_own_recommendations(name, coat):
     dataset = dataset_of(coat)
     model = OTHERS[name]().fit(dataset)
-    same_ranks((model, dataset), recommended(model, dataset, coat), coat)
+    checks.assert_same_ranks((model, dataset), recommended(model, dataset, coat), coat)
 
 
 def test_recommended_frames_are_lists(coat):
@@ -102,10 +95,10 @@ def test_a_model_without_its_dataset_is_an_error(small):
         adapt(VECTOR_MODELS["svd"](), small)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
     dataset = dataset_of(coat)
-    assert_shows_both((OTHERS["ease"]().fit(dataset), dataset), OTHER_IDS[case], coat)
+    checks.assert_shows_both((OTHERS["ease"]().fit(dataset), dataset), checks.OTHER_IDS[case], coat)
 
 
 def test_ranking_a_pair_directly_says_how_to_adapt_it(coat):

@@ -11,15 +11,7 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    changed,
-    exact_scores,
-    placed,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install pyspark")
 if shutil.which("java") is None:
@@ -62,7 +54,7 @@ def factors_of(frame) -> tuple[list[int], np.ndarray]:
 
 def exact_of(model, split) -> np.ndarray:
     (users, user), (items, item) = factors_of(model.userFactors), factors_of(model.itemFactors)
-    return placed(exact_scores(user, item), users, items, split)
+    return checks.placed(checks.exact_scores(user, item), users, items, split)
 
 
 def without_training(lists: pd.DataFrame, split) -> pd.DataFrame:
@@ -71,9 +63,9 @@ def without_training(lists: pd.DataFrame, split) -> pd.DataFrame:
     return merged[merged["where"] == "left_only"].drop(columns="where")
 
 
-def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat, same_ranks):
+def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat):
     exact = exact_of(trained, coat)
-    same_ranks(trained, exact, coat)
+    checks.assert_same_ranks(trained, exact, coat)
     (users, user), (items, item) = factors_of(trained.userFactors), factors_of(trained.itemFactors)
     # Spark's own predictions are in single precision.
     every = trained.userFactors.selectExpr("id as user").crossJoin(
@@ -81,10 +73,10 @@ def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat, same_
     )
     table = trained.transform(every).toPandas().pivot(index="user", columns="item", values="prediction")
     assert (table.dtypes == np.float32).all()
-    own = placed(table.to_numpy(), table.index, table.columns, coat)
+    own = checks.placed(table.to_numpy(), table.index, table.columns, coat)
     assert sorted(users) == table.index.tolist()
     assert sorted(items) == table.columns.tolist()
-    assert_differs_by_rounding_only(exact, own, rounding(user, item).max(), coat)
+    checks.assert_differs_by_rounding_only(exact, own, checks.rounding(user, item).max(), coat)
 
 
 def test_its_nested_frame_gives_the_ranks_of_the_model(trained, coat):
@@ -105,9 +97,9 @@ def test_its_nested_frame_gives_the_ranks_of_the_model(trained, coat):
     assert set(adapt(renamed, coat)["user"]) <= {1, 2}
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat):
-    assert_shows_both(trained, OTHER_IDS[case], coat)
+    checks.assert_shows_both(trained, checks.OTHER_IDS[case], coat)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +113,7 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat)
 def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, trained, coat):
     lists = without_training(adapt(trained.recommendForAllUsers(coat.n_items), coat), coat)
     with pytest.raises(InputError, match=rf"^mine \(top-K lists\): {text}"):
-        rank_positives(lists, changed(OTHER_IDS[case][0], coat), name="mine")
+        rank_positives(lists, checks.changed(checks.OTHER_IDS[case][0], coat), name="mine")
 
 
 def test_other_spark_objects_get_an_error_that_says_what_to_pass(trained, coat):

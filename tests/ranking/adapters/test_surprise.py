@@ -7,14 +7,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_IDS,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    exact_scores,
-    placed,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 surprise = pytest.importorskip("surprise", reason="Surprise is not installed: pip install scikit-surprise")
 
@@ -45,27 +38,29 @@ def exact_of(model, split) -> np.ndarray:
     trainset = model.trainset
     users = [trainset.to_raw_uid(row) for row in trainset.all_users()]
     items = [trainset.to_raw_iid(row) for row in trainset.all_items()]
-    return placed(exact_scores(model.pu, model.qi, model.bi if model.biased else None), users, items, split)
+    return checks.placed(
+        checks.exact_scores(model.pu, model.qi, model.bi if model.biased else None), users, items, split
+    )
 
 
-def test_a_model_of_the_pairs_alone_ranks_by_its_dense_scores(coat, same_ranks):
+def test_a_model_of_the_pairs_alone_ranks_by_its_dense_scores(coat):
     # As implicit feedback: every training pair is a 1. Items that are in no pair are unknown to the model.
     model = surprise.SVDpp(n_factors=4, n_epochs=2, random_state=0)
     model.fit(training_set(coat.train.to_frame().assign(rating=1.0)))
     known = coat.train.popularity > 0
     assert 0 < known.sum() < coat.n_items
-    same_ranks(model, np.where(known, predicted(model, coat), -np.inf), coat)
+    checks.assert_same_ranks(model, np.where(known, predicted(model, coat), -np.inf), coat)
 
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
-def test_factor_models_rank_by_their_exact_scores(name, coat, coat_ratings, same_ranks):
+def test_factor_models_rank_by_their_exact_scores(name, coat, coat_ratings):
     model = FACTOR_MODELS[name]().fit(training_set(coat_ratings))
     exact = exact_of(model, coat)
-    same_ranks(model, exact, coat)
+    checks.assert_same_ranks(model, exact, coat)
     # Surprise adds the mean and the user's bias first, in double precision: other roundings of the score.
     constants = [model.bi, model.bu, model.trainset.global_mean] if model.biased else []
-    bound = 2 * rounding(model.pu, model.qi, *constants, unit=2.0**-53).max()
-    assert_differs_by_rounding_only(exact, predicted(model, coat), bound, coat)
+    bound = 2 * checks.rounding(model.pu, model.qi, *constants, unit=2.0**-53).max()
+    checks.assert_differs_by_rounding_only(exact, predicted(model, coat), bound, coat)
 
 
 def test_factors_in_the_order_of_the_split_are_not_copied(coat, coat_ratings):
@@ -76,9 +71,9 @@ def test_factors_in_the_order_of_the_split_are_not_copied(coat, coat_ratings):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_models_rank_as_their_own_unclipped_predictions(name, coat, coat_ratings, same_ranks):
+def test_other_models_rank_as_their_own_unclipped_predictions(name, coat, coat_ratings):
     model = OTHERS[name]().fit(training_set(coat_ratings))
-    same_ranks(model, predicted(model, coat), coat)
+    checks.assert_same_ranks(model, predicted(model, coat), coat)
 
 
 def test_an_untrained_model_is_an_error(small):
@@ -86,6 +81,8 @@ def test_an_untrained_model_is_an_error(small):
         adapt(surprise.SVD(), small)
 
 
-@pytest.mark.parametrize("case", OTHER_IDS)
+@pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat, coat_ratings):
-    assert_shows_both(FACTOR_MODELS["svd"]().fit(training_set(coat_ratings)), OTHER_IDS[case], coat)
+    checks.assert_shows_both(
+        FACTOR_MODELS["svd"]().fit(training_set(coat_ratings)), checks.OTHER_IDS[case], coat
+    )

@@ -8,14 +8,7 @@ import pytest
 from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
 from ipseval.ranking.adapters import adapt
-from tests.ranking.adapters.checks import (
-    OTHER_SIZES,
-    assert_differs_by_rounding_only,
-    assert_shows_both,
-    changed,
-    exact_scores,
-    rounding,
-)
+from tests.ranking.adapters import checks
 
 torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch==2.13.0")
 
@@ -64,7 +57,7 @@ def trained_embeddings(split) -> tuple:
 
 def exact_of(user, item, bias) -> np.ndarray:
     weights = [part.weight.detach().numpy() for part in (user, item, bias)]
-    return exact_scores(*weights[:2], weights[2][:, 0])
+    return checks.exact_scores(*weights[:2], weights[2][:, 0])
 
 
 def predicted(net, n_users: int) -> np.ndarray:
@@ -72,32 +65,32 @@ def predicted(net, n_users: int) -> np.ndarray:
         return net.eval()(torch.arange(n_users)).numpy()
 
 
-def test_embeddings_are_factors_in_the_memory_of_the_tensors(coat, same_ranks):
+def test_embeddings_are_factors_in_the_memory_of_the_tensors(coat):
     user, item, bias = trained_embeddings(coat)
     scorer, exact = adapt((user, item, bias), coat), exact_of(user, item, bias)
     assert scorer[0].ctypes.data == user.weight.data_ptr()
     assert scorer[1].ctypes.data == item.weight.data_ptr()
-    same_ranks(scorer, exact, coat)
-    same_ranks((user.weight, item.weight, bias.weight), exact, coat)
+    checks.assert_same_ranks(scorer, exact, coat)
+    checks.assert_same_ranks((user.weight, item.weight, bias.weight), exact, coat)
     # torch multiplies in single precision.
     own = (user.weight @ item.weight.T + bias.weight.T).detach().numpy()
-    bound = rounding(scorer[0], scorer[1], scorer[2])
-    assert_differs_by_rounding_only(exact, own, bound, coat)
+    bound = checks.rounding(scorer[0], scorer[1], scorer[2])
+    checks.assert_differs_by_rounding_only(exact, own, bound, coat)
 
 
-def test_a_module_is_called_without_dropout_and_left_in_its_mode(coat, same_ranks):
+def test_a_module_is_called_without_dropout_and_left_in_its_mode(coat):
     net, users = trained_net(coat).train(), np.arange(coat.n_users)
     scores = adapt(net, coat)(users)
     assert net.training
     np.testing.assert_array_equal(scores, predicted(net, coat.n_users))
     np.testing.assert_array_equal(adapt(net, coat)(users), scores)
-    same_ranks(net, scores, coat)
+    checks.assert_same_ranks(net, scores, coat)
 
 
-def test_a_module_with_named_rows_is_put_in_the_order_of_the_split(coat, same_ranks):
+def test_a_module_with_named_rows_is_put_in_the_order_of_the_split(coat):
     net = trained_net(coat)
     named = adapt(net, coat, users=coat.user_ids[::-1], items=coat.item_ids[::-1])
-    same_ranks(named, predicted(net, coat.n_users)[::-1, ::-1], coat)
+    checks.assert_same_ranks(named, predicted(net, coat.n_users)[::-1, ::-1], coat)
 
 
 def test_half_precision_weights_are_widened(small):
@@ -105,14 +98,14 @@ def test_half_precision_weights_are_widened(small):
     assert adapt(weights, small)[0].dtype == np.float32
 
 
-@pytest.mark.parametrize("case", OTHER_SIZES)
+@pytest.mark.parametrize("case", checks.OTHER_SIZES)
 def test_embeddings_of_another_size_get_an_error_that_shows_both(case, coat):
-    assert_shows_both(trained_embeddings(coat), OTHER_SIZES[case], coat)
+    checks.assert_shows_both(trained_embeddings(coat), checks.OTHER_SIZES[case], coat)
 
 
 @pytest.mark.parametrize("case", ["one-item-less", "one-item-more"])
 def test_a_module_of_other_items_gets_an_error_that_shows_both_shapes(case, coat):
-    other = changed(OTHER_SIZES[case][0], coat)
+    other = checks.changed(checks.OTHER_SIZES[case][0], coat)
     with pytest.raises(
         InputError,
         match=rf"mine \(.*Net\) gave scores of shape \((\d+), 300\) for \1 users; expected "
