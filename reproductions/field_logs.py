@@ -19,6 +19,7 @@ from ipseval.validation.datasets import load_adjacency
 from reproductions.data import load_citeulike_a
 from reproductions.recommenders import sparse
 
+METRICS = ("precision@10", "recall@10", "ap", "auc")
 AMAZON = (
     "Amazon_Instant_Video", "Office_Products", "Tools_and_Home_Improvement", "Baby", "Toys_and_Games",
     "Cell_Phones_and_Accessories", "Beauty", "Video_Games", "Clothing_Shoes_and_Jewelry",

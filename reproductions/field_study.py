@@ -38,9 +38,9 @@ from ipseval.metrics import metric
 from ipseval.studies import protocols
 from ipseval.studies.protocols import Protocol, ProtocolStudy
 from reproductions import field_logs
+from reproductions.field_logs import METRICS
 from reproductions.tables import PAGE, data_folder, deliver
 
-METRICS = ("precision@10", "recall@10", "ap", "auc")
 ONE_THREAD = ComputeOptions(n_threads=1)
 EVERYBODY = 10**9
 STEPS = ("study", "again", "factors")
@@ -179,22 +179,6 @@ def study(name: str, core: Interactions, models: dict[str, Any], *, again: bool,
         models, {name: core}, chosen[:1] if again else chosen, path=path, rng=int(again), metrics=METRICS,
         estimators=("aoa",), k=(1, 3), n_resamples=100, progress=False, compute=ONE_THREAD,
     )  # fmt: skip
-
-
-def merged(studies: list[ProtocolStudy]) -> ProtocolStudy:
-    """Return studies of one log each, of recommenders with the same names, as one."""
-    return ProtocolStudy(
-        pd.concat([one.frame for one in studies], ignore_index=True),
-        tuple(result for one in studies for result in one.results),
-        studies[0].models,
-        k=studies[0].k,
-    )
-
-
-def loaded(out: Path, file: str) -> ProtocolStudy:
-    """Return the studies of all logs that are there, as one."""
-    places = [out / name.replace(" ", "_") / file for name in field_logs.loaders(out)]
-    return merged([ProtocolStudy.load(place) for place in places if place.exists()])
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from ipseval.studies.agreement import order_agreement
 from ipseval.studies.agreement._blocks import blocks
 from ipseval.studies.protocols import ProtocolStudy
 from reproductions import field_logs
-from reproductions.field_study import METRICS, loaded
+from reproductions.field_logs import METRICS
 from reproductions.tables import markdown
 from reproductions.traits import log_traits
 
@@ -81,6 +81,22 @@ def drawn_again(study: ProtocolStudy, again: ProtocolStudy, split: str) -> pd.Da
         one = order_agreement(other.to_dict(), values.droplevel(["log", "metric"]).to_dict(), k=(1, 3))
         rows.append({"log": log, "metric": metric, "n_beyond": np.nan, **one.values})
     return pd.DataFrame(rows)
+
+
+def merged(studies: list[ProtocolStudy]) -> ProtocolStudy:
+    """Return studies of one log each, of recommenders with the same names, as one."""
+    return ProtocolStudy(
+        pd.concat([one.frame for one in studies], ignore_index=True),
+        tuple(result for one in studies for result in one.results),
+        studies[0].models,
+        k=studies[0].k,
+    )
+
+
+def loaded(out: Path, file: str) -> ProtocolStudy:
+    """Return the studies of all logs that are there, as one."""
+    places = [out / name.replace(" ", "_") / file for name in field_logs.loaders(out)]
+    return merged([ProtocolStudy.load(place) for place in places if place.exists()])
 
 
 class Found:
