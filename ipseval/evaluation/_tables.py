@@ -76,7 +76,8 @@ def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -
     if made.correction is None:
         return tables
     below = made.correction.tables(digits=digits).parts
-    return replace(tables, parts=(*tables.parts, Heading("With random exposure"), *below))
+    title = "With random exposure" if made.correction.sample else "With what else is known"
+    return replace(tables, parts=(*tables.parts, Heading(title), *below))
 
 
 def _headers(estimators: Sequence[Estimator], propensity: Propensity | None) -> dict[str, str]:

@@ -275,6 +275,7 @@ class Correction(Result):
             f"{name}: {claim}." + (f" Note: {note}." if note else "")
             for name, claim, note in said.itertuples(index=False)
         ]
+        lines += [_of_known(row) for row in self.known.to_dict("records")]
         lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
         return Tables(
             summary=tuple(self._summary()),
@@ -331,7 +332,6 @@ class Correction(Result):
         else:
             random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
         lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
-        lines.extend(_of_known(row) for row in self.known.to_dict("records"))
         if not self.explained:
             lines.append(f"{UNEXPLAINED[0].upper()}{UNEXPLAINED[1:]}")
         if self.exposure is not None and self.exposure.n_dropped:
@@ -340,11 +340,11 @@ class Correction(Result):
 
 
 def _of_known(row: dict[Any, Any]) -> str:
-    """Return a known value, what was expected of it, and whether they disagree, in a sentence."""
+    """Return a known value, what was expected of it, and whether they disagree, in sentences."""
     of = f"{row['model']} : {row['reference']}" if row["reference"] else row["model"]
     known = f"{row['metric']} of {of} is known as {row['known']:.3f} ± {row['std_error']:.3f}"
     verb = "which disagrees with" if row["disagrees"] else "beside"
     return (
-        f"{known}, {verb} {row['expected']:.3f} ± {row['expected_error']:.3f} without it; an error of "
-        f"{row['smallest_error']:.3f} would have been seen"
+        f"{known}, {verb} {row['expected']:.3f} ± {row['expected_error']:.3f} without it. An error of "
+        f"{row['smallest_error']:.3f} would be seen."
     )
