@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import ipseval
+from ipseval.estimators import ESTIMATORS
 from tests.sources import PACKAGE, modules
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -329,3 +330,29 @@ def test_the_rules_refuse_what_they_should_refuse():
     assert not check("ranking._exact", "ipseval.ranking")
     assert not check("ranking._exact", "ipseval")
     assert allowed("ranking._parquet") == {"numpy", "pandas", "pyarrow"}
+
+
+def estimator_labels(tree: ast.Module) -> list[str]:
+    """Return the texts of a module that are labels of estimators, docstrings left aside."""
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    bodies = [node.body for node in ast.walk(tree) if isinstance(node, owners) and node.body]
+    words = {id(body[0].value) for body in bodies if isinstance(body[0], ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in words
+        if node.value.lower().partition("(")[0] in ESTIMATORS
+    ]
+
+
+def test_no_module_outside_estimators_knows_an_estimator_by_its_label():
+    source = '"""aoa"""\nx = {"a": ["SNIPS-shrunk(1)", "snips too"]}'
+    assert estimator_labels(ast.parse(source)) == ["SNIPS-shrunk(1)"]
+    found = {
+        module: labels
+        for module, path in own_modules().items()
+        if layer(module) != "estimators"
+        and module not in ("_base.codec", "policies._estimators")  # names of classes; estimators
+        if (labels := set(estimator_labels(modules()[path])))
+    }
+    assert not found, f"ask the estimator, or use the constants of ipseval.estimators: {found}"

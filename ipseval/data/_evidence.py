@@ -31,7 +31,8 @@ from ipseval.errors import DataWarning, InputError
 __all__ = ["Evidence", "Exposure"]
 
 # Of exploration slots on popularity: standard errors of the slope, p = .01, and its size, that are too much.
-NOT_RANDOM, SLIGHT = 2.576, 0.05
+NOT_RANDOM, SLIGHT, STEEPEST = 2.576, 0.05, 10.0
+FEWEST = 30  # slots from which the test is made
 INSTEAD = " Pass Exposure.from_frame(frame, split)."
 
 
@@ -56,8 +57,8 @@ class Exposure:
     n_uncovered : int
         Users who could be shown nothing; nothing is said of them.
     slope : (float, float) or None
-        By how much log(times shown) rises with the log popularity of an item, and its standard error, where
-        pairs come from exploration slots; 0 where these are random.
+        Where pairs come from exploration slots: the power of popularity by which items were shown, from −10
+        to 10, and its standard error if slots were random, which makes it 0.
     """
 
     user: IntArray
@@ -153,6 +154,7 @@ class Exposure:
         probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π (Horvitz and Thompson 1952,
         doi:10.1080/01621459.1952.10483446), as active users have more such slots. A pair is positive if it
         was clicked in one of them. Make the split from the other rows: clicks that train are no test.
+        Estimates take it that users look at these slots alike, and that no click depends on who fills a slot.
 
         Parameters
         ----------
@@ -167,7 +169,7 @@ class Exposure:
         Warns
         -----
         DataWarning
-            Where slots follow popularity, p < .01 and by a power above .05: they were not random.
+            Where 30 slots or more follow popularity, p < .01, by a power above .05: they were not random.
 
         Raises
         ------
@@ -199,10 +201,12 @@ class Exposure:
         key = codes["user"][explored] * np.int64(n_items) + codes["item"][explored]
         pair, place = np.unique(key, return_inverse=True)
         positive = np.bincount(place, log.clicked[explored]) > 0
-        weight = -1 / np.expm1(n_rows[pair // n_items] * np.log1p(-rate / n_items))
+        with np.errstate(divide="ignore"):  # one item that is always drawn
+            weight = -1 / np.expm1(n_rows[pair // n_items] * np.log1p(-rate / n_items))
         popularity = np.bincount(codes["item"][~explored & log.clicked], minlength=n_items)
         slope = _slope(np.bincount(codes["item"][explored], minlength=n_items), popularity)
-        if slope is not None and abs(slope[0]) > max(NOT_RANDOM * slope[1], SLIGHT):
+        tested = slope is not None and explored.sum() >= FEWEST
+        if slope is not None and tested and abs(slope[2]) > NOT_RANDOM and abs(slope[0]) > SLIGHT:
             warn_user(
                 f"exploration slots follow popularity: times shown grow as its power of {slope[0]:.2f} ± "
                 f"{slope[1]:.2f}. They were not drawn at random, so what they show is no random exposure.",
@@ -213,7 +217,7 @@ class Exposure:
             *(pair // n_items, pair % n_items, positive, n_users, n_items, 0, ids.user_ids, ids.item_ids),
             weight=None if equal else weight,
             n_uncovered=int((n_rows == 0).sum()),
-            slope=slope,
+            slope=None if slope is None else slope[:2],
         )
 
     @classmethod
@@ -275,18 +279,19 @@ class Exposure:
         return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
 
 
-def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float] | None:
-    """Return b of P(an item is shown) ∝ (1 + popularity)^b by likelihood, and its standard error."""
+def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float, float] | None:
+    """Return b of P(an item is shown) ∝ (1 + popularity)^b, its error if b = 0, and the z of a score test."""
     x, n, slope = np.log1p(popularity), shown.sum(), 0.0
     if not np.ptp(x):
         return None
-    for _ in range(50):  # Newton, in steps of one at most
+    error, score = float((n * x.var()) ** -0.5), float(shown @ x - n * x.mean())
+    for _ in range(50):  # Newton, in steps of one at most; few slots may have no finite likeliest slope
         chance = np.exp(slope * x - (slope * x).max())
         chance /= chance.sum()
         mean = chance @ x
-        information = float(n * (chance @ (x - mean) ** 2))
-        slope += float(np.clip((shown @ x - n * mean) / information, -1, 1))
-    return slope, information**-0.5
+        step = (shown @ x - n * mean) / (n * (chance @ (x - mean) ** 2))
+        slope = float(np.clip(slope + np.clip(step, -1, 1), -STEEPEST, STEEPEST))
+    return slope, error, score * error
 
 
 def check_exposure(exposure: Any) -> None:

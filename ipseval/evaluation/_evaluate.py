@@ -34,6 +34,7 @@ from ipseval.evaluation._verdict import MEASURED, Weights
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.inference.correction import correct_ranks, rank_with_exposure
+from ipseval.inference.correction._anchors import check_known
 from ipseval.inference.correction._correct import posterior_orders
 from ipseval.metrics import Metric
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -178,6 +179,7 @@ def _ranked(
     whole = is_catalogue(candidates)
     if not evidence.is_empty and not whole:
         raise InputError("with evidence all items must compete; pass candidates='all'.")
+    check_known(evidence, models, [one.label for one in averages])
     how = {"compute": compute} if whole else {"compute": compute, "candidates": candidates}
     both = rank_with_exposure(models, split, evidence.exposure, **how)
     ranks = both.all if both.shown is None else both.of(both.test)

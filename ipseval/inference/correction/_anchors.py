@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.data._evidence import Evidence
-from ipseval.errors import UnknownNameError
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.inference.correction._path import CorrectionPath
 
 ALARM, POWER = 0.05, 0.8  # of the check of anchors, over all of them; of the smallest error that it would see
@@ -20,6 +20,17 @@ KNOWN = (
     *("model", "reference", "metric", "known", "std_error", "expected", "expected_error", "z", "disagrees"),
     "smallest_error",
 )
+
+
+def check_known(evidence: Evidence, models: Iterable[str], metrics: Iterable[str]) -> None:
+    """Raise `UnknownNameError` for known values of other recommenders or metrics; before any ranking."""
+    for model, reference, metric, *_ in evidence.anchors:
+        for name in (model, reference) if reference else (model,):
+            if name not in models:
+                raise UnknownNameError("recommender in known", name, models)
+        if metric not in metrics:
+            advice = "Ask for it by metrics=; it must be an average over relevant items."
+            raise UnknownNameError("metric in known", metric, metrics, advice)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +62,13 @@ class Anchors:
         place = {cell: number for number, cell in enumerate(path.cells)}
         metrics, unit = [one.label for one in path.metrics], np.eye(len(place))
         labels, contrast, scale = [], [], []
+        check_known(evidence, path.models, metrics)
         for model, reference, metric, known, _ in evidence.anchors:
-            for name in (model, reference) if reference else (model,):
-                if name not in path.models:
-                    raise UnknownNameError("recommender in known", name, path.models)
-            if metric not in metrics:
-                advice = "Ask for it by metrics=; it must be an average over relevant items."
-                raise UnknownNameError("metric in known", metric, metrics, advice)
+            if reference and expected[place[reference, metric]] <= 0:
+                raise InputError(
+                    f"{metric} of {reference!r} is expected to be 0, and nothing has a ratio to that; "
+                    "leave it out of known."
+                )
             row = unit[place[model, metric]]
             if reference:
                 row = row - known * unit[place[reference, metric]]

@@ -16,7 +16,7 @@ from ipseval.data._evidence import Evidence, Exposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._anchors import Anchors
+from ipseval.inference.correction._anchors import Anchors, check_known
 from ipseval.inference.correction._difference import difference, pairs_to_predict
 from ipseval.inference.correction._path import CorrectionPath, averages, correction_path
 from ipseval.inference.correction._posterior import RandomSample, posterior
@@ -92,6 +92,7 @@ def correct(
     check_fraction("confidence_level", confidence_level)
     known = check_evidence(evidence)
     asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
+    check_known(known, models, [one.label for one in asked])
     ranks = rank_with_exposure(models, split, known.exposure, compute=compute)
     depth = max(one.cutoff or 1 for one in asked)
     given = resolve_missing(ranks.all, missing, depth)

@@ -80,9 +80,9 @@ class OrderPosterior:
         What choosing each loses on average to the best of all: E[max θ] − E[θ].
     ahead : (n_models, n_models) array
         P(θ_row > θ_column).
-    evidence : {"log", "interactions", "known", "exposure"}
-        What it knows beside the positives. From the log alone the strength is not identified, and
-        probabilities are those of simulated worlds.
+    evidence : {"log", "interactions", "exposure"}
+        What it knows of the order beside the positives. From the log alone the strength is not identified,
+        and probabilities are those of simulated worlds. Known values say of levels, not of the order.
     explained : bool
         Whether the log's odds explain exposure; where not, nothing is certain of the order.
     """
@@ -146,8 +146,9 @@ class Correction(Result):
         rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log, path.ess[0]))
         if sample is not None:
             half = path.half_hit(sample.size)
+            slots = "" if sample.ess is None else "if exploration slots were random; users are weighted"
             counts = (sample.n_users, sample.n_positives, float(sample.size))
-            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half, counts)
+            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half, counts, slots)
             if own is not None:
                 rows += self._rows(DIFFERENCE, own.value, own.covariance + half, counts)
         alone = "" if sample is not None else "no random exposure: the level rests on the prior"
@@ -185,8 +186,6 @@ class Correction(Result):
         n, evidence = len(path.models), "log" if self.sample is None else "exposure"
         if self.sample is None and INTERACTIONS in path.bases:
             evidence = "interactions"
-        elif self.sample is None and self.anchors is not None:
-            evidence = "known"
         low, high = self._interval(np.eye(path.metric_of.size))
         for number, metric in enumerate(path.metrics):
             cells = slice(number * n, (number + 1) * n)
@@ -275,13 +274,24 @@ class Correction(Result):
             f"{name}: {claim}." + (f" Note: {note}." if note else "")
             for name, claim, note in said.itertuples(index=False)
         ]
-        lines += [_of_known(row) for row in self.known.to_dict("records")]
+        lines += [_of_known(row) for row in self.known.to_dict("records")] + self._of_slots()
         lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
         return Tables(
             summary=tuple(self._summary()),
             parts=(*self.leaderboards(digits), Notes(tuple(lines))),
             verdict=(Remark("Verdict", self._verdict),),
         )
+
+    def _of_slots(self) -> list[str]:
+        """Return what exploration slots are and whom they leave out, in sentences."""
+        shown, lines = self.exposure, []
+        if shown is not None and shown.n_uncovered:
+            lines.append(f"{shown.n_uncovered:,} users without a row in the log do not count.")
+        if shown is not None and shown.slope is not None:
+            slope, error = shown.slope
+            said = f"Exploration slots follow popularity by a power of {slope:.2f}"
+            lines.append(f"{said}; random ones have 0 ± {error:.2f}.")
+        return lines
 
     def leaderboards(self, digits: int = 2) -> list[Table]:
         """Return one table per metric, by the estimates of the correction strength, best first."""

@@ -61,15 +61,6 @@ def test_a_value_without_error_is_taken_and_one_without_information_changes_noth
     assert both[0] / both[1] == pytest.approx(1.5, abs=1e-5)
 
 
-def test_one_value_narrows_the_level_of_the_others_and_two_are_as_one_observation_after_the_other():
-    path = tiny_path()
-    before, after = correct_path(path).posterior, correct_path(path, evidence=known(a=(0.4, 0.02))).posterior
-    assert after.total_covariance[1, 1] < 0.5 * before.total_covariance[1, 1]
-    one, other = known(a=(0.4, 0.02), b=(0.3, 0.05)), known(b=(0.3, 0.05), a=(0.4, 0.02))
-    first, second = (correct_path(path, evidence=each).posterior for each in (one, other))
-    assert first.total_mean == pytest.approx(second.total_mean, rel=1e-12)
-
-
 def test_a_value_is_checked_by_what_the_others_let_expect():
     path = tiny_path()
     table = correct_path(path, evidence=known(a=(0.4, 0.02), b=(0.8, 0.02))).known
@@ -101,6 +92,7 @@ def test_every_door_takes_known_values():
     result = ipseval.evaluate(models, split, evidence=evidence, rng=0)
     mine, other = (one[one["estimator"] == "correction-strength"] for one in (found.frame, result.frame))
     assert mine["estimate"].tolist() == other["estimate"].tolist()
+    assert result.leader is None  # known values say of levels, not of the order
     plan, plain = (
         ipseval.plan_exposure(one, n_users=[25], n_items=[10], positive_share=0.1)
         for one in (found, ipseval.correct(models, split, rng=0))
@@ -167,3 +159,24 @@ def test_the_weighted_sample_is_the_weighted_mean_of_its_parts():
     assert found[0].sample.ess == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     assert found[0].difference is None
     assert found[1].sample.ess is None
+
+
+def test_a_name_that_is_not_there_is_found_before_anything_is_ranked():
+    world = World(n_users=100, n_items=30, mean_relevant=6, rng=0)
+    split = world.split(rng=1)
+
+    def never(users: np.ndarray) -> np.ndarray:
+        raise AssertionError("ranked")
+
+    for name, label in (("typo", "recall@10"), ("mine", "recall@7")):
+        evidence = Evidence(known={name: {label: (0.1, 0.01)}}, source=BUCKET)
+        for door in (ipseval.correct, ipseval.evaluate):
+            with pytest.raises(InputError, match="unknown"):
+                door({"mine": never}, split, evidence=evidence)
+
+
+def test_nothing_has_a_ratio_to_a_recommender_without_hits():
+    path = tiny_path()
+    nothing = replace(path, value=path.value * [1.0, 0.0])
+    with pytest.raises(InputError, match="expected to be 0"):
+        correct_path(nothing, evidence=ratio(1.2, 0.1))
