@@ -38,7 +38,7 @@ LAYERS = {
     "contract": [
         *("tests/contracts/", "tests/fuzz/", "tests/testing/", "tests/cli/test_cli_commands.py"),
         *("tests/cli/test_cli.py", "tests/cli/test_cli_files.py", "tests/docs/test_english.py"),
-        *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
+        *(f"tests/test_{name}.py" for name in ("architecture", "layers")),
         *("tests/base/test_artefacts.py", "tests/base/test_kills.py", "tests/report/test_report_names.py"),
         *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
         *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
