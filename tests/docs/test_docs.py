@@ -50,6 +50,30 @@ def test_every_name_in_the_reference_exists_and_says_what_it_is(name: str):
     assert value.__doc__ or not (inspect.isfunction(value) or inspect.isclass(value))
 
 
+PAGES = sorted(
+    page.name for page in DOCS.glob("api/*.md") if re.search("^:::", page.read_text(), re.MULTILINE)
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.filterwarnings("ignore")
+def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(page: str, empty_folder):
+    if page == "distributed.md":
+        pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
+        pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'ipseval[duckdb]'")
+    text = (DOCS / "api" / page).read_text(encoding="utf-8")
+    stability = r"^Stability: \[(?:stable|provisional)\]\(\.\./support\.md#stability\)\.$"
+    assert len(re.findall(stability, text, re.MULTILINE)) == 1
+    (block,) = re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    names = [name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", text, re.MULTILINE)]
+    assert [name for name in names if not re.search(rf"\b{name}\b", block)] == []
+    example = doctest.DocTestParser().get_doctest(block, {}, page, page, 0)
+    metrics = dict(ipseval.metrics.METRICS)
+    assert doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(example).failed == 0
+    for name in ipseval.metrics.METRICS.keys() - metrics:  # registered by an example
+        del ipseval.metrics.METRICS[name]
+
+
 @pytest.mark.parametrize("page", EXAMPLES)
 @pytest.mark.filterwarnings("ignore:the median user has:ipseval.errors.DataWarning")
 def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
