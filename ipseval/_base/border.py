@@ -16,7 +16,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,14 +60,16 @@ def guard(module: str) -> None:
                     _guard_members(base)
 
 
-def _missing(owner: str, name: str) -> Any:
-    """Raise the error of an attribute that is not there, with what stands in its place."""
-    said = f"{owner} has no attribute {name!r}"
-    raise AttributeError(said if name.startswith("_") else f"{said}. {hint(name)}".rstrip(". "), name=name)
+def _missing(owner: str, name: str, members: Sequence[str] = ()) -> Any:
+    """Raise the error of an attribute that is not there, with what stands in its place among the members."""
+    said, advice = f"{owner} has no attribute {name!r}", "" if name.startswith("_") else hint(name)
+    named = re.findall(r"(?:^Use |or | and )\.(\w+)", advice)
+    useful = not members or not named or any(one in members for one in named)
+    raise AttributeError(f"{said}. {advice}".rstrip(". ") if useful else said, name=name)
 
 
 def _no_attribute(self: Any, name: str) -> Any:
-    return _missing(f"{type(self).__name__!r} object", name)
+    return _missing(f"{type(self).__name__!r} object", name, () if name.startswith("_") else dir(self))
 
 
 def public_names(module: types.ModuleType) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ipseval
@@ -38,3 +39,12 @@ def test_public_functions_are_pickled_and_documented_as_before():
     for one in (ipseval.evaluate, ipseval.split_random, ipseval.baselines.ease):
         assert pickle.loads(pickle.dumps(one)) is one
         assert one.__doc__.startswith("Return")
+
+
+def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
+    log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1]}))
+    with pytest.raises(AttributeError, match=r"no attribute 'frame'. Use .to_frame\(\)"):
+        _ = log.frame
+    ranked = ipseval.rank_positives(np.ones((2, 2)), ipseval.Split.from_frames(None, log.to_frame()))
+    with pytest.raises(AttributeError, match=r"no attribute 'to_frame'$"):  # ranks have no frame to name
+        _ = ranked.to_frame
