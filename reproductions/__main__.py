@@ -1,14 +1,16 @@
-"""Run the reproductions: train what is not in the cache, execute the notebooks, fill docs/reproductions.md.
+"""Make all tables of the reproductions again, and their notebooks, piece by piece; go on where it stopped.
 
     pip install "ipseval[reproductions]"
-    python -m reproductions --data PATH [--only sampled|citeulike|coat|ratings|protocols]
+    python -m reproductions --data PATH [--only PIECE …] [--list]
 
-What takes long is kept in .cache/reproductions: from empty 45 minutes of one core, then a few.
+A piece that this commit has made is not made again; --list says which commit made each. What is slow is kept
+in .cache/reproductions. Each page says which commit and versions made its tables.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -17,20 +19,30 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from reproductions.tables import commit
+
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parent / "notebooks" / "reproductions"
-# Piece -> (scripts that fill the page, notebook, whether it reads data).
-PIECES = {
-    "sampled": (("sampled",), "21_sampled_metrics.ipynb", False),
+CACHE = HERE.parent / ".cache" / "reproductions"
+DONE = CACHE / "done.json"
+DATA = ("--data", "{data}")
+# Piece -> (scripts with their arguments, each of which fills its tables; notebook or "").
+PIECES: dict[str, tuple[tuple[tuple[str, ...], ...], str]] = {
+    "sampled": ((("sampled",),), "21_sampled_metrics.ipynb"),
     "citeulike": (
-        ("citeulike", "snapshots", "sampled_trained"),
-        "22_citeulike.ipynb",
-        True,
+        (("citeulike", *DATA), ("snapshots", *DATA), ("sampled_trained", *DATA)), "22_citeulike.ipynb",
     ),
-    "coat": (("coat",), "23_random_exposure.ipynb", True),
-    "ratings": (("ratings", "learning"), "24_ratings.ipynb", True),
-    "protocols": (("protocols",), "25_protocols.ipynb", True),
-}
+    "coat": ((("coat", *DATA),), "23_random_exposure.ipynb"),
+    "ratings": ((("ratings", *DATA), ("learning", *DATA)), "24_ratings.ipynb"),
+    "exposure": ((("random_exposure", *DATA),), ""),
+    "leaderboard": ((("leaderboard", "{cache}/leaderboard", *DATA),), ""),
+    "field": ((("field_study", "{cache}/field", *DATA),), ""),
+    "validation": (
+        (("validation", *DATA, "--write", "docs/validation.md"),
+         ("validation_diagnostics", *DATA, "--write", "docs/validation.md"), ("coat_exposure", *DATA)), "",
+    ),
+    "protocols": ((("protocols", *DATA),), "25_protocols.ipynb"),
+}  # fmt: skip
 
 
 def execute(path: Path) -> None:
@@ -61,27 +73,45 @@ def joined(outputs: Iterable[Any]) -> list[Any]:
     return made
 
 
+def run(name: str, data: Path, *, notebooks_only: bool) -> None:
+    """Make the tables of a piece, and execute its notebook."""
+    scripts, notebook = PIECES[name]
+    for script, *words in () if notebooks_only else scripts:
+        options = [one.format(data=data, cache=CACHE) for one in words]
+        options += [] if "--write" in options else ["--write"]
+        command = [sys.executable, "-m", f"reproductions.{script}", *options]
+        subprocess.run(command, check=True, cwd=HERE.parent)
+    if notebook:
+        execute(NOTEBOOKS / notebook)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with citeulike-a/ and coat/")
-    parser.add_argument("--only", choices=PIECES)
-    parser.add_argument("--notebooks-only", action="store_true", help="leave the page as it is")
+    parser.add_argument("--data", type=Path, help="folder with the data sets")
+    parser.add_argument(
+        "--only", nargs="+", choices=PIECES, help="these, even where this commit has made them"
+    )
+    parser.add_argument("--notebooks-only", action="store_true", help="leave the pages as they are")
+    parser.add_argument("--list", action="store_true", help="say which commit made each piece here, and stop")
     options = parser.parse_args()
-    os.environ["IPSEVAL_DATA"] = str(options.data.resolve())
+    done = json.loads(DONE.read_text("utf-8")) if DONE.exists() else {}
+    now = commit()
+    if options.list:
+        print("\n".join(f"{name}: {done.get(name, 'never here')}" for name in PIECES))
+        return
+    if options.data is None:
+        parser.error("--data is needed")
+    data = options.data.resolve()
+    os.environ["IPSEVAL_DATA"] = str(data)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for name in [options.only] if options.only else PIECES:
-        scripts, notebook, needs_data = PIECES[name]
+    for name in options.only or [one for one in PIECES if done.get(one) != now]:
         start = time.perf_counter()
+        run(name, data, notebooks_only=options.notebooks_only)
         if not options.notebooks_only:
-            data = ["--data", str(options.data.resolve())] if needs_data else []
-            for script in scripts:
-                subprocess.run(
-                    [sys.executable, "-m", f"reproductions.{script}", *data, "--write"],
-                    check=True,
-                    cwd=HERE.parent,
-                )
-        execute(NOTEBOOKS / notebook)
+            done[name] = now
+            CACHE.mkdir(parents=True, exist_ok=True)
+            DONE.write_text(json.dumps(done), "utf-8")
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
 
 

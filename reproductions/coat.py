@@ -42,8 +42,13 @@ def last(snapshots: Any) -> Any:
     return factors
 
 
+PMF_PASSES = 20  # over the positives, a fifth of a batch in each step
+
+
 def trained(train: Interactions, *, loss: str, l2: float, n_steps: int) -> Any:
     batch = min(8000, max(500, len(train)))
+    if loss == "pmf":  # a larger log needs more steps for as many passes
+        n_steps = max(n_steps, PMF_PASSES * len(train) // (batch // 5))
     return last(torch_model(train, 0, loss=loss, l2=l2, n_steps=n_steps, rate=0.01, batch=batch))
 
 

@@ -1,4 +1,7 @@
-"""What the reproductions share: Markdown tables, where they go, and a line of versions."""
+"""What the reproductions share: Markdown tables, where they go, and which commit and versions made them.
+
+python -m reproductions.tables        (adds the tables of which nothing is recorded, by what git knows)
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -28,8 +32,10 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
-    """Put each table between `<!-- name -->` and `<!-- /name -->` on the page."""
+    """Put each table between `<!-- name -->` and `<!-- /name -->` on the page, and record what made it."""
     text = page.read_text("utf-8")
+    if "<!-- made -->" in text and "made" not in tables:
+        tables = {**tables, "made": record(text, dict.fromkeys(tables, (commit(), versions())))}
     for name, table in tables.items():
         place = re.compile(rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)", re.S)
         if not place.search(text):
@@ -38,6 +44,49 @@ def write_tables(tables: Mapping[str, str], page: Path = PAGE) -> None:
             )
         text = place.sub(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text)
     page.write_text(text, "utf-8")
+
+
+def record(text: str, new: Mapping[str, tuple[str, str]]) -> str:
+    """Return which commit and versions made which tables, with these in place of what it said."""
+    found: dict[str, tuple[str, str]] = {}
+    old = re.search(r"<!-- made -->\n(.*?)<!-- /made -->", text, re.S)
+    for line in (old[1] if old else "").splitlines()[2:]:
+        who, what, names = (cell.strip() for cell in line.strip("|").split("|"))
+        found |= dict.fromkeys(names.split(", "), (who, what))
+    found |= new
+    groups: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(found):
+        groups.setdefault(found[name], []).append(name)
+    rows = [(who, what, ", ".join(names)) for (who, what), names in groups.items()]
+    return markdown(("commit", "versions", "tables"), rows)
+
+
+def commit() -> str:
+    """Return the commit of the working tree, and whether files beside the pages differ from it."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".", ":!docs", ":!notebooks")
+    return git("rev-parse", "--short=8", "HEAD") + (" with changes" if changed else "")
+
+
+def git(*words: str) -> str:
+    """Return what git prints in the repository."""
+    return subprocess.run(
+        ["git", *words], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.strip()
+
+
+def unrecorded(page: Path = PAGE) -> dict[str, tuple[str, str]]:
+    """Return the last commit that changed each table of which nothing is recorded."""
+    text = page.read_text("utf-8")
+    known, found = record(text, {}), {}
+    for name, table in re.findall(r"<!-- ([a-z0-9-]+) -->\n(.*?)<!-- /\1 -->", text, re.S):
+        line = next((one for one in table.splitlines() if one.count("|") > 2 and "--" not in one), "")
+        if name != "made" and line and not re.search(rf"\b{name}[,\s]", known):
+            body = max(table.splitlines(), key=len)
+            last = git(
+                "log", "-1", "--format=%h", "--abbrev=8", f"-S{body}", "--", str(page.relative_to(ROOT))
+            )
+            found[name] = (f"last changed in {last}", "not recorded")
+    return found
 
 
 def deliver(tables: Mapping[str, str], page: Path | None) -> None:
@@ -61,3 +110,8 @@ def versions(*packages: str) -> str:
     """Return one line with the versions of Python, ipseval and the named packages."""
     named = [f"{name} {importlib.metadata.version(name)}" for name in ("numpy", "scipy", "pandas", *packages)]
     return ", ".join([f"Python {platform.python_version()}", f"ipseval {ipseval.__version__}", *named])
+
+
+if __name__ == "__main__":
+    for one in (PAGE, PAGE.with_name("validation.md")):
+        write_tables({"made": record(one.read_text("utf-8"), unrecorded(one))}, one)

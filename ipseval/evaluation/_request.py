@@ -27,6 +27,7 @@ from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
+from ipseval.ranking._ranked import OWN_LIST
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 TIES = ("default", "mean", "min", "max", "expected")
@@ -181,8 +182,15 @@ def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
-    """Warn of metrics that take sampled ranks for ranks among all candidates."""
+    """Warn of metrics that take ranks in a sample, or in each user's own list, for ranks in the catalogue."""
     if ranked.sampling is None:
+        if ranked.candidates.startswith(OWN_LIST) and not all(one.linear_in_rank for one in metrics):
+            warn_user(
+                "Ranks are among each user's own candidates. If these are the items shown at random, "
+                "recommenders may stand in another order than in the catalogue (arXiv 2409.04810). Rank what "
+                "was liked with candidates='all'.",
+                DataWarning,
+            )
         return
     # A metric that is linear in the rank is unbiased on a uniform sample.
     uniform = ranked.sampling.uniform

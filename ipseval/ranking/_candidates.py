@@ -14,7 +14,7 @@ from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, reado
 from ipseval.data._interactions import Interactions, encode
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
-from ipseval.ranking._ranked import MINUS_TRAINING, RankedPositives
+from ipseval.ranking._ranked import MINUS_TRAINING, OWN_LIST, RankedPositives
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +175,7 @@ def restrict_lists(targets: Targets, lists: CandidateLists) -> Targets:
     return replace(
         without(targets, inside, "are not among their user's candidates"),
         candidates_by_user=np.diff(lists.start),
-        candidates=f"each user's own list{targets.minus}",
+        candidates=f"{OWN_LIST}{targets.minus}",
     )
 
 

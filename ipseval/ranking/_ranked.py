@@ -22,6 +22,7 @@ PER_POSITIVE = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 PER_USER = ("candidates_by_user", "list_length", "left_out", "cluster")
 MINUS_TRAINING = " minus the user's training items"
 ALL_ITEMS = f"all items{MINUS_TRAINING}"
+OWN_LIST = "each user's own list"
 
 
 @dataclass(frozen=True, eq=False)

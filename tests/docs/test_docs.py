@@ -108,7 +108,6 @@ def empty_folder(tmp_path, monkeypatch):
     ("page", "made"),
     [
         ("exposure-logs.md", "result"),
-        ("validation.md", "found"),
         ("propensity.md", "propensity"),
         ("protocols.md", "study"),
         ("sampled.md", "ranked"),

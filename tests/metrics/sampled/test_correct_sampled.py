@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ipseval
@@ -303,6 +304,17 @@ def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
         ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
     corrected = ipseval.metric("recall@2", sampled="rank")
     ipseval.evaluate_ranks({"model": ranked}, metrics=[corrected, "auc"])
+
+
+def test_recall_among_each_users_own_items_warns_that_the_catalogue_may_order_otherwise():
+    world = random_world(3)
+    test = world.split.test.to_frame()
+    own = pd.concat([test.assign(item=item) for item in world.split.item_ids[:8]] + [test])
+    own = own[["user", "item"]].drop_duplicates()
+    ranked = rank_positives(world.scores, world.split, candidates=own)
+    with pytest.warns(ipseval.errors.DataWarning, match=r"another order than in the catalogue \(arXiv 2409"):
+        ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
+    ipseval.evaluate_ranks({"model": ranked}, metrics=["auc"])  # no warning: pytest takes it for an error
 
 
 def test_the_corrected_auc_keeps_the_claim_of_its_estimator():
