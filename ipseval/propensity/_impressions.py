@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_choice, check_fraction, check_type
+from ipseval._base.checks import check_choice, check_fraction, check_type, warn_user
 from ipseval._base.types import FloatArray, HasIds, IntArray, freeze
 from ipseval.data._exposure_log import ExposureLog
-from ipseval.errors import InputError, PropensityError
+from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest
 from ipseval.propensity._examination import ExaminationCurve
 
@@ -20,6 +20,9 @@ NEEDS_LOG = (
     "{model} reads impressions, which interactions do not have. Fit it to an ExposureLog, or give it one: "
     "{model}(log=…)."
 )
+# K where every page of a user is the same: it leaves a user with one page the item's chance. Below SAME a
+# policy is called deterministic, unless the share of pairs that it never showed is slight.
+LEAST, SAME, SLIGHT = 1e-9, 0.05, 0.05
 NO_PROPENSITY = "the log has no propensities; name their column with propensity=."
 
 
@@ -65,7 +68,7 @@ class ImpressionPropensity(_OfImpressions):
     K = ∞ is the item's chance alone, for logs whose policy does not depend on the user. "fit" reads from the
     repetitions how much more often than by chance a user is shown the same items again: K = (1 − ρ)/ρ with
     their intra-class correlation ρ, and ∞ where no user has two slates. What the policy knows of a user and
-    no other slate shows is not corrected.
+    no other slate shows is not corrected: least of all where it is deterministic, and ρ is 1.
 
     Slates are the log's queries, else the distinct times of a user, else one per user. Items that were
     never shown have no propensity.
@@ -108,10 +111,23 @@ class ImpressionPropensity(_OfImpressions):
             Without an exposure log, and for a curve that lacks positions of the log.
         PropensityError
             When the ids are not those of the log.
+
+        Warns
+        -----
+        IdentificationWarning
+            Where K < .05 is fitted, and more than 5 % of pairs were never shown.
         """
         log, counts = self._read(train)
         slates = counts.slates[counts.slates > 0]
         amount = _repetition(counts) if self.shrinkage == "fit" else float(self.shrinkage)
+        unseen = 1 - counts.pair_key.size / (slates.size * log.n_items)
+        if amount < SAME and unseen > SLIGHT:
+            warn_user(
+                f"users are shown the same items again on every page, and {unseen:.0%} of pairs were never "
+                "shown: a deterministic policy. Weights say nothing of what it leaves out; read "
+                "ipseval.correct with Evidence(interactions=…), whose intervals do.",
+                IdentificationWarning,
+            )
         model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"
         ids: dict[str, Any] = {"n_items": log.n_items, "item_ids": log.item_ids}
         if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():
@@ -263,7 +279,7 @@ def _repetition(counts: PairCounts) -> float:
     again = (counts.shown * (counts.shown - 1)).sum() / pairs
     spread = (s * (1 - s)).sum()
     rho = (again - (s**2).sum()) / spread if spread > 0 else 0.0
-    return np.inf if rho <= 0 else float((1 - min(rho, 1.0)) / min(rho, 1.0))
+    return np.inf if rho <= 0 else max(float((1 - rho) / rho), LEAST)
 
 
 @dataclass(frozen=True, eq=False)

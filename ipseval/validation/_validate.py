@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import as_generator, as_list, check_fraction, check_positive_int
+from ipseval._base.checks import as_generator, as_list, check_fraction, check_positive_int, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct, union
 from ipseval._base.types import RngLike, TieChoice
+from ipseval.data._evidence import Evidence, check_evidence, check_exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
@@ -52,9 +54,10 @@ NOT_A_LOGGER = ("popularity", "random")
 
 def validate(
     models: Mapping[str, Any],
-    study: RandomExposureStudy,
+    study: RandomExposureStudy | None = None,
     *,
     propensities: Mapping[str, Any],
+    evidence: Evidence | None = None,
     metrics: Iterable[str | Metric] = ("atop", "recall@5", "recall@10", "mean_dcg"),
     estimators: Iterable[str | Estimator] = (SNIPS_GLOBAL, SNIPS_POOLED),
     split: Split | None = None,
@@ -89,11 +92,14 @@ def validate(
     ----------
     models : mapping
         Name -> function train -> scorer, called for every split; or name -> scorer, with `split`.
-    study : RandomExposureStudy
-        From `ipseval.datasets`, or `World.study`.
+    study : RandomExposureStudy, optional
+        From `ipseval.datasets`, or `World.study`; or pass `evidence` and `split`.
     propensities : mapping
         Name -> Propensity, model with `fit(train)`, `DensityRatioPropensity`, or function
         `Calibration` -> Propensity.
+    evidence : Evidence, optional
+        In place of a study: the exposure of a log of your own, over the ids of `split`. It is the truth here,
+        so nothing else is known beside it.
     metrics : labels or Metric objects of mean type
         Others have no reference: a few random positives give the average of c(rank) over all relevant items,
         but not the NDCG of all relevant items.
@@ -103,6 +109,7 @@ def validate(
         odds predict of its noise, as in `correct`. It ranks candidates of the exposed users, too.
     split : Split, optional
         A split of the biased positives made before, on which `models` (scorers) were trained.
+        Needed with `evidence`.
     n_splits, test_fraction, threshold
         Number of random splits, held-out share, and rating from which a pair is positive (default: the
         study's).
@@ -121,6 +128,7 @@ def validate(
     ------
     InputError
         For metrics of another type, an id space that differs from the study's, or fewer than two models.
+        Unless there is either a study or evidence, which is of an exposure without weights alone.
 
     Warns
     -----
@@ -140,6 +148,11 @@ def validate(
     compared = [resolve_estimator(one) for one in asked if one != DIFFERENCE]
     check_compute(compute)
     generator = as_generator(rng)
+    if (study is None) == (evidence is None):
+        raise InputError("pass either a study, or evidence= with the split= that it goes with.")
+    if study is None:
+        study = _study_of(evidence, split, threshold)
+    check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets, or pass evidence=.")
     positives = study.positives(threshold)
     exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
@@ -165,6 +178,26 @@ def validate(
         ranks = rank_beside(scorers, one, pairs, compute)
         collected.add(number, one, shown, scorers, ranks, fold, candidates)
     return collected.result(study, len(positives.random))
+
+
+def _study_of(evidence: Any, split: Split | None, threshold: float | None) -> RandomExposureStudy:
+    """Return the study of a split and random exposure beside it."""
+    known = check_evidence(evidence)
+    if known.exposure is None or known.interactions is not None or known.known:
+        raise InputError(
+            "a validation judges by random exposure and reads nothing else: pass Evidence(exposure=…). What "
+            "else is known goes to evaluate or correct, whose estimates it improves."
+        )
+    if split is None or threshold is not None:
+        raise InputError("evidence goes with split=, which says what is positive, and with no threshold.")
+    shown = known.exposure
+    check_exposure(shown)
+    shown.check_ids(split, "split")
+    liked = Interactions(
+        shown.user, shown.item, split.user_ids, split.item_ids, value=shown.positive.astype(np.float64)
+    )
+    held_out = replace(split.test, value=np.ones(len(split.test)))
+    return RandomExposureStudy("random exposure", held_out, liked, threshold=1.0)
 
 
 def _check_metrics(chosen: list[Metric]) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
 from ipseval import ExposureLog, ImpressionPropensity
+from ipseval.errors import IdentificationWarning
 from ipseval.propensity import ExaminationCurve, LoggedPropensity, check_logged
 
 # a has two slates (x, y), b one (z). Item 1 was shown in x and y, item 2 in x, item 3 in z.
@@ -83,6 +86,23 @@ def test_the_mixing_is_learnt_from_what_users_are_shown_again():
     slate, user, item = np.nonzero(shown)
     frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
     assert ImpressionPropensity().fit(ExposureLog.from_frame(frame, query="query")).function.shrinkage > 100
+
+
+def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance_to_users_with_one_page():
+    # Two pages for the first user, one for each of the others.
+    pages = [(0, 0, [0, 1]), (0, 1, [0, 1]), (1, 0, [1, 2]), (2, 0, [2, 3]), (3, 0, [2, 3])]
+    rows = [(user, page, item, item == 2) for user, page, items in pages for item in items]
+    frame = pd.DataFrame(rows, columns=["user", "page", "item", "clicked"])
+    log = ExposureLog.from_frame(frame, query="page", items=[*range(8)])
+    with pytest.warns(IdentificationWarning, match="75% of pairs were never shown: a deterministic policy"):
+        found = ImpressionPropensity().fit(log)
+    user, item = np.array([0, 1, 1, 2]), np.array([0, 1, 2, 3])
+    np.testing.assert_allclose(found.at(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ImpressionPropensity(shrinkage=1.0).fit(log)
+        every_item = pd.DataFrame({"user": [0, 0], "page": [0, 1], "item": [0, 0], "clicked": [1, 0]})
+        ImpressionPropensity().fit(ExposureLog.from_frame(every_item, query="page"))
 
 
 def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():

@@ -2,12 +2,14 @@
 
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from ipseval.data import Exposure, Interactions
+from ipseval.data import Evidence, Exposure, Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
@@ -62,6 +64,43 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     assert result.n_random_dropped == in_train.sum() > 0
     counts = weighted.loc["snips-pooled", "n_reference_positives"]
     assert counts.tolist() == [int((~in_train).sum())] * 2
+
+
+def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study):
+    split = split_random(study.positives().biased, rng=3)
+    models = {name: train(split.train) for name, train in MODELS.items()}
+    exposure = Exposure.from_ratings(study.random, threshold=study.threshold)
+    options = {"propensities": EQUAL, "split": split, "n_resamples": 20, "rng": 0}
+    own = validate(models, evidence=Evidence(exposure=exposure), **options)
+    other = validate(models, study, **options)
+    pd.testing.assert_frame_equal(own.frame, other.frame)
+    assert own.n_random_dropped == other.n_random_dropped
+    assert own.name == "random exposure"
+
+
+NO_TRUTH = {
+    "neither": (None, {}, "either a study"),
+    "a study in words": (None, {"study": "coat"}, "RandomExposureStudy"),
+    "no exposure": (Evidence(), {}, "reads nothing else"),
+    "known values": (
+        Evidence(SHOWN, known={"a": {"recall@10": (0.1, 0.01)}}, source="randomised bucket"),
+        {},
+        "reads nothing else",
+    ),
+    "no split": (Evidence(SHOWN), {"split": None}, "goes with split="),
+    "a threshold": (Evidence(SHOWN), {"threshold": 4}, "no threshold"),
+    "weights": (Evidence(replace(SHOWN, weight=np.ones(1))), {}, "have weights"),
+    "other ids": (Evidence(replace(SHOWN, n_items=90)), {}, "90 items"),
+}
+
+
+@pytest.mark.parametrize(("evidence", "more", "said"), NO_TRUTH.values(), ids=NO_TRUTH)
+def test_what_is_no_truth_is_refused_in_words(study, evidence, more, said):
+    given = {"split": split_random(study.positives().biased, rng=3), "propensities": EQUAL} | more
+    models = {name: np.zeros((300, 80)) for name in "ab"}
+    models = models if given["split"] is not None else MODELS
+    with pytest.raises(InputError, match=said):
+        validate(models, evidence=evidence, **given)
 
 
 def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):

@@ -182,10 +182,7 @@ class Correction(Result):
 
     def orders(self) -> dict[str, OrderPosterior]:
         """Return metric -> what the posterior says of the order of the recommenders."""
-        path, found = self.path, {}
-        n, evidence = len(path.models), "log" if self.sample is None else "exposure"
-        if self.sample is None and INTERACTIONS in path.bases:
-            evidence = "interactions"
+        path, found, n = self.path, {}, len(self.path.models)
         low, high = self._interval(np.eye(path.metric_of.size))
         for number, metric in enumerate(path.metrics):
             cells = slice(number * n, (number + 1) * n)
@@ -197,10 +194,17 @@ class Correction(Result):
                 np.clip(high[cells], 0, 1),
                 self.posterior.expected_loss(cells),
                 self.posterior.ahead(cells),
-                evidence,
+                self._evidence,
                 self.explained,
             )
         return found
+
+    @property
+    def _evidence(self) -> str:
+        """What is known of the order beside the positives; known values say of levels alone."""
+        if self.sample is not None:
+            return "exposure"
+        return "interactions" if INTERACTIONS in self.path.bases else "log"
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = (1 - self.confidence_level) / 2
@@ -328,6 +332,10 @@ class Correction(Result):
                     f"{start}{best} is first. It is not told apart from {names} (probability "
                     f"{float(higher[0]):.2f} to be better than {models[others[0]]})."
                 )
+            elif self._evidence == "log" or not self.explained:
+                why = "its probabilities are those of simulated worlds"
+                why = why if self.explained else UNEXPLAINED.partition(";")[0]
+                lines.append(f"{start}{best} is first. No leader is named, as {why}.")
             else:
                 sure = float(higher.min())
                 chance = "above .99" if sure > 0.99 else f"{sure:.2f}"

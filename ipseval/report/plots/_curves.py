@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval._base.checks import check_real
 from ipseval.report.plots._base import COLOURS, add_legend, axes_or_new, curves, distinct, only, table
 
 USERS = "users with random exposure"
@@ -140,18 +141,25 @@ def _of_sizes(ax: Axes, part: pd.DataFrame, places: Any = None) -> None:
 
 
 def plot_plan(
-    frame: Any, *, metric: str | None = None, column: str = "half_width", ax: Axes | None = None
+    frame: Any,
+    *,
+    metric: str | None = None,
+    column: str = "half_width",
+    bound: float | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
     """Return axes with what random exposure would tell, against users, one line per number of items shown.
 
     Parameters
     ----------
     frame : DataFrame
-        Of `plan_exposure`: n_users, n_items, metric, half_width, half_width_random, smallest_difference.
+        Of `plan_exposure`: n_users, n_items, metric, and the column.
     metric : str, optional
         Which metric; default: the first.
-    column : {"half_width", "half_width_random", "smallest_difference"}
+    column : {"half_width", "half_width_random", "smallest_difference", "loss"}
         What is drawn.
+    bound : float, optional
+        What it is to fall below, a dashed line: such as the loss that a choice may have.
     """
     frame = table(frame, "frame", "n_users", "n_items", "metric", column)
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)
@@ -161,4 +169,7 @@ def plot_plan(
     ax.set_xscale("log")
     _of_sizes(ax, part)
     ax.minorticks_off()
+    if bound is not None:
+        ax.axhline(check_real("bound", bound), color="0.3", linestyle="--", linewidth=0.9, label=f"{bound:g}")
+        add_legend(ax)
     return ax
