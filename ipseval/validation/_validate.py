@@ -148,11 +148,7 @@ def validate(
     compared = [resolve_estimator(one) for one in asked if one != DIFFERENCE]
     check_compute(compute)
     generator = as_generator(rng)
-    if (study is None) == (evidence is None):
-        raise InputError("pass either a study, or evidence= with the split= that it goes with.")
-    if study is None:
-        study = _study_of(evidence, split, threshold)
-    check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets, or pass evidence=.")
+    study = _study_of(study, evidence, split, threshold)
     positives = study.positives(threshold)
     exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
@@ -180,8 +176,15 @@ def validate(
     return collected.result(study, len(positives.random))
 
 
-def _study_of(evidence: Any, split: Split | None, threshold: float | None) -> RandomExposureStudy:
-    """Return the study of a split and random exposure beside it."""
+def _study_of(
+    study: RandomExposureStudy | None, evidence: Any, split: Split | None, threshold: float | None
+) -> RandomExposureStudy:
+    """Return the study, or that of a split and random exposure beside it."""
+    if (study is None) == (evidence is None):
+        raise InputError("pass either a study, or evidence= with the split= that it goes with.")
+    if study is not None:
+        check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets, or pass evidence=.")
+        return study
     known = check_evidence(evidence)
     if known.exposure is None or known.interactions is not None or known.known:
         raise InputError(
