@@ -26,9 +26,9 @@ def draw_distinct(
     rows, items = [], []
     for first in range(0, sizes.size, BLOCK_USERS):
         block = np.arange(first, min(first + BLOCK_USERS, sizes.size))
-        row: IntArray = np.zeros(0, dtype=np.int64)
-        item: IntArray = np.zeros(0, dtype=np.int64)
         missing = sizes[block].copy()
+        keys: list[IntArray] = []  # row · n_items + item, in the order of the draws
+        known: IntArray = np.zeros(0, dtype=np.int64)  # the same, ascending
         for _ in range(MAX_ROUNDS):
             # Twice what is missing: most proposals are used in the first rounds, few users need many rounds.
             new_row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
@@ -38,30 +38,34 @@ def draw_distinct(
                 cosine = np.einsum("ij,ij->i", users[block[new_row]], items_of[new_item])
                 keep = rng.random(new_row.size) < np.exp(affinity * (cosine - 1))
                 new_row, new_item = new_row[keep], new_item[keep]
-            row, item = _first_distinct(
-                np.concatenate([row, new_row]), np.concatenate([item, new_item]), sizes[block], cdf.size
-            )
-            missing = sizes[block] - np.bincount(row, minlength=block.size)
+            new = _first_distinct(new_row * np.int64(cdf.size) + new_item, known, missing, cdf.size)
+            keys.append(new)
+            missing -= np.bincount(new // cdf.size, minlength=block.size)
             if not missing.any():
                 break
-        else:
+            new = np.sort(new)
+            known = np.insert(known, np.searchsorted(known, new), new)
+        key = np.concatenate(keys)
+        row, item = np.divmod(key[np.argsort(key // cdf.size, kind="stable")], cdf.size)
+        if missing.any():
             row, item = _finish(row, item, missing, block, log_weight, rng, taste)
         rows.append(block[row])
         items.append(item)
     return np.concatenate(rows), np.concatenate(items)
 
 
-def _first_distinct(
-    row: IntArray, item: IntArray, sizes: IntArray, n_items: int
-) -> tuple[IntArray, IntArray]:
-    """Return the first `sizes[row]` distinct items of each row, grouped by row, in the order of the draws."""
-    _, first = np.unique(row * np.int64(n_items) + item, return_index=True)
-    first.sort()
-    order = first[np.argsort(row[first], kind="stable")]
-    counts = np.bincount(row[order], minlength=sizes.size)
-    start = np.cumsum(counts) - counts
-    keep = order[np.arange(order.size) - start[row[order]] < sizes[row[order]]]
-    return row[keep], item[keep]
+def _first_distinct(key: IntArray, known: IntArray, missing: IntArray, n_items: int) -> IntArray:
+    """Return the first `missing[row]` keys of each row that are distinct and not known, in their order."""
+    # `key` = row · n_items + item, grouped by row; `known` ascending.
+    order = np.argsort(key, kind="stable")
+    ascending = key[order]
+    first = np.append(True, ascending[1:] != ascending[:-1])[: key.size]
+    place = np.searchsorted(known, ascending)
+    fresh = first & (np.append(known, -1)[place] != ascending)
+    found = key[np.sort(order[fresh])]
+    row = found // n_items
+    counts = np.bincount(row, minlength=missing.size)
+    return found[np.arange(found.size) - (np.cumsum(counts) - counts)[row] < missing[row]]
 
 
 def _finish(
@@ -76,6 +80,7 @@ def _finish(
     """Complete the rows that want almost all items: Gumbel top-m over those they do not have yet."""
     rows, items = [row], [item]
     todo = np.flatnonzero(missing)
+    start = np.searchsorted(row, np.arange(missing.size + 1))  # `row` is ascending
     per_block = max(1, BLOCK_ENTRIES // log_weight.size)
     for first in range(0, todo.size, per_block):
         part = todo[first : first + per_block]
@@ -83,7 +88,7 @@ def _finish(
         if taste is not None:
             score += taste[2] * (taste[0][block[part]] @ taste[1].T)
         for place, target in enumerate(part):
-            score[place, item[row == target]] = -np.inf
+            score[place, item[start[target] : start[target + 1]]] = -np.inf
             best = np.argsort(-score[place], kind="stable")[: missing[target]]
             rows.append(np.full(best.size, target))
             items.append(best)
