@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -271,10 +272,18 @@ def trait_table(frame: pd.DataFrame) -> str:
     return markdown(header, rows)
 
 
-def correlation(pair: pd.DataFrame) -> float:
-    """Return Spearman's correlation of two columns, NaN where one does not vary."""
-    first, second = (pair.iloc[:, n].rank() for n in (0, 1))
-    return float(first.corr(second)) if first.std() > 0 and second.std() > 0 else np.nan
+def correlation(pairs: np.ndarray) -> np.ndarray:
+    """Return Spearman's correlation of two columns, (…, n, 2) -> (…), NaN where one does not vary."""
+    ranks = rankdata(pairs, axis=-2)
+    first, second = np.moveaxis(ranks - ranks.mean(axis=-2, keepdims=True), -1, 0)
+    norm = np.sqrt((first**2).sum(-1) * (second**2).sum(-1))
+    return np.divide((first * second).sum(-1), norm, out=np.full(norm.shape, np.nan), where=norm > 0)
+
+
+@cache
+def resamples(n_rows: int) -> np.ndarray:
+    """Return the rows of 500 draws with replacement, (500, n_rows)."""
+    return np.array([np.random.RandomState(n).choice(n_rows, n_rows) for n in range(500)])
 
 
 def trait_links(frame: pd.DataFrame, found: Found) -> str:
@@ -288,9 +297,10 @@ def trait_links(frame: pd.DataFrame, found: Found) -> str:
     for trait in ("n_users", "n_items", "median_profile", "density", "gini", "drift"):
         cells = []
         for values in asked.values():
-            pair = pd.concat([frame[trait], values], axis=1, join="inner").dropna()
-            drawn = [correlation(pair.sample(frac=1.0, replace=True, random_state=n)) for n in range(500)]
-            low, high = np.quantile([one for one in drawn if not np.isnan(one)] or [np.nan], [0.025, 0.975])
+            pair = pd.concat([frame[trait], values], axis=1, join="inner").dropna().to_numpy()
+            drawn = correlation(pair[resamples(len(pair))])
+            known = drawn[~np.isnan(drawn)]
+            low, high = np.quantile(known if known.size else [np.nan], [0.025, 0.975])
             cells.append(f"{correlation(pair):+.2f} [{low:+.2f}, {high:+.2f}]")
         rows.append([trait, *cells])
     return markdown(["correlation over logs of SRC with", *asked], rows)
