@@ -68,7 +68,8 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys):
+def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch, demonstration):
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: demonstration[0])
     run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
     assert (folder / "page.html").exists()

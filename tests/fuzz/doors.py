@@ -44,7 +44,9 @@ def cells(result: Any) -> np.ndarray:
     frame = result.frame
     keys = [one for one in ("model", "policy", "metric", "measure", "estimator", "group") if one in frame]
     values = [one for one in ("estimate", "std_error", "n_positives") if one in frame]
-    return frame.sort_values(keys, kind="stable")[values].to_numpy(dtype=float)
+    names = zip(*(frame[key].astype(str) for key in keys), strict=True)
+    order = sorted(range(len(frame)), key=list(names).__getitem__)
+    return frame[values].to_numpy(dtype=float)[order]
 
 
 def eighths(rng: np.random.Generator, *shape: int) -> np.ndarray:
