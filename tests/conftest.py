@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import itertools
 import os
 import re
+import time
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -36,7 +38,8 @@ LAYERS = {
     ],
     # What holds for every member of a family, every public function, every command and file.
     "contract": [
-        *("tests/contracts/", "tests/fuzz/", "tests/testing/", "tests/cli/test_cli_commands.py"),
+        *("tests/contracts/", "tests/fuzz/", "tests/testing/", "tests/first_intuition/"),
+        "tests/cli/test_cli_commands.py",
         *("tests/cli/test_cli.py", "tests/cli/test_cli_files.py", "tests/docs/test_english.py"),
         *(f"tests/test_{name}.py" for name in ("architecture", "layers")),
         *("tests/base/test_artefacts.py", "tests/base/test_kills.py", "tests/report/test_report_names.py"),
@@ -67,7 +70,9 @@ LAYERS = {
         *("tests/policies/test_doubly_robust.py", "tests/studies/online/test_online_agreement.py"),
         *(
             f"tests/evaluation/test_{name}.py"
-            for name in ("evaluation_oracle", "ratings", "distributed", "out_of_core", "repeats")
+            for name in (
+                *("evaluation_oracle", "ratings", "distributed", "out_of_core", "repeats", "production_log"),
+            )
         ),
         *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
         "tests/reproductions/",
@@ -105,6 +110,16 @@ def shared_data(name: str) -> Path:
 def shared_data_fixture():
     """Give tests the function `shared_data(name)`."""
     return shared_data
+
+
+@pytest.fixture(scope="session")
+def demonstration():
+    """Return the demonstration as `ipseval demo` makes it, and the processor time that this took."""
+    from ipseval.cli._demo_world import run_demo
+
+    begun = time.process_time()
+    made = run_demo()
+    return made, time.process_time() - begun
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -183,10 +198,8 @@ def pytest_collection_finish() -> None:
     # Modules and tests live to the end: the collector of garbage need not look through them again and again.
     gc.collect()
     gc.freeze()
-
-
-def pytest_unconfigure() -> None:
-    gc.unfreeze()  # at the end Python collects what it can, or compiled libraries call it a leak
+    # At its end Python collects what it can, or compiled libraries call it a leak; pytest, five times before.
+    atexit.register(gc.unfreeze)
 
 
 def in_share(item: pytest.Item, share: int, turn: int, marker: str = "") -> bool:

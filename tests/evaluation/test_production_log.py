@@ -132,8 +132,9 @@ def check(found: ipseval.Evaluation) -> None:
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("split", [SPLITS[1], SPLITS[8]], ids=str)
-@pytest.mark.parametrize("route", [by_python, by_shell])
+@pytest.mark.parametrize(
+    ("route", "split"), [(by_python, SPLITS[1]), (by_shell, SPLITS[8])], ids=["python", "shell"]
+)
 def test_no_route_names_the_worse_version(folder, route, split, weights):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
