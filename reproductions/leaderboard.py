@@ -168,12 +168,15 @@ class Judged:
 
     @staticmethod
     def _turns(gap: pd.Series) -> str:
-        """Return for which γ the first of a pair is ahead, in words."""
+        """Return for which γ the first of a pair is ahead, in words; linear between the γ that were tried."""
         values, gamma = gap.to_numpy(), gap.index.to_numpy()
-        change = np.flatnonzero(np.diff(np.sign(values)))
-        if not change.size:
+        at = np.flatnonzero(np.diff(np.sign(values)))
+        if not at.size:
             return "every" if values[0] > 0 else "none"
-        return ("< " if values[0] > 0 else "> ") + ", ".join(f"{gamma[at]:.1f}" for at in change)
+        change = gamma[at] + (gamma[at + 1] - gamma[at]) * values[at] / (values[at] - values[at + 1])
+        return ("< " if values[0] > 0 else "> ") + ", ".join(
+            f"{one:.2f}".rstrip("0").rstrip(".") for one in change
+        )
 
 
 def share(found: Any) -> str:

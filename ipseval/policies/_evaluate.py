@@ -192,7 +192,7 @@ def evaluate_policies(
     doi 10.1145/3637528.3671687. Fay & Feuer, Confidence intervals for directly standardized rates, Statistics
     in Medicine 16, 1997. Morris, Parametric empirical Bayes inference, JASA 78, 1983,
     doi 10.1080/01621459.1983.10477920. Little & An, Robust likelihood-based analysis of multivariate data
-    with missing values, Statistica Sinica 14, 2004.
+    with missing values, Statistica Sinica 14, 2004. Jeunen & Gupta, SIGIR 2026, arXiv 2602.14914 (`ips-cv`).
 
     Examples
     --------
