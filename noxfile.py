@@ -183,8 +183,9 @@ def workflows(session: nox.Session) -> None:
     files = [str(path.relative_to(ROOT)) for path in sorted((ROOT / ".github" / "workflows").glob("*.yml"))]
     session.run("check-jsonschema", "--builtin-schema", "vendor.github-workflows", *files)
     session.run("check-jsonschema", "--builtin-schema", "vendor.dependabot", ".github/dependabot.yml")
+    session.run("check-jsonschema", "--builtin-schema", "vendor.github-actions", "action.yml")
     session.run("actionlint", *files)
-    session.run("zizmor", "--offline", "--persona", "pedantic", ".github")
+    session.run("zizmor", "--offline", "--persona", "pedantic", ".github", "action.yml")
 
 
 @nox.session(python=NEWEST)

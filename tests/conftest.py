@@ -28,6 +28,7 @@ LAYERS = {
         "tests/clusters/test_distributed_engines.py",
         *("tests/report/browser/", "tests/report/test_latex.py", "tests/evaluation/test_trackers.py"),
         *("tests/evaluation/beyond/test_peers.py", "tests/metrics/test_peers.py"),
+        *("tests/evaluation/test_integrations.py", "tests/docs/test_action.py"),
         *(
             f"tests/ranking/adapters/test_{name}.py"
             for name in (

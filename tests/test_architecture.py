@@ -66,6 +66,7 @@ THIRD_PARTY = {
     "estimators": {"scipy"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
     "evaluation": {"pandas", "scipy"},
+    "evaluation._integrations": {"lenskit", "rectools", "recbole", "mlflow"},
     "evaluation.partitions._duckdb": {"duckdb"},
     "validation": {"pandas", "scipy", "tqdm"},
     "policies": {"pandas", "scipy"},
@@ -80,7 +81,7 @@ THIRD_PARTY = {
 OPTIONAL = [
     *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pytest", "powerlaw", "argcomplete"),
     *("llvmlite", "implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
-    *("dask", "distributed", "pyspark", "sklearn"),
+    *("dask", "distributed", "pyspark", "sklearn", "mlflow"),
 ]
 # Files made of code of numba: they may import it at the top, as they are themselves imported only
 # where it is used. So may plots matplotlib, and the plugin that pytest loads pytest.

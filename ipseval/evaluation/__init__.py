@@ -8,6 +8,7 @@ from ipseval._base import lazy
 from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, evaluate_ranks
 
 if TYPE_CHECKING:
+    from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
     from ipseval.evaluation._leaderboard import report_of
     from ipseval.evaluation._ratings import evaluate_ratings
     from ipseval.evaluation._windows import WindowEvaluation, evaluate_windows
@@ -22,6 +23,9 @@ __all__ = [
     "evaluate_ranks",
     "evaluate_ratings",
     "evaluate_windows",
+    "lenskit_metric",
+    "recbole_metric",
+    "rectools_metric",
     "report_of",
 ]
 # What evaluate() itself does not need is loaded when it is asked for.
@@ -32,6 +36,7 @@ __getattr__ = lazy(
         "evaluate_duckdb": "partitions._duckdb",
         "evaluate_ratings": "_ratings",
         "evaluate_windows": "_windows",
+        **dict.fromkeys(("lenskit_metric", "recbole_metric", "rectools_metric"), "_integrations"),
         "report_of": "_leaderboard",
         **dict.fromkeys(("beyond", "segments", "slates"), ""),
     },

@@ -32,11 +32,12 @@ from ipseval.metrics import Metric, metric
 from ipseval.report._words import csv_text
 
 FOLDER = "ipseval"
+TABLE = f"{FOLDER}/estimates.csv"
 TRACKERS = "mlflow, wandb, or objects with the same functions"
 
 
 def metric_names(frame: pd.DataFrame) -> dict[str, float]:
-    """Return metric/estimator/recommender -> estimate, in the characters that trackers take."""
+    """Return metric/estimator/recommender -> estimate, if defined, in the characters that trackers take."""
     found: dict[str, float] = {}
     for row in frame.to_dict("records"):
         parts = (row["metric"], row["estimator"], row["model"])
@@ -47,7 +48,7 @@ def metric_names(frame: pd.DataFrame) -> dict[str, float]:
                 "and ._- are kept, other characters become _."
             )
         found[name] = float(row["estimate"])
-    return found
+    return {name: value for name, value in found.items() if np.isfinite(value)}
 
 
 KINDS = (
@@ -289,13 +290,13 @@ class Questions(Estimates):
         InputError
             When the tracker is none of these, no run of W&B is open, or two names become the same.
         """
-        metrics = {name: value for name, value in metric_names(self.frame).items() if np.isfinite(value)}
+        metrics = metric_names(self.frame)
         record = {name: str(value)[:5000] for name, value in self._record.items()}
         tags = {"verdict": " ".join(verdict_lines(self.verdicts)), **record}
         if all(hasattr(tracker, name) for name in ("log_metrics", "log_text", "set_tags")):
             tracker.log_metrics(metrics)
             tracker.set_tags({f"{FOLDER}.{name}": text for name, text in tags.items()})
-            tracker.log_text(csv_text(self.frame), f"{FOLDER}/estimates.csv")
+            tracker.log_text(csv_text(self.frame), TABLE)
             tracker.log_text(self.to_html(), f"{FOLDER}/report.html")
         elif all(hasattr(tracker, name) for name in ("log", "Table", "Html", "run")):
             if tracker.run is None:

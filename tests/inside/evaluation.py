@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipseval.evaluation._explanation import explained_tables
+from ipseval.evaluation._integrations import ListMetrics
 from ipseval.evaluation._questions import KINDS, metric_names
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, verdicts
