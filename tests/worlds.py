@@ -62,6 +62,16 @@ def random_split(rng: np.random.Generator, n_users: int, n_items: int, chance: f
     return ipseval.split_random(ipseval.Interactions.from_frame(pairs), test_fraction=0.4, rng=0)
 
 
+def top_ten(split: ipseval.Split) -> pd.DataFrame:
+    """Return lists of the ten best candidates by random scores, of all users but the last."""
+    scores = np.random.default_rng(1).random((split.n_users, split.n_items))
+    scores[split.train.user, split.train.item] = -1
+    best = (-scores).argsort(axis=1)[:-1, :10]
+    user, item = np.repeat(np.arange(len(best)), 10), best.ravel()
+    rows = {"user": split.user_ids[user], "item": split.item_ids[item], "score": scores[user, item]}
+    return pd.DataFrame(rows).assign(rank=np.tile(np.arange(1, 11), len(best)))
+
+
 def small_world(
     seed: int, *, n_users: int = 4, n_items: int = 6, levels: int = 3, infinite: bool = False
 ) -> SmallWorld:

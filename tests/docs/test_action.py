@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,61 +14,48 @@ import ipseval
 from tests.worlds import random_split
 
 ROOT = Path(__file__).resolve().parents[2]
-BASH = ["bash", "--noprofile", "--norc", "-eo", "pipefail"]  # what `shell: bash` stands for
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A working folder with parts of a log and scores, and programs in front of the others."""
-    split = random_split(np.random.default_rng(0), 80, 40, 0.3)
-    for name in ("train", "test"):
-        getattr(split, name).to_frame().to_csv(tmp_path / f"{name}.csv", index=False)
-    good = split.test.to_csr().toarray() + np.random.default_rng(1).random((80, 40))
-    np.save(tmp_path / "good.npy", good)
-    how = {"propensity": "power-law:gamma=1", "metrics": ["recall@5"]}
-    ipseval.evaluate({"als": -good}, split, **how).save(tmp_path / "bad.npz")
-    (tmp_path / "bin").mkdir()
-    for name, line in {"ipseval": f'"{sys.executable}" -m ipseval "$@"', "python": 'echo "$@" > pip'}.items():
-        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / "bin" / name).chmod(0o755)
-    return tmp_path
+BASH = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c"]  # what `shell: bash` stands for
+PROGRAMS = {"ipseval": f'"{sys.executable}" -m ipseval "$@"', "python": 'echo "$@" > installed'}
 
 
 def run_action(folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
     """Run the steps in order until one fails; return how the last ended."""
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     action = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
-    assert set(given) <= set(action["inputs"])
-    values = {name: given.get(name, one.get("default")) for name, one in action["inputs"].items()}
-    assert None not in values.values()
-    paths = {"PYTHONPATH": str(ROOT), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
+    values = {f"inputs.{name}": given.get(name, one.get("default")) for name, one in action["inputs"].items()}
+    fixed = {"PYTHONPATH": str(ROOT), "PATH": f"{folder}:{os.environ['PATH']}"}
+    fixed["GITHUB_STEP_SUMMARY"] = "summary.md"
     for step in action["runs"]["steps"]:
-        condition = re.fullmatch(r"inputs\.(\w+) != ''", step.get("if", "inputs.install != ''"))
-        if not values[condition[1]]:
+        if "if" in step and not values[step["if"].removesuffix(" != ''")]:
             continue
-        names = {k: re.fullmatch(r"\$\{\{ inputs\.(\w+) \}\}", v)[1] for k, v in step["env"].items()}
-        environment = {name: values[one] for name, one in names.items()}
-        environment |= paths | {"GITHUB_STEP_SUMMARY": str(folder / "summary.md")}
-        done = subprocess.run(
-            [*BASH, "-c", step["run"]],
-            cwd=folder, env=os.environ | environment, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        environment = {name: values[text[4:-3]] for name, text in step["env"].items()}  # ${{ inputs.new }}
+        how = {"cwd": folder, "env": os.environ | fixed | environment, "capture_output": True, "text": True}
+        done = subprocess.run([*BASH, step["run"]], check=False, **how)
         if done.returncode:
             break
     return done
 
 
-def test_the_steps_pass_an_equal_recommender_and_stop_at_a_worse_one_and_at_a_broken_file(folder):
+def test_the_steps_pass_an_equal_recommender_and_stop_at_a_worse_one_and_at_a_broken_file(tmp_path):
+    for name, line in PROGRAMS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    split = random_split(np.random.default_rng(0), 80, 40, 0.3)
+    for name in ("train", "test"):
+        getattr(split, name).to_frame().to_csv(tmp_path / f"{name}.csv", index=False)
+    scores = split.test.to_csr().toarray() + np.random.default_rng(1).random((80, 40))
+    np.save(tmp_path / "good.npy", scores)
+    worse = ipseval.evaluate({"als": -scores}, split, propensity="power-law:gamma=1", metrics=["recall@5"])
+    worse.save(tmp_path / "worse.npz")
     parts = "--train train.csv --test test.csv --model als=good.npy --gamma 1 --metrics recall@5 --quiet"
-    done = run_action(folder, evaluate=parts, accepted="new.npz", compare="--metric recall@5")
-    assert done.returncode == 0, done.stderr
-    assert (folder / "pip").read_text() == "-m pip install --quiet ipseval\n"
-    assert "als" in (folder / "summary.md").read_text()
-    given = {"new": "bad.npz", "accepted": "new.npz", "compare": "--metric recall@5"}
-    worse = run_action(folder, **given)
-    assert worse.returncode
-    assert "WORSE" in worse.stdout
-    (folder / "new.npz").write_bytes(b"no result")
-    broken = run_action(folder, **given)
+    same = run_action(tmp_path, evaluate=parts, accepted="new.npz", compare="--metric recall@5")
+    assert same.returncode == 0, same.stderr
+    assert (tmp_path / "installed").read_text() == "-m pip install --quiet ipseval\n"
+    assert "als" in (tmp_path / "summary.md").read_text()
+    lost = run_action(tmp_path, new="worse.npz", accepted="new.npz", compare="--metric recall@5")
+    assert lost.returncode
+    assert "WORSE" in lost.stdout
+    (tmp_path / "new.npz").write_bytes(b"no result")
+    broken = run_action(tmp_path, new="worse.npz", accepted="new.npz")
     assert broken.returncode
-    assert "WORSE" not in broken.stdout
+    assert "no result" not in broken.stdout

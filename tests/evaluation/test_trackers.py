@@ -1,8 +1,6 @@
-"""Evaluation.log with the trackers themselves: what goes into their files comes back."""
+"""Evaluation.log with W&B: what goes into its files comes back; with MLflow: see `test_integrations.py`."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,30 +17,6 @@ def evaluation() -> ipseval.Evaluation:
     return ipseval.evaluate(
         models, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics=["recall@5"]
     )
-
-
-@pytest.mark.filterwarnings("ignore")  # mlflow's own
-def test_mlflow_gives_back_metrics_table_page_and_hash(evaluation, tmp_path, monkeypatch):
-    mlflow = pytest.importorskip("mlflow", reason="mlflow is not installed")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    monkeypatch.chdir(tmp_path)
-    mlflow.set_tracking_uri((tmp_path / "store").as_uri())
-    try:
-        with mlflow.start_run() as run:
-            evaluation.log(mlflow)
-        stored = mlflow.MlflowClient().get_run(run.info.run_id)
-        frame = evaluation.frame.set_index(["metric", "estimator", "model"])
-        assert len(stored.data.metrics) == len(frame)
-        assert (
-            stored.data.metrics["recall_at_5/snips-global/als"]
-            == frame.loc[("recall@5", "snips-global", "als"), "estimate"]
-        )
-        assert stored.data.tags["ipseval.data_sha256"] == evaluation.data_hash
-        folder = Path(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path="ipseval"))
-        assert (folder / "report.html").read_text(encoding="utf-8") == evaluation.to_html()
-        assert (folder / "estimates.csv").read_text(encoding="utf-8") == evaluation.to_csv()
-    finally:
-        mlflow.set_tracking_uri(None)
 
 
 @pytest.mark.filterwarnings("ignore")  # wandb's own

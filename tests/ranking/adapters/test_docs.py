@@ -12,9 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval.data.reading import Lists
 from ipseval.evaluation import evaluate
 from ipseval.ranking.adapters import adapt
 from tests.inside.ranking import ADAPTERS
+from tests.worlds import top_ten
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "adapters.md").read_text(encoding="utf-8")
 NAMES = {"scikit-surprise": "surprise", "lightfm-next": "lightfm", "spark": "pyspark"}
@@ -40,7 +42,7 @@ def lines_of(text: str) -> list[str]:
 def test_every_adapter_has_a_section_and_a_row_of_versions():
     assert {module_of(heading) for heading in SECTIONS} == set(ADAPTERS)
     rows = re.findall(r"^\| ([\w-]+) \| ", PAGE[PAGE.index("## Versions") :], re.MULTILINE)
-    assert {module_of(row) for row in rows} - {"library"} == set(ADAPTERS)
+    assert {module_of(row) for row in rows} - {"library", "mlflow"} == set(ADAPTERS)
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
@@ -89,3 +91,32 @@ def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(h
     assert len(frame) == 4  # two metrics by two estimators
     expected = evaluate({name: dense}, split, **given["options"]).frame
     pd.testing.assert_frame_equal(frame, expected, check_exact=True)
+
+
+INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
+def test_the_example_inside_a_library_has_the_number_of_evaluate(heading, folder, monkeypatch):
+    pytest.importorskip(module_of(heading), reason=f"{heading} is not installed")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", (folder / "store").as_uri())
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
+    first, *others = blocks(INSIDE)
+    (block,) = [one for one in others if one.startswith(f"# {heading}\n")]
+    names = {}
+    with patch.dict(np.__dict__):
+        for one in [*blocks(SETUP), *blocks(SECTIONS.get(heading, "")), first]:
+            exec(one, names)
+        names["lists"] = top_ten(names["split"])
+        exec(block, names)
+    result, lists = names["result"], names["lists"]
+    if heading == "RecBole":  # it drew a part of its own, which tests/evaluation/test_integrations.py follows
+        assert 0 < result["snips-global-recall@10"] < 1
+        return
+    if heading == "LensKit":
+        lists, result = names["run"].to_df(), {"snips": result.global_metrics()["recall@10 snips-global"]}
+    (value,) = result.values() if heading != "MLflow" else [result.metrics["recall_at_10/snips-global/als"]]
+    asked = {"propensity": names["propensity"], "metrics": ["recall@10"]}
+    found = evaluate({"one": Lists(lists)}, names["split"], **asked)
+    assert found.estimate("one", "recall@10", "snips-global").value == pytest.approx(value, rel=0, abs=1e-12)
