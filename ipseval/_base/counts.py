@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pandas as pd
 
 COLUMNS = ("subject", "what", "count", "of")
@@ -46,6 +47,8 @@ def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
 
 def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
     """Return one row per count: subject, what, count, and of, which is NA where there is no whole."""
-    rows = [(one.subject, one.what, one.count, one.of) for one in counts]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    return frame.astype({"count": "int64", "of": "Int64"})
+    every = list(counts)
+    frame = pd.DataFrame([(one.subject, one.what) for one in every], columns=list(COLUMNS[:2]))
+    frame["count"] = np.array([one.count for one in every], dtype=np.int64)
+    frame["of"] = pd.array([one.of for one in every], dtype="Int64")
+    return frame

@@ -153,11 +153,12 @@ class Lists:
 
     def _check_ranks(self, entries: Entries, found: Treatment) -> None:
         """Count the lists whose ranks are not 1, 2, 3, …, or say that there are such."""
-        frame = pd.DataFrame({"user": entries.user, "rank": entries.order})[entries.user >= 0].dropna()
-        place = frame.sort_values("rank", kind="stable").groupby("user").cumcount() + 1
-        wrong = np.unique(frame["user"][frame["rank"] != place.reindex(frame.index)])
+        known = (entries.user >= 0) & ~np.isnan(entries.order)
+        order = np.lexsort((entries.order[known], entries.user[known]))
+        user, rank = entries.user[known][order], entries.order[known][order]
+        wrong = np.unique(user[rank != np.arange(1, user.size + 1) - np.searchsorted(user, user)])
         if wrong.size and self.gaps == "renumber":
-            n_lists = frame["user"].nunique()
+            n_lists = np.unique(user).size
             found.count("lists whose ranks were not 1, 2, 3, …, renumbered", wrong.size, n_lists)
         elif wrong.size:
             ids = wrong if entries.user_ids is None else entries.user_ids[wrong]

@@ -65,7 +65,8 @@ def _first_distinct(key: IntArray, known: IntArray, missing: IntArray, n_items: 
     found = key[np.sort(order[fresh])]
     row = found // n_items
     counts = np.bincount(row, minlength=missing.size)
-    return found[np.arange(found.size) - (np.cumsum(counts) - counts)[row] < missing[row]]
+    kept: IntArray = found[np.arange(found.size) - (np.cumsum(counts) - counts)[row] < missing[row]]
+    return kept
 
 
 def _finish(
