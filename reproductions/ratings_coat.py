@@ -59,9 +59,9 @@ def with_one(factors: np.ndarray) -> np.ndarray:
 
 def ridge(row: np.ndarray, target: np.ndarray, features: np.ndarray, before: np.ndarray) -> np.ndarray:
     result = np.zeros_like(before)
-    for which in np.unique(row):
-        mine = row == which
-        x = features[mine]
+    order = np.argsort(row, kind="stable")
+    for mine in np.split(order, np.flatnonzero(np.diff(row[order])) + 1):
+        which, x = row[mine[0]], features[mine]
         result[which] = np.linalg.solve(x.T @ x + RIDGE * np.eye(x.shape[1]), x.T @ target[mine])
     return result
 

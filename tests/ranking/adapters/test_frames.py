@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -83,6 +85,11 @@ def as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
 
 def with_ids_of(user: type, item: type) -> dict[str, pd.DataFrame]:
     """Return the example with ids of the given types; its rows are in no order."""
+    return {name: frame.copy() for name, frame in shuffled(user, item).items()}
+
+
+@cache
+def shuffled(user: type, item: type) -> dict[str, pd.DataFrame]:
     frames = example()
     for name, frame in frames.items():
         users = frame["user"] if user is str else frame["user"].str[1:].astype(int)

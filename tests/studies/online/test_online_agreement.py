@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.integrate import quad
-from scipy.stats import multivariate_normal, norm
+from scipy.special import ndtr
+from scipy.stats import multivariate_normal
 
 from ipseval.errors import InputError
 from ipseval.studies.online import online_agreement
@@ -76,7 +77,7 @@ def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho
     # P(ξ > 0, η > 0) = ∫ φ(u) Φ((k + ρu)/√(1 − ρ²)) du over u > −h, and the same with both signs turned.
     def both_up(h: float, k: float) -> float:
         turn = float(np.clip(-k / rho, -h, 40.0)) if rho else 0.0  # there the integrand is steepest
-        law = lambda u: norm.pdf(u) * norm.cdf((k + rho * u) / np.sqrt(1 - rho**2))  # noqa: E731
+        law = lambda u: np.exp(-u * u / 2) / np.sqrt(2 * np.pi) * ndtr((k + rho * u) / np.sqrt(1 - rho**2))  # noqa: E731
         return sum(quad(law, *ends, epsabs=1e-13, limit=200)[0] for ends in ((-h, turn), (turn, 40.0)))
 
     spread = np.array([2.0, 0.5])
