@@ -38,6 +38,7 @@ RESULTS = {
 }
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask", "evaluate_duckdb"),  # they need a cluster, or files
+    *("lenskit_metric", "recbole_metric", "rectools_metric"),  # they need these libraries
     *("PropensityModel", "Reward", "RewardModel"),  # protocols, of which nothing is made
     "UnknownNameError",  # it is raised, not called
     "register",  # what it is given stays in the process: tests/contracts/test_own_members.py
