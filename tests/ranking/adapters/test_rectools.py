@@ -99,15 +99,3 @@ def test_a_model_without_its_dataset_is_an_error(small):
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
     dataset = dataset_of(coat)
     checks.assert_shows_both((OTHERS["ease"]().fit(dataset), dataset), checks.OTHER_IDS[case], coat)
-
-
-def test_ranking_a_pair_directly_says_how_to_adapt_it(coat):
-    dataset = dataset_of(coat)
-    model = OTHERS["popular"]().fit(dataset)
-    with pytest.raises(
-        InputError, match=r"a tuple of PopularModel, Dataset; expected .*adapters\.adapt\(model"
-    ):
-        rank_positives((model, dataset), coat)
-    lists = model.recommend(dataset.user_id_map.external_ids, dataset, k=10, filter_viewed=True)
-    with pytest.raises(InputError, match=r"lacks 300 of 300 column ids .*adapters\.adapt\(model"):
-        rank_positives(lists, coat)
