@@ -119,7 +119,7 @@ def right(folder: Path) -> dict[str, Any]:
         "models": models, "model": scores, "ranks": {"a": ranked}, "ranked": ranked,
         "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
         "Exposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],
-        "ratings": log, "ids": split, "study": world.study(0), "evaluation": evaluation, "label": "recall@10",
+        "ratings": log, "ids": split, "study": world.study(0), "validate.study": world.study(0), "evaluation": evaluation, "label": "recall@10",
         "metric": "recall@2", "metrics": ["recall@2"], "estimator": "snips-global",
         "user": log.user, "item": log.item, "user_ids": log.user_ids, "item_ids": log.item_ids,
         "Exposure.positive": log.value > 3, "Exposure.n_users": N_USERS, "Exposure.n_items": N_ITEMS,
