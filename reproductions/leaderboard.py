@@ -306,7 +306,7 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
     from matplotlib import pyplot
 
     with pyplot.rc_context({"svg.hashsalt": "leaderboard", "font.size": 8}):
-        figure, axes = pyplot.subplots(1, len(judged), figsize=(11, 3.6), layout="constrained")
+        figure, axes = pyplot.subplots(1, len(judged), figsize=(11, 3.8), layout="constrained")
         for axis, one in zip(axes, judged, strict=True):
             plain, weighted = one.value(metric, "aoa"), one.value(metric, "snips-global")
             found = one.found.posteriors[metric]
@@ -324,7 +324,9 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
             axis.set_title(one.name)
             axis.set_xlabel(metric)
             axis.set_xlim(left=0)
-        axes[0].legend(loc="lower right", frameon=False)
+        figure.legend(
+            *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False
+        )
         figure.savefig(path, metadata={"Date": None})
         pyplot.close(figure)
 
