@@ -34,6 +34,14 @@ def test_numbers_are_those_of_evaluate_for_a_model_and_for_a_fitted_propensity(m
         np.testing.assert_allclose(own.per_user(LISTS, TEST), by_user, rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore")  # one user has no list, and no hit
+def test_items_that_nobody_held_out_keep_their_places():
+    few = TEST[TEST["item"] < 5]
+    found = few.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
+    expected = found.groupby("user")["hit"].mean().mean()
+    assert ListMetrics.of(["recall@5"], None, None, None).values(LISTS, few) == pytest.approx([expected])
+
+
 def test_weights_are_the_default_and_what_does_not_fit_is_an_error():
     assert ListMetrics.of(["recall@5"], None, KNOWN, None).label == "recall@5 snips-global"
     assert ListMetrics.of(["recall@5"], None, None, None).label == "recall@5 aoa"
