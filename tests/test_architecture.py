@@ -74,6 +74,7 @@ THIRD_PARTY = {
     "clusters": {"pandas"},
     "clusters._dask": {"dask", "distributed"},
     "clusters._spark": {"pyspark", "pyarrow"},
+    "testing": {"pandas", "scipy"},
     "pytest_plugin": {"pytest"},
     "cli": {"pandas", "argcomplete", "matplotlib"},
 }

@@ -29,9 +29,11 @@ COMMANDS: dict[str, Command] = {
     for command in (DEMO, EVALUATE, SPLIT, FIT, VALIDATE, PLAN, REPORT, COMPARE, STUDY, DOCTOR)
 }
 EXIT_CODES = """exit codes:
-  0    done; of compare: not worse
+  0    done; of compare: better, or not shown to be worse
   1    of compare: worse
   2    input or options that cannot be used, with the reason on standard error
+  3    of compare: suspiciously better
+  4    of compare: cannot tell
   130  interrupted
   141  whoever read the output closed it"""
 
@@ -39,8 +41,8 @@ EXIT_CODES = """exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done. 1: worse, of `compare`. 2: unusable input or an error in a model, the reason on stderr. 130:
-    interrupted. 141: whoever read the output closed it.
+    0: done. 1, 3, 4, of `compare`: worse, suspiciously better, cannot tell. 2: unusable input or an error in
+    a model, the reason on stderr. 130: interrupted. 141: whoever read the output closed it.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -16,10 +16,8 @@ TABLES = (".csv", ".tsv", ".parquet")
 
 
 def _json(result: Any) -> str:
-    from ipseval.evaluation import Evaluation
-
-    if isinstance(result, Evaluation):
-        return result.to_json()
+    if hasattr(result, "to_json"):
+        return str(result.to_json())
     return str(result.frame.to_json(orient="records", indent=1))
 
 
@@ -109,6 +107,8 @@ def write_table(frame: Any, path: str | Path) -> None:
 
 # What is called otherwise on the command line than in Python.
 _PHRASES = {
+    "name candidate= and incumbent=": "name the pair by --model CANDIDATE=INCUMBENT",
+    "name incumbent=": "name it by --model NAME",
     r" to Split\.from_frames": "",
     r"pass propensity=PowerLawPropensity\(gamma=…\) or another model": "give --gamma or --propensity",
     "Use split_global_time or split_sliding to": "Use --split global-time to",

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command
-from ipseval.cli._output import check_out, deliver, say
+from ipseval.cli._output import check_out, deliver
 from ipseval.errors import InputError
 
 
@@ -53,64 +53,95 @@ REPORT = Command(
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("new", metavar="NEW", help=".npz of `ipseval evaluate --out`")
-    add("old", metavar="OLD", help="the same, to compare with")
-    add("--metric", metavar="LABEL", help="decide by this metric; without it, all differences are printed")
-    add("--estimator", metavar="LABEL", help="default: every one that both hold")
-    add("--model", action="append", metavar="NAME[=OLD]", help="default: every model of the new result")
-    add("--margin", type=float, default=0.0, metavar="X", help="loss that is tolerated; default: 0")
-    add("--non-inferior", action="store_true", help="fail unless the loss is shown to be below the margin")
+    add(
+        "new",
+        metavar="NEW",
+        help=".npz of `ipseval evaluate --out`; a folder of them, or of gates: the history",
+    )
+    add("old", metavar="OLD", nargs="?", help="that of the incumbent; default: NEW holds both")
+    add(
+        "--model",
+        metavar="NAME[=OLD]",
+        help="the candidate, and the incumbent; default: the one that both hold",
+    )
+    add("--metric", metavar="LABEL", help="that decides; default: the first with a claim after weighting")
+    add("--estimator", metavar="LABEL", help="default: weights that were measured, else the plain average")
+    add(
+        "--margin",
+        type=float,
+        metavar="X",
+        help="loss that is tolerated; default: 0, but .2 of OLD is excluded",
+    )
+    add(
+        "--weeks",
+        type=int,
+        default=26,
+        metavar="N",
+        help="decisions that share 5 %% false alarms; default: 26",
+    )
+    add(
+        "--suspicious",
+        type=float,
+        default=0.5,
+        metavar="X",
+        help="implausible improvement; default: .5 of OLD",
+    )
+    add("--lenient", action="store_true", help="exit code 0 where it cannot tell")
+    add("--preflight", action="store_true", help="does this gate reject worse ones made of NEW's own ranks?")
     add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
     _options.add_output(parser)
 
 
 def _run_compare(options: argparse.Namespace) -> int:
     from ipseval.evaluation import Evaluation
-    from ipseval.testing import compare_results, concluded
+    from ipseval.testing import gate, history, preflight
 
     check_out(options)
-    new, old = Evaluation.load(options.new), Evaluation.load(options.old)
-    if options.metric is None:
-        deliver(new.diff(old, models=renamed(options.model)), options)
-        return 0
-    found = compare_results(
-        new,
-        old,
-        metric=options.metric,
-        estimator=options.estimator,
-        models=renamed(options.model),
-        margin=options.margin,
-        rule="non-inferior" if options.non_inferior else "no-evidence",
-        confidence_level=options.confidence_level,
-    )
-    say("\n".join([concluded(found), *map(str, found)]))
-    return 0 if all(one.passed for one in found) else 1
+    names = ("metric", "estimator", "margin", "weeks", "suspicious", "confidence_level")
+    given: dict[str, Any] = {name: getattr(options, name) for name in names} | {"strict": not options.lenient}
+    candidate, incumbent = named(options.model)
+    whole, pair = {"incumbent": incumbent, **given}, {"candidate": candidate, "incumbent": incumbent, **given}
+    found: Any
+    if Path(options.new).is_dir():
+        found = history(options.new, **pair)
+    elif options.preflight:
+        found = preflight(Evaluation.load(options.new), rng=0, **whole)
+    else:
+        new = Evaluation.load(options.new)
+        old = new if options.old in (None, options.new) else Evaluation.load(options.old)
+        try:
+            found = gate(new, old, **pair)
+        except InputError:
+            if new is not old:  # what changed is shown all the same; the reason is the error
+                pairs = None if candidate is None else {candidate: incumbent or candidate}
+                deliver(new.diff(old, models=pairs), options)
+            raise
+    deliver(found, options)
+    return int(found.exit_code)
 
 
-def renamed(entries: list[str] | None) -> dict[str, str] | None:
-    """Return {name in new: name in old} of entries NAME or NAME=OLD; None without any."""
-    if entries is None:
-        return None
-    pairs = {}
-    for entry in entries:
-        new, equals, old = entry.partition("=")
-        if not new or (equals and not old):
-            raise InputError(f"--model takes NAME or NAME=OLD; got {entry!r}.")
-        pairs[new] = old or new
-    return pairs
+def named(model: str | None) -> tuple[str | None, str | None]:
+    """Return the names of candidate and incumbent of NAME or NAME=OLD; None where there are none."""
+    if model is None:
+        return None, None
+    new, equals, old = model.partition("=")
+    if not new or (equals and not old):
+        raise InputError(f"--model takes NAME or NAME=OLD; got {model!r}.")
+    return new, old or new
 
 
 COMPARE = Command(
     name="compare",
-    summary="what changed between two stored results, or whether one is worse by a metric",
+    summary="is a candidate worse than the incumbent, and could this check have seen it",
     description=(
-        "Print every estimate of both results with its difference, paired by user where the users are the\n"
-        "same. With --metric decide. Exit code 0: not worse. 1: worse by more than the margin. 2: not\n"
-        "comparable."
+        "Print what changed between two stored results, paired by user, and the decision in the last line.\n"
+        "Exit code 0: better, or not shown to be worse. 1: worse. 2: not comparable. 3: suspiciously\n"
+        "better. 4: cannot tell."
     ),
     examples=(
-        "ipseval compare new.npz old.npz --model v2=v1 --out differences.html",
-        "ipseval compare new.npz baseline.npz --metric recall@10 --margin 0.005",
+        "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",
+        "ipseval compare gates/ --out history.html",
+        "ipseval compare old.npz --model v1 --preflight",
     ),
     options=(_add_compare,),
     run=_run_compare,

@@ -181,24 +181,32 @@ class UserSums:
         squares = real_squares((n * self.effects()[1]) ** 2, self._squared_terms)
         return _error(squares, n)
 
+    def _n_in_either(self, other: UserSums) -> int:
+        same = np.array_equal(self.users, other.users)
+        return self.n_users if same else int(union(self.users, other.users).size)
+
+    def paired_effects(self, other: UserSums) -> FloatArray:
+        """Return the differences of effects to another model, of every user that moves either.
+
+        A user whom only one of them reads has 0 in the other.
+        """
+        (first, mine), (second, theirs) = self.effects(), other.effects()
+        if np.array_equal(first, second):
+            return mine - theirs
+        users = union(first, second)
+        moved = np.zeros(users.size)
+        for sign, rows, one in ((1.0, first, mine), (-1.0, second, theirs)):
+            moved[np.searchsorted(users, rows)] += sign * one
+        return moved
+
     def paired_error(self, other: UserSums) -> tuple[float, int, float]:
         """Return the standard error of the difference to another model, the users, and what rounding makes.
 
-        It is that of the differences of effects, aligned by user; a user whom only one of them reads has 0 in
-        the other. n is the number of users that either averages over. It is 0 where the differences are
-        rounding alone.
+        It is that of `paired_effects`. n is the number of users that either averages over. It is 0 where the
+        differences are rounding alone.
         """
-        n = self.n_users
-        if not np.array_equal(self.users, other.users):
-            n = int(union(self.users, other.users).size)
-        (first, mine), (second, theirs) = self.effects(), other.effects()
-        if np.array_equal(first, second):
-            moved = mine - theirs
-        else:
-            users = union(first, second)
-            moved = np.zeros(users.size)
-            for sign, rows, one in ((1.0, first, mine), (-1.0, second, theirs)):
-                moved[np.searchsorted(users, rows)] += sign * one
+        n = self._n_in_either(other)
+        moved = self.paired_effects(other)
         # Effects are ψ/n of the users of each.
         squared = sum((n / one.n_users) ** 2 * one._squared_terms for one in (self, other) if one.n_users)
         squares = real_squares((n * moved) ** 2, squared)

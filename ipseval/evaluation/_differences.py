@@ -92,7 +92,7 @@ class EvaluationDiff(Result):
         frame.insert(COLUMNS.index("p_adjusted"), "p_adjusted", adjust(frame, "holm", []))
         return cls(
             frame,
-            _changed(new._record, old._record),
+            changed_between(new._record, old._record),
             tuple(one for one in mine if one not in pairs),
             tuple(one for one in theirs if one not in pairs.values()),
             new._hash is not None and new._hash == old._hash,
@@ -178,7 +178,7 @@ def _tested(new: Estimate, old: Estimate, key: Key, paired: bool, level: float) 
     return {"old": old.value, "new": new.value, **found, "paired": paired, "note": note}
 
 
-def _changed(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
+def changed_between(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
     names = [one for one in dict.fromkeys([*old, *new]) if old.get(one) != new.get(one)]
     rows = [(one, str(old.get(one)), str(new.get(one))) for one in names]
     return pd.DataFrame(rows, columns=["what", "old", "new"])

@@ -276,20 +276,23 @@ def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, c
     assert main(["report", "r.npz", "--out", "report.html", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
-    assert main(["compare", "r.npz", "r.npz", "--metric", "recall@5"]) == 0
+    assert main(["compare", "r.npz", "r.npz", "--model", "random=popularity"]) == 4
 
 
 def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     for gamma in ("0", "1"):
         assert main(["evaluate", "log.csv", "--gamma", gamma, *FAST, "--out", f"{gamma}.npz"]) == 0
     capsys.readouterr()
-    assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 0
-    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    # Of several pairs none is chosen: all are shown, and nothing passes.
+    assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 2
+    captured = capsys.readouterr()
+    assert "name the pair by --model" in captured.err
+    found = pd.read_csv(io.StringIO(captured.out))
     plain = found[found["estimator"] == "aoa"]
     assert plain["model"].tolist() == ["popularity", "random"]
     assert (plain["difference"] == 0).all()  # γ changes no plain average
     pair = ["--model", "random=popularity"]
-    assert main(["compare", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 0
+    assert main(["compare", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 4
     assert (folder / "diff.html").read_text().startswith("<!DOCTYPE html>")
     assert main(["report", "0.npz", "1.npz", "--out", "both.html"]) == 0
     assert "popularity" in (folder / "both.html").read_text()

@@ -21,9 +21,11 @@ from ipseval.ranking.baselines import popularity
 from ipseval.report import load
 from ipseval.studies.online import online_agreement
 from ipseval.studies.protocols import Protocol
+from ipseval.testing import gate, preflight
 from ipseval.validation import exposure_curve
 from ipseval.validation.simulation import World
 from tests.inside.report import Result
+from tests.inside.testing import GateHistory
 
 pytestmark = pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 VERBS = (
@@ -107,6 +109,9 @@ RESULTS = {
     "decomposition": lambda: evaluation().decomposition(by="popularity:2"),
     "sensitivity": lambda: evaluation().sensitivity([0.0, 0.5, 1.0]),
     "difference": lambda: evaluation().diff(evaluation()),
+    "gate": lambda: gate(evaluation(), candidate="noise", incumbent="popular"),
+    "gates": lambda: GateHistory({"2026-W01": result_of("gate"), "2026-W02": result_of("gate")}),
+    "preflight": lambda: preflight(evaluation(), incumbent="popular"),
     "beyond": lambda: beyond_accuracy({"popular": popularity(split().train)}, split(), measures=["arp@5"]),
     "windows": windows,
     "correction": lambda: ipseval.correct(
@@ -169,7 +174,7 @@ def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(nam
 
 def results() -> list[type]:
     """Return all classes of results, in every wing."""
-    for name in ("cli", "policies", "studies.online", "studies.protocols", "validation"):
+    for name in ("cli", "policies", "studies.online", "studies.protocols", "testing", "validation"):
         importlib.import_module(f"ipseval.{name}")
 
     found, left = [], [Result]

@@ -17,6 +17,7 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
+from ipseval.pytest_plugin import BaselineChecks
 from tests.contracts.api import public_modules
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -143,27 +144,78 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
     assert "with random exposure" in capsys.readouterr().out
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_blocks_of_the_page_on_gates_run(empty_folder, capsys):
+@pytest.fixture
+def gated(empty_folder):
+    """A folder with the files that the page on gates names, and its recommender."""
     rng = np.random.default_rng(0)
-    log = ipseval.read(pd.DataFrame(np.argwhere(rng.random((60, 30)) < 0.3), columns=["user", "item"]))
+    taste = rng.normal(size=(400, 60))
+    log = ipseval.read(pd.DataFrame(np.argwhere(taste > 1), columns=["user", "item"]))
     split = ipseval.split_random(log, rng=0)
     split.train.to_frame().to_csv("train.csv", index=False)
     split.test.to_frame().to_csv("test.csv", index=False)
-    np.save("scores.npy", rng.random((split.n_users, split.n_items)))
-    evaluation = ipseval.evaluate({"als": np.load("scores.npy")}, split)
+    parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
+    scores = taste[parts.user_ids][:, parts.item_ids] + rng.normal(size=(parts.n_users, parts.n_items))
+    np.save("scores.npy", scores)
+    ipseval.evaluate({"als": scores}, parts).save("accepted.npz", ranks=False)
+    ipseval.evaluate({"als": scores[:, ::-1]}, parts).save("bad.npz")
+    Path("gates").mkdir()
+    return {"model": scores, "split": parts, "log": log}
+
+
+def page_on_gates(kind: str) -> list[str]:
+    text = (DOCS / "regression-tests.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_gate_in_three_lines_of_shell_passes_and_stops_a_worse_recommender(gated, capsys):
+    (block,) = page_on_gates("sh")
+    lines = block.splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, line
+    last = "not shown to be worse by recall@10 (aoa): every user has the same value"
+    assert capsys.readouterr().out.splitlines()[-1] == last
+    shutil.copy("bad.npz", "new.npz")
+    assert main(shlex.split(lines[2])[1:]) == 1
+    assert main(["compare", "gates/", "--out", "history.html"]) == 1
+    assert Path("history.html").exists()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_gate_in_three_lines_of_github_is_a_step_that_stops(gated):
+    (block,) = page_on_gates("yaml")
+    steps = [line.removeprefix("- run: ") for line in block.splitlines()]
+    assert steps[0] == "pip install ipseval"
+    assert [main(shlex.split(step)[1:]) for step in steps[1:]] == [0, 0]
+    shutil.copy("bad.npz", "new.npz")
+    assert main(shlex.split(steps[2])[1:]) == 1
+
+
+def test_the_gate_in_three_lines_of_pytest_passes_and_fails(gated, tmp_path):
+    first, *_ = page_on_gates("python")
+    exec(compile(first, "regression-tests.md", "exec"), names := {"ipseval": ipseval, **gated})
+    baseline = BaselineChecks(tmp_path, "test_als", update=True)
+    names["test_als"](baseline)
+    names["test_als"](comparing(baseline))
+    names["model"] = -gated["model"]
+    with pytest.raises(AssertionError, match=r"WORSE by recall@10 \(aoa\)"):
+        names["test_als"](comparing(baseline))
+
+
+def comparing(checks: BaselineChecks) -> BaselineChecks:
+    return BaselineChecks(checks.folder, checks.default_name, update=False)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_blocks_of_the_page_on_gates_run(gated):
+    evaluation = ipseval.evaluate({"als": gated["model"]}, gated["split"])
     evaluation.save("last-week.npz")
-    other = ipseval.evaluate({"als": np.load("scores.npy")}, ipseval.split_random(log, rng=1))
+    other = ipseval.evaluate({"als": gated["model"]}, ipseval.split_random(gated["log"], rng=1))
     results = {"evaluation": evaluation, "music": evaluation, "films": other}
     run_page("regression-tests.md", ("def test_",), ipseval=ipseval, **results)
     assert Path("changed.html").exists()
     assert Path("leaderboard.html").exists()
-    text = (DOCS / "regression-tests.md").read_text(encoding="utf-8")
-    ((first, second),) = re.findall(r"^```sh\n(.*)\n(.*)\n```", text, re.MULTILINE)
-    assert main(shlex.split(first)[1:]) == 0
-    shutil.copy("new.npz", "accepted.npz")
-    assert main(shlex.split(second)[1:]) == 0
-    assert "ok: als  ndcg@10  snips-global" in capsys.readouterr().out
 
 
 @pytest.mark.filterwarnings("ignore")  # Dask's own

@@ -27,10 +27,10 @@ from tests.fuzz.values import right, wrong
 
 # Only the library makes these; what is passed to them has been checked where it came in.
 RESULTS = {
-    *("AdditiveMetric", "BaselineCheck", "BeyondAccuracy", "Blocks", "Calibration", "Claim"),
+    *("AdditiveMetric", "BeyondAccuracy", "Blocks", "Calibration", "Claim"),
     *("Correction", "CorrectionPath", "DataCard", "Decomposition", "Definition", "DensityRatioFit"),
     *("Estimate", "Evaluation", "ExaminationCurve", "Explanation", "ExposureCurve"),
-    *("FittedRewards", "GammaFit", "Groups", "Inversion", "LinearForm", "Measure", "ModelScores"),
+    *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "Measure", "ModelScores"),
     *("OnlineAgreement", "OrderAgreement", "OrderPosterior", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),
     *("SampledEstimate", "SampledMetric", "Segments", "Sensitivity", "ShownData", "SlidingSplits"),

@@ -93,7 +93,13 @@ def right(folder: Path) -> dict[str, Any]:
     evaluation = ipseval.evaluate(
         models, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
     )
+    alone = ipseval.evaluate(
+        {"a": scores}, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
+    )
     evaluation.save(folder / "baseline.npz", ranks=False)
+    (folder / "gates").mkdir()
+    pair = {"candidate": "a", "incumbent": "b", "estimator": "aoa"}
+    ipseval.testing.gate(evaluation, **pair).save(folder / "gates" / "1.npz")
     world = World(n_users=40, n_items=20, mean_relevant=6, rng=0)
     counts = np.array([4.0, 9, 2, 7, 5, 1, 3, 8, 6])
     sample = inference_sample(ranked, propensity, None, "default")
@@ -155,12 +161,12 @@ def right(folder: Path) -> dict[str, Any]:
         "count_recommendations.k": 2, "count_recommendations.lists": seen[:, :2], "k_core.k": 2,
         "correct_sampled.n_candidates": 20, "correct_sampled.n_sampled": 5,
         "correct_path.path": corrected, "plan_exposure.n_users": [25], "plan_exposure.positive_share": 0.1,
-        "study.protocols": ipseval.studies.protocols.grid(k_core=[None], order=["random"]), "compare_results.old": evaluation,
+        "study.protocols": ipseval.studies.protocols.grid(k_core=[None], order=["random"]), "gate.old": None, "gate.candidate": "a", "gate.incumbent": "b", "gate.estimator": "aoa",
         "plot_sensitivity.estimator": "aoa", "World.recommend.length": 5,
         "Evaluation.sensitivity.gamma": [0.0, 1.0],
         **{f"Evaluation.{name}.model": "a" for name in ("estimate", "per_user")}, "World.recommend.popularity": np.ones(20),
         "World.example_models.split": world.split(rng=0), "World.truth.split": world.split(rng=0),
-        "World.truth.models": {"w": np.ones((40, 20))}, "compare_results.new": evaluation,
+        "World.truth.models": {"w": np.ones((40, 20))}, "gate.new": evaluation, "preflight.incumbent": "a", "assert_not_worse.evaluation": alone, "history.folder": folder / "gates",
         "parse_propensity.label": "power-law:gamma=1", "RankedPositives.from_parquet.path": folder / "ranks.parquet", "Propensity.held_out.test_fraction": 0.2,
         **{f"plot_{name}.frame": frame for name, frame in plotted(evaluation).items()}, "depth": 3,
         "mask": np.arange(len(ranked)) < 9,

@@ -84,12 +84,12 @@ ROOMS = {
         ),
     ),
     "testing": Room(
-        "ipseval/testing.py",
+        "ipseval/testing/*.py",
         (
             *("tests/testing", "tests/base/test_artefacts.py"),
             "tests/evaluation/test_saved_evaluations.py",
         ),
-        ("ipseval/testing.py", "self.low >= -self.margin", "self.low <= -self.margin"),
+        ("ipseval/testing/_gate.py", "if high < -margin", "if high > -margin"),
     ),
     "report": Room(
         "ipseval/report/*.py",

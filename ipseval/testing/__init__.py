@@ -1,0 +1,17 @@
+"""Gates: whether a candidate is worse than the incumbent, and whether the gate could have seen it.
+
+An incumbent is kept as a saved evaluation (`evaluation.save(path, ranks=False)`). It states its data, options
+and metric definitions; results that differ in these are not compared.
+"""
+
+from __future__ import annotations
+
+from ipseval._base.border import guard
+from ipseval.testing._baselines import assert_metric, assert_not_worse
+from ipseval.testing._gate import Gate, gate
+from ipseval.testing._history import history
+from ipseval.testing._preflight import preflight
+
+__all__ = ["Gate", "assert_metric", "assert_not_worse", "gate", "history", "preflight"]
+
+guard(__name__)

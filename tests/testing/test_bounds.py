@@ -1,0 +1,95 @@
+"""Bounds of a paired difference: exact cases, draws, few users, and the power that is stated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ipseval.estimators import Claim, Estimate, UserSums
+from tests.inside.testing import Difference
+
+LEVEL = 0.05 / 26
+
+
+def difference(each, largest: float = 1.0) -> Difference:
+    each = np.asarray(each, dtype=float)
+    return Difference(each.mean(), each.std(ddof=1) / np.sqrt(each.size), each.size, each, largest)
+
+
+def estimate(values, users=None, weight=None) -> Estimate:
+    values = np.array(values, dtype=float)
+    weight = np.ones(values.size) if weight is None else np.array(weight, dtype=float)
+    users = np.arange(values.size) if users is None else np.array(users)
+    return Estimate("m", "e", UserSums.of(users, values * weight, weight), 9, Claim("biased"))
+
+
+@pytest.mark.parametrize(("n", "gain"), [(10, 1.0), (25, 1.0), (25, 3.0), (400, 1.0)])
+def test_where_nearly_no_user_differs_the_bound_is_that_of_a_share_that_was_not_seen(n, gain):
+    # Σ E_u (0 − c) + E (g − c) > 0 has probability (1 − c/g)^n: c = g (1 − level^(1/n)). A gain of 1e-9 makes
+    # the standard error positive, which a difference of 0 for everybody has not.
+    found = difference([1e-9] + [0.0] * (n - 1), gain)
+    assert found.bounds(LEVEL)[1] == pytest.approx(gain * (1 - LEVEL ** (1 / n)), rel=0.01)
+
+
+def test_the_bounds_are_quantiles_of_randomly_weighted_means():
+    rng = np.random.default_rng(0)
+    each = rng.choice([-1, -0.5, 0, 0.25], 25, p=[0.1, 0.2, 0.5, 0.2])
+    weights = rng.exponential(size=(400_000, 26))
+    means = weights @ np.append(each, 1.0) / weights.sum(axis=1)
+    for level in (0.05, 0.005):
+        low, high = difference(each).bounds(level)
+        assert high == pytest.approx(np.quantile(means, 1 - level), abs=0.004)
+        below = weights @ np.append(each, -1.0) / weights.sum(axis=1)
+        assert low == pytest.approx(np.quantile(below, level), abs=0.004)
+
+
+def test_with_many_users_the_bounds_are_those_of_the_normal_distribution():
+    each = np.random.default_rng(1).normal(0.01, 0.3, 100_000).clip(-1, 1)
+    found = difference(each)
+    low, high = found.bounds(0.05)
+    assert (low, high) == pytest.approx(
+        (found.gap - 1.645 * found.std_error, found.gap + 1.645 * found.std_error), abs=2e-5
+    )
+
+
+# Truly equal: many users lose a little, few gain all; the shares are those of users, the means 0.
+UNEVEN = {"rare": ([-1 / 19, 1.0], [0.95, 0.05]), "mixed": ([-0.2, 0.0, 1.0], [0.25, 0.7, 0.05])}
+
+
+@pytest.mark.parametrize("kind", UNEVEN)
+@pytest.mark.parametrize("n", [25, 200])
+def test_an_equal_recommender_that_few_users_gain_by_is_hardly_ever_called_worse(kind, n):
+    values, shares = UNEVEN[kind]
+    rng = np.random.default_rng(2)
+    draws = rng.choice(values, (1000, n), p=shares)
+    called = np.mean([difference(one).bounds(0.05)[1] < 0 for one in draws if one.std() > 0])
+    assert called <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1000)
+    # Student's t calls it worse in more than a quarter of such samples of 25.
+    errors = draws.std(axis=1, ddof=1) / np.sqrt(n)
+    if n == 25:
+        assert np.mean(draws.mean(axis=1) + 1.711 * errors < 0) > 0.25
+
+
+@pytest.mark.parametrize("n", [50, 200, 2000])
+def test_the_stated_loss_is_seen_in_four_of_five_samples(n):
+    rng = np.random.default_rng(3)
+    centred = rng.normal(0, 0.2, (500, n))
+    stated = np.median([difference(one).smallest_visible(LEVEL, 0.01) for one in centred[:50]])
+    seen = np.mean([difference(one - stated).bounds(LEVEL)[1] < -0.01 for one in centred])
+    assert 0.8 - 4 * np.sqrt(0.16 / 500) <= seen <= 0.92
+
+
+def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
+    # Of users 0 to 3 with weights 1, 1, 1, 5 the last has 5/2 times the mean weight.
+    weight = [1, 1, 1, 5]
+    found = Difference.of(estimate([0, 1, 0.5, 1], weight=weight), estimate([0, 1, 0, 0.5], weight=weight))
+    assert (found.gap, found.n_users, found.largest) == (pytest.approx(3 / 8), 4, 2.5)
+    assert found.each is not None
+    assert found.each.mean() == pytest.approx(found.gap)
+    assert np.sqrt(found.each.var(ddof=1) / 4) == pytest.approx(found.std_error)
+    assert Difference.of(estimate([0, 1]), estimate([0, 1])).bounds(0.05) == (0.0, 0.0)
+
+
+def test_without_a_standard_error_no_loss_is_stated():
+    assert np.isnan(difference([0.0, 0.0, 0.0]).smallest_visible(0.05, 0.0))
+    assert np.isnan(difference([0.1, 0.0, -0.1]).smallest_visible(LEVEL, 0.0))  # three users: no power

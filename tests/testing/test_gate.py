@@ -1,0 +1,309 @@
+"""The gate: what it decides and by what, its one line, its exit code, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ipseval.data import Interactions
+from ipseval.errors import InputError
+from ipseval.estimators import Claim, Estimate, UserSums
+from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.inference._weights import WeightDiagnostics
+from ipseval.metrics import metric
+from ipseval.propensity import KnownPropensity
+from ipseval.ranking import RankedPositives
+from ipseval.report import load
+from ipseval.testing import gate, history
+
+N = 400
+PLAIN = WeightDiagnostics(
+    9.0, 9.0, 0.1, 9, weighted=False, ess_own=9.0, share_own=0.1, ess_equal=9.0, share_equal=0.1
+)
+NAN, INF = float("nan"), float("inf")
+
+
+def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
+    values = np.asarray(values, dtype=float)
+    return Estimate(
+        label, estimator, UserSums.of(np.arange(values.size), values), N, Claim("biased"), flag=flag
+    )
+
+
+def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
+    """Return recalls of 0 and 1 with such a mean, in a random order of the users."""
+    return np.random.default_rng(seed).permutation(np.arange(n) < round(mean * n)).astype(float)
+
+
+def stored(entries: dict[str, object], **parts) -> Evaluation:
+    """Return an evaluation of users' values by recommender, or (recommender, metric, estimator)."""
+    estimates = {}
+    for name, one in entries.items():
+        key = name if isinstance(name, tuple) else (name, "recall@5", "aoa")
+        estimates[key] = one if isinstance(one, Estimate) else entry(one, label=key[1], estimator=key[2])
+    labels = list(dict.fromkeys(key[1] for key in estimates))
+    basis = {
+        "data": {"positives_sha256": "a" * 64},
+        "options": {"ties": "mean"},
+        "metrics": {label: {"formula": label} for label in labels},
+    }
+    n = next(iter(estimates.values())).sums.n_users
+    held = {"weights": {"aoa": PLAIN}, "definitions": ([metric(one) for one in labels], [_AOA]), **parts}
+    given = basis | held.pop("basis", {})
+    return Evaluation(estimates, {}, user_ids=np.arange(n), given_basis=given, **held)
+
+
+def ranks(above: np.ndarray, n_items: int = 100) -> RankedPositives:
+    n = above.size
+    ids = {"user_ids": np.arange(n), "item_ids": np.arange(n_items)}
+    whole = np.full(n, n_items)
+    return RankedPositives(np.arange(n), np.arange(n) % n_items, above, np.zeros(n, int), whole, **ids)
+
+
+_AOA = evaluate_ranks({"m": ranks(np.arange(5))}, metrics=["recall@5"], estimators=["aoa"]).definitions[1][0]
+
+
+def pair(old: np.ndarray, new: np.ndarray) -> tuple[Evaluation, Evaluation]:
+    return stored({"als": new}), stored({"als": old})
+
+
+WORDS = [
+    (values(0.3, seed=1), "worse", 1, "WORSE by recall@5 (aoa)"),
+    (values(0.8, seed=1), "suspicious", 3, "suspiciously better by recall@5 (aoa): look for leakage"),
+    (values(0.65, seed=1), "better", 0, "better by recall@5 (aoa)"),
+    (
+        values(0.5, seed=1),
+        "cannot tell",
+        4,
+        "cannot tell by recall@5 (aoa): too few users; a loss below .13 could",
+    ),
+    (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
+]
+
+
+@pytest.mark.parametrize(("new", "outcome", "code", "line"), WORDS)
+def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
+    found = gate(*pair(values(0.5), new))
+    assert (found.outcome, found.exit_code, found.passed) == (outcome, code, code == 0)
+    assert found.verdict.startswith(line)
+    assert str(found).splitlines()[-1].startswith(line[:60])
+    assert "False alarms: at most 0.05 in a season of 26 weeks" in str(found)
+    assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
+
+
+def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
+    """Return results that differ for one user in a hundred, by as much up as down."""
+    old, new = values(0.5, n), values(0.5, n)
+    new[: n // 100] = values(0.5, n // 100, seed=3)
+    return pair(old, new)
+
+
+def test_what_is_not_shown_to_be_worse_comes_with_the_loss_that_could_not_have_been_seen():
+    found = gate(*nearly())
+    assert found.outcome == "not worse"
+    assert found.low >= -found.relevant_loss == pytest.approx(-0.2 * found.old)
+    shown = f"{found.smallest_visible_loss:.4f}".removeprefix("0")
+    assert found.verdict == (
+        f"not shown to be worse by recall@5 (aoa); a loss below {shown} could not have been seen"
+    )
+    assert 0 < found.smallest_visible_loss < 0.01
+
+
+def test_a_margin_is_tolerated_and_has_to_be_excluded():
+    new, old = nearly()
+    assert gate(new, old, margin=0.01).outcome == "not worse"
+    small = gate(new, old, margin=1e-4)
+    assert (small.outcome, small.reason) == ("cannot tell", "too few users")
+    worse = stored({"als": values(0.45, 5000, seed=1)})
+    assert gate(worse, old).outcome == "worse"
+    assert gate(worse, old, margin=0.2).outcome == "not worse"
+    assert gate(worse, old, margin=0.2).smallest_visible_loss == pytest.approx(
+        gate(worse, old).smallest_visible_loss + 0.2, abs=0.01
+    )
+
+
+def test_weeks_share_the_chance_of_a_false_alarm():
+    new, old = pair(values(0.5), values(0.45, seed=1))
+    one, season = gate(new, old, weeks=1), gate(new, old, weeks=26)
+    assert season.low < one.low < one.high < season.high
+    assert season.smallest_visible_loss > one.smallest_visible_loss
+    same = gate(new, old, weeks=1, confidence_level=1 - 0.05 / 26)
+    assert (same.low, same.high) == pytest.approx((season.low, season.high))
+    assert "of a single decision" in str(one)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.02])
+def test_with_25_users_and_few_hits_nothing_is_not_worse(value):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        old, new = ((rng.random(25) < share).astype(float) for share in (0.08, value))
+        assert gate(*pair(old, new)).outcome in ("worse", "cannot tell")
+    assert gate(*pair(np.zeros(25), np.zeros(25))).outcome == "cannot tell"
+
+
+def test_a_broken_incumbent_makes_a_candidate_suspicious():
+    assert gate(*pair(np.zeros(N), values(0.2))).outcome == "suspicious"
+    assert gate(*pair(values(0.2), values(0.4)), suspicious=3).outcome == "better"
+
+
+BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
+
+
+@pytest.mark.parametrize(("basis", "outcome"), BASES)
+def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_fitted(basis, outcome):
+    # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
+    rng = np.random.default_rng(5)
+    rare = rng.random(8000) < 0.25
+    old = np.where(rng.random(8000) < np.where(rare, 0.2, 0.7), 2, 50)
+    new = np.where(rng.random(8000) < np.where(rare, 0.35, 0.6), 2, 50)
+    item = np.where(rare, 0, 1)
+    given = [replace(ranks(one), item=item) for one in (old, new)]
+    shown = pd.DataFrame({"user": np.arange(8000), "item": item})
+    log = Interactions.from_frame(shown, users=np.arange(8000), items=np.arange(100))
+    propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
+    results = [
+        evaluate_ranks(
+            {"als": one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
+        )
+        for one in given
+    ]
+    found = gate(results[1], results[0])
+    assert found.outcome == outcome
+    assert found.estimator == ("snips-pooled" if basis == "design" else "aoa")
+    assert ("contradict each other" in found.verdict) == (basis == "fitted")
+    chosen = gate(results[1], results[0], estimator="snips-pooled")
+    assert (chosen.outcome, chosen.estimator) == ("better", "snips-pooled")
+
+
+def test_an_unreliable_estimate_decides_nothing():
+    new, old = (
+        stored({"als": entry(values(0.3, seed=1), "effective sample size 12")}),
+        stored({"als": values(0.5)}),
+    )
+    assert gate(new, old).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
+
+
+def test_the_pair_is_the_only_one_or_is_named():
+    one = stored({"v1": values(0.5), "v2": values(0.3, seed=1)})
+    assert gate(one, candidate="v2", incumbent="v1").outcome == "worse"
+    assert gate(one, candidate="v1", incumbent="v2").outcome in ("better", "suspicious")
+    only = gate(stored({"new": values(0.5)}), stored({"old": values(0.5)}))
+    assert (only.candidate, only.incumbent) == ("new", "old")
+    assert gate(stored({"v2": values(0.5)}), one).incumbent == "v2"
+    assert gate(one, incumbent="v1").candidate == "v2"
+    for bad in ({}, {"candidate": "v1", "incumbent": "v1"}, {"candidate": "v3", "incumbent": "v1"}):
+        with pytest.raises(InputError, match=r"name candidate=|the same result|no estimate \('v3'"):
+            gate(one, **bad)
+    with pytest.raises(InputError, match="a gate takes evaluations; got str"):
+        gate("new.npz")
+
+
+def test_the_first_metric_with_a_claim_decides_and_others_are_information():
+    keys = [("als", label, "aoa") for label in ("ndcg@5", "recall@5")]
+    old = stored({key: values(0.5) for key in keys})
+    new = stored({keys[0]: values(0.3, seed=1), keys[1]: values(0.5)})
+    found = gate(new, old)
+    assert (found.metric, found.outcome) == ("recall@5", "not worse")
+    assert found.frame.set_index("metric")["decides"].to_dict() == {"ndcg@5": False, "recall@5": True}
+    assert gate(new, old, metric="NDCG@5").outcome == "worse"
+    with pytest.raises(InputError, match="no metric mrr in both results of which more is better"):
+        gate(new, old, metric="mrr")
+
+
+@pytest.mark.parametrize(
+    "bad", [{"margin": -1}, {"margin": INF}, {"weeks": 0}, {"suspicious": 0}, {"weeks": 1.5}]
+)
+def test_options_out_of_their_range_are_errors(bad):
+    with pytest.raises(InputError):
+        gate(*pair(values(0.5), values(0.5)), **bad)
+
+
+@pytest.mark.parametrize("bad", [entry([NAN, NAN]), entry([1.0]), replace(entry([1, 0.0]), suppressed=True)])
+def test_what_is_undefined_on_either_side_is_named(bad):
+    good = stored({"als": entry([1.0, 0.0])})
+    with pytest.raises(InputError, match=r"of the new result is undefined, or has no standard error"):
+        gate(stored({"als": bad}), good)
+    with pytest.raises(InputError, match=r"of the old result is undefined, or has no standard error"):
+        gate(good, stored({"als": bad}))
+
+
+OTHERS = [
+    ({"data": {"positives_sha256": "c" * 64}}, "positives_sha256 aaaaaaaaaaaa… -> cccccccccccc…"),
+    ({"options": {}}, "ties 'mean' -> None"),
+    ({"options": {"ties": "min", "missing": "drop"}}, "ties 'mean' -> 'min'; missing None -> 'drop'"),
+    (
+        {"metrics": {"recall@5": {"formula": "n", "ties": "mean"}}},
+        "definition of recall@5: formula 'recall@5' -> 'n'; definition of recall@5: ties None -> 'mean'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("other", "words"), OTHERS)
+def test_results_of_other_data_options_or_definitions_are_not_compared(other, words):
+    with pytest.raises(InputError) as raised:
+        gate(stored({"als": values(0.5)}, basis=other), stored({"als": values(0.5)}))
+    assert str(raised.value).startswith(f"the results cannot be compared: {words}. If the change is meant,")
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_another_propensity_matters_where_weights_do(weighted):
+    plain = replace(PLAIN, weighted=weighted)
+    old, new = (
+        stored({"als": values(0.5)}, weights={"aoa": plain}, basis={"options": {"propensity": one}})
+        for one in "ab"
+    )
+    if not weighted:
+        assert gate(new, old).outcome == "not worse"
+        return
+    with pytest.raises(InputError, match="propensity 'a' -> 'b'"):
+        gate(new, old)
+
+
+def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
+    found = gate(*pair(values(0.5), values(0.3, seed=1)))
+    assert found.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
+    held = json.loads((tmp_path / "gate.json").read_text())
+    assert (held["outcome"], held["exit_code"], held["passed"]) == ("worse", 1, False)
+    assert held["difference"] == found.difference
+    assert held["verdict"] == found.verdict
+    assert [one["decides"] for one in held["differences"]] == [True]
+    assert json.loads(gate(*pair(values(0.5), values(0.5))).to_json())["smallest_visible_loss"] is None
+
+
+def test_a_history_reads_gates_and_evaluations_and_says_what_changed(tmp_path):
+    both = evaluate_ranks(
+        {"v1": ranks(np.arange(400) % 10), "v2": ranks(np.arange(400) % 10 + 3)}, metrics=["recall@5"]
+    )
+    both.save(tmp_path / "2026-W02.npz")
+    first = gate(both, candidate="v1", incumbent="v2")
+    other = replace(first, record=first.record | {"propensity": "known", "data_sha256": "b"}, weeks=2)
+    other.save(tmp_path / "2026-W03.npz")
+    first.save(tmp_path / "2026-W01.npz")
+    found = history(tmp_path, candidate="v2", incumbent="v1")
+    frame = found.frame.set_index("model")
+    assert list(frame.index) == ["2026-W01", "2026-W02", "2026-W03"]
+    assert frame["outcome"].tolist() == [first.outcome, "worse", first.outcome]
+    assert set(frame["changed"].iloc[2].split("; ")) == {"propensity None -> known", "data"}
+    assert frame["changed"].tolist()[:2] == ["", ""]
+    assert "WORSE: 2026-W02." in found.verdict
+    assert found.verdict.endswith(first.verdict)
+    assert found.exit_code == first.exit_code
+    assert "The candidate is not the same in all: v1 and v2." in str(found)
+    assert found.to_html().count("2026-W03") >= 1
+    found.save(tmp_path / "all.npz")
+    assert str(load(tmp_path / "all.npz")) == str(found)
+    with pytest.raises(InputError, match="holds neither an evaluation nor a gate"):
+        history(tmp_path, candidate="v2", incumbent="v1")
+    with pytest.raises(InputError, match="is no folder with results"):
+        history(tmp_path / "nothing")
+
+
+def test_more_gates_than_weeks_are_said(tmp_path):
+    one = gate(*pair(values(0.5), values(0.5)), weeks=2)
+    for week in range(3):
+        one.save(tmp_path / f"{week}.npz")
+    assert "3 gates share what was meant for 2." in str(history(tmp_path))
