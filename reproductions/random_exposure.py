@@ -32,6 +32,7 @@ from reproductions.tables import ROOT, data_folder, markdown, write_tables
 PAGE = ROOT / "docs" / "validation.md"
 N_SPLITS = 3
 METRICS = ("atop", "recall@10", "mean_dcg@10")
+VALUES = ["estimate", "std_error", "reference", "reference_se"]
 EXPOSED = ("recall@1", "recall@5", "recall@10", "ndcg@5", "atop")
 # Smallest, mean and largest γ that Yang et al. (doi 10.1145/3240323.3240355) fitted to recommended lists.
 PUBLISHED = {
@@ -43,27 +44,26 @@ PUBLISHED = {
 
 def orders(study: RandomExposureStudy) -> pd.DataFrame:
     """Return, by metric and recommender, the plain average, the weighted one, and the truth, over splits."""
-    rules = {"gamma = 0": PowerLawPropensity(gamma=0.0, unseen="smooth")}
+    gammas = {"plain": -1.0, "γ = 0": 0.0}
+    rules = {name: PowerLawPropensity(gamma=gamma, unseen="smooth") for name, gamma in gammas.items()}
     found = validate(
-        recommenders(), study, propensities=rules, metrics=METRICS, estimators=["snips-pooled", "aoa-pooled"],
+        recommenders(), study, propensities=rules, metrics=METRICS, estimators=["snips-pooled"],
         n_splits=N_SPLITS, n_resamples=0, rng=0, compute=ONE_THREAD,
     ).frame  # fmt: skip
-    return found[found["propensity"] == "gamma = 0"]
+    return found[found["propensity"].isin(rules)]
 
 
 def order_table(name: str, found: pd.DataFrame) -> str:
     """Return each recommender's plain, weighted and true value, the highest by the plain average first."""
-    columns = ["estimate", "std_error", "reference", "reference_std_error"]
-    means = found.groupby(["metric", "estimator", "model"], sort=False)[columns].mean()
+    means = found.groupby(["metric", "propensity", "model"], sort=False)[VALUES].mean()
     cells: dict[str, list[str]] = {}
     for metric in METRICS:
-        plain, weighted = means.loc[(metric, "aoa-pooled")], means.loc[(metric, "snips-pooled")]
+        plain, weighted = means.loc[(metric, "plain")], means.loc[(metric, "γ = 0")]
         for model, row in plain.iterrows():
-            truth = f"{row['reference']:.4f} ± {1.96 * row['reference_std_error']:.4f}"
-            cells.setdefault(str(model), []).extend(
-                [f"{row['estimate']:.4f}", f"{weighted.loc[model, 'estimate']:.4f}", truth]
-            )
-    first = means.loc[(METRICS[0], "aoa-pooled")]["estimate"].sort_values(ascending=False).index
+            truth = row["reference"], row["reference_se"]
+            each = (row["estimate"], row["std_error"]), weighted.loc[model, ["estimate", "std_error"]], truth
+            cells.setdefault(str(model), []).extend(f"{one:.4f} ± {1.96 * se:.4f}" for one, se in each)
+    first = means.loc[(METRICS[0], "plain")]["estimate"].sort_values(ascending=False).index
     header = [
         name,
         *(f"{metric}: {one}" for metric in METRICS for one in ("plain", "γ = 0", "random exposure")),
@@ -221,15 +221,13 @@ def picture(found: pd.DataFrame, path: Path) -> None:
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    own = found[(found["metric"] == "atop") & (found["estimator"] == "aoa-pooled")]
-    own = own.groupby("model", sort=False)[
-        ["estimate", "std_error", "reference", "reference_std_error"]
-    ].mean()
+    own = found[(found["metric"] == "atop") & (found["propensity"] == "plain")]
+    own = own.groupby("model", sort=False)[VALUES].mean()
     with pyplot.rc_context({"svg.hashsalt": "random-exposure", "font.size": 10}):
         figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.0), layout="constrained")
         sides = (
             ("The log says", "estimate", "std_error"),
-            ("Random exposure says", "reference", "reference_std_error"),
+            ("Random exposure says", "reference", "reference_se"),
         )
         colors = {name: f"C{number}" for number, name in enumerate(own.index)}
         for axis, (title, value, error) in zip(axes, sides, strict=True):
