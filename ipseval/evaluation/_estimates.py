@@ -210,7 +210,7 @@ class Estimates(Result):
             return one
         keys = [(model, one.metric, one.estimator) for model in one.leaders[:2]]
         pair = {key: self.estimates[key] for key in keys}
-        found = compare(pair, confidence_level=self.confidence_level)["minimum_detectable_difference"]
+        found = compare(pair, correction=None, confidence_level=self.confidence_level)["minimum_detectable_difference"]
         return replace(one, detectable=float(found.iloc[0]))
 
     @property
@@ -255,7 +255,7 @@ class Estimates(Result):
         for one in self.verdicts:
             own = {key: each for key, each in self.estimates.items() if key[1] == one.metric}
             best = one.first or self.models[0]
-            part = compare(own, reference=best, confidence_level=self.confidence_level)
+            part = compare(own, reference=best, correction=None, confidence_level=self.confidence_level)
             keys = zip(part["estimator"], part["model"], strict=True)
             part["p_adjusted"] = [self._pairs[one.metric, label].of(model, best)[1] for label, model in keys]
             parts.append(part)
