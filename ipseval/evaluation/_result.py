@@ -81,6 +81,11 @@ class Evaluation(Questions):
         Metric -> who is first by weights from the impressions, where other weights were asked for.
     """
 
+    @property
+    def verdict(self) -> str:
+        """What to conclude, in words; "" where nothing is concluded."""
+        return " ".join(verdict_lines(self.verdicts)) or super().verdict
+
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report as a value: a table per metric, and the verdict; see `ipseval.report`."""
         return evaluation_tables(self, digits=digits, page=page)
