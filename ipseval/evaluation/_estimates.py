@@ -210,8 +210,8 @@ class Estimates(Result):
             return one
         keys = [(model, one.metric, one.estimator) for model in one.leaders[:2]]
         pair = {key: self.estimates[key] for key in keys}
-        found = compare(pair, correction=None, confidence_level=self.confidence_level)["minimum_detectable_difference"]
-        return replace(one, detectable=float(found.iloc[0]))
+        found = compare(pair, correction=None, confidence_level=self.confidence_level)
+        return replace(one, detectable=float(found["minimum_detectable_difference"].iloc[0]))
 
     @property
     def leader(self) -> str | None:

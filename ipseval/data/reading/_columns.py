@@ -175,9 +175,7 @@ def truths(column: Any, name: str, role: str) -> Numbers:
     """Return a column of True and False, 1 and 0, or these as text, as a mask."""
     values = _with_missing(series_of(column))
     missing = np.asarray(pd.isna(values))
-    if values.dtype == bool:
-        return Numbers(values, missing)
-    if values.dtype.kind in "iuf" and np.isin(values, (0, 1)).all():
+    if values.dtype.kind in "biuf" and np.isin(values, (0, 1)).all():
         return Numbers(values == 1, missing)
     known = {"true": True, "false": False, "1": True, "0": False, "1.0": True, "0.0": False}
     meant = pd.Series(values[~missing].astype(str)).str.strip().str.lower().map(known)

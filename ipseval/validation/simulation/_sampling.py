@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray
@@ -21,9 +23,10 @@ def draw_distinct(
     """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i)."""
     # A Plackett–Luce sequence by rejection: factors have unit length, so a proposal from the weights alone is
     # kept with probability exp(affinity (x·y − 1)), and a repeated item is thrown away.
+    n_items = log_weight.size
     cdf = np.cumsum(np.exp(log_weight - log_weight.max()))
     cdf /= cdf[-1]
-    rows, items = [], []
+    found = []
     for first in range(0, sizes.size, BLOCK_USERS):
         block = np.arange(first, min(first + BLOCK_USERS, sizes.size))
         missing = sizes[block].copy()
@@ -31,27 +34,24 @@ def draw_distinct(
         known: IntArray = np.zeros(0, dtype=np.int64)  # the same, ascending
         for _ in range(MAX_ROUNDS):
             # Twice what is missing: most proposals are used in the first rounds, few users need many rounds.
-            new_row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
-            new_item = np.minimum(np.searchsorted(cdf, rng.random(new_row.size)), cdf.size - 1)
+            row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
+            item = np.minimum(np.searchsorted(cdf, rng.random(row.size)), n_items - 1)
             if taste is not None:
                 users, items_of, affinity = taste
-                cosine = np.einsum("ij,ij->i", users[block[new_row]], items_of[new_item])
-                keep = rng.random(new_row.size) < np.exp(affinity * (cosine - 1))
-                new_row, new_item = new_row[keep], new_item[keep]
-            new = _first_distinct(new_row * np.int64(cdf.size) + new_item, known, missing, cdf.size)
-            keys.append(new)
-            missing -= np.bincount(new // cdf.size, minlength=block.size)
+                cosine = np.einsum("ij,ij->i", users[block[row]], items_of[item])
+                keep = rng.random(row.size) < np.exp(affinity * (cosine - 1))
+                row, item = row[keep], item[keep]
+            keys.append(_first_distinct(row * np.int64(n_items) + item, known, missing, n_items))
+            missing -= np.bincount(keys[-1] // n_items, minlength=block.size)
+            new = np.sort(keys[-1])
+            known = np.insert(known, np.searchsorted(known, new), new)
             if not missing.any():
                 break
-            new = np.sort(new)
-            known = np.insert(known, np.searchsorted(known, new), new)
+        else:
+            keys += _rest(known, missing, block, log_weight, rng, taste)
         key = np.concatenate(keys)
-        row, item = np.divmod(key[np.argsort(key // cdf.size, kind="stable")], cdf.size)
-        if missing.any():
-            row, item = _finish(row, item, missing, block, log_weight, rng, taste)
-        rows.append(block[row])
-        items.append(item)
-    return np.concatenate(rows), np.concatenate(items)
+        found.append(key[np.argsort(key // n_items, kind="stable")] + first * n_items)
+    return np.divmod(np.concatenate(found), n_items)
 
 
 def _first_distinct(key: IntArray, known: IntArray, missing: IntArray, n_items: int) -> IntArray:
@@ -60,42 +60,34 @@ def _first_distinct(key: IntArray, known: IntArray, missing: IntArray, n_items: 
     order = np.argsort(key, kind="stable")
     ascending = key[order]
     first = np.append(True, ascending[1:] != ascending[:-1])[: key.size]
-    place = np.searchsorted(known, ascending)
-    fresh = first & (np.append(known, -1)[place] != ascending)
-    found = key[np.sort(order[fresh])]
+    fresh = first & (np.append(known, -1)[np.searchsorted(known, ascending)] != ascending)
+    found: IntArray = key[np.sort(order[fresh])]
     row = found // n_items
     counts = np.bincount(row, minlength=missing.size)
     kept: IntArray = found[np.arange(found.size) - (np.cumsum(counts) - counts)[row] < missing[row]]
     return kept
 
 
-def _finish(
-    row: IntArray,
-    item: IntArray,
+def _rest(
+    known: IntArray,
     missing: IntArray,
     block: IntArray,
     log_weight: FloatArray,
     rng: np.random.Generator,
     taste: Taste | None,
-) -> tuple[IntArray, IntArray]:
-    """Complete the rows that want almost all items: Gumbel top-m over those they do not have yet."""
-    rows, items = [row], [item]
-    todo = np.flatnonzero(missing)
-    start = np.searchsorted(row, np.arange(missing.size + 1))  # `row` is ascending
-    per_block = max(1, BLOCK_ENTRIES // log_weight.size)
+) -> Iterator[IntArray]:
+    """Yield the keys of rows that want almost all items: Gumbel top-m over those they do not have yet."""
+    n_items, todo = log_weight.size, np.flatnonzero(missing)
+    per_block = max(1, BLOCK_ENTRIES // n_items)
     for first in range(0, todo.size, per_block):
         part = todo[first : first + per_block]
-        score = log_weight + rng.gumbel(size=(part.size, log_weight.size))
+        score = log_weight + rng.gumbel(size=(part.size, n_items))
         if taste is not None:
             score += taste[2] * (taste[0][block[part]] @ taste[1].T)
         for place, target in enumerate(part):
-            score[place, item[start[target] : start[target + 1]]] = -np.inf
-            best = np.argsort(-score[place], kind="stable")[: missing[target]]
-            rows.append(np.full(best.size, target))
-            items.append(best)
-    row, item = np.concatenate(rows), np.concatenate(items)
-    order = np.argsort(row, kind="stable")
-    return row[order], item[order]
+            low, high = np.searchsorted(known, [target * n_items, (target + 1) * n_items])
+            score[place, known[low:high] % n_items] = -np.inf
+            yield target * n_items + np.argsort(-score[place], kind="stable")[: missing[target]]
 
 
 def uniform_hash(key: IntArray, seed: int) -> FloatArray:
