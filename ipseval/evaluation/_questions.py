@@ -18,7 +18,6 @@ from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._labels import plain_estimator, resolve_estimator, spoken
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._estimates import Estimates, distinct_of
-from ipseval.evaluation._sentences import verdict_lines
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
@@ -292,7 +291,7 @@ class Questions(Estimates):
         """
         metrics = metric_names(self.frame)
         record = {name: str(value)[:5000] for name, value in self._record.items()}
-        tags = {"verdict": " ".join(verdict_lines(self.verdicts)), **record}
+        tags = {"verdict": self.verdict, **record}
         if all(hasattr(tracker, name) for name in ("log_metrics", "log_text", "set_tags")):
             tracker.log_metrics(metrics)
             tracker.set_tags({f"{FOLDER}.{name}": text for name, text in tags.items()})

@@ -136,11 +136,7 @@ class Slopes(NamedTuple):
 
 
 def fit_slopes(
-    x: FloatArray,
-    kind: IntArray,
-    weight: FloatArray,
-    ridges: tuple[float, ...],
-    start: FloatArray | None,
+    x: FloatArray, kind: IntArray, weight: FloatArray, ridges: tuple[float, ...], start: FloatArray | None
 ) -> list[Slopes]:
     """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform), searched from `start`."""
     # α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as

@@ -15,10 +15,7 @@ Taste = tuple[FloatArray, FloatArray, float]  # unit rows of users x and of item
 
 
 def draw_distinct(
-    sizes: IntArray,
-    log_weight: FloatArray,
-    rng: np.random.Generator,
-    taste: Taste | None = None,
+    sizes: IntArray, log_weight: FloatArray, rng: np.random.Generator, taste: Taste | None = None
 ) -> tuple[IntArray, IntArray]:
     """Return (row, item): `sizes[u]` distinct items per row, P ∝ exp(log_weight_i + affinity x_u·y_i)."""
     # A Plackett–Luce sequence by rejection: factors have unit length, so a proposal from the weights alone is
