@@ -214,20 +214,20 @@ def rates(study: RandomExposureStudy) -> str:
     return markdown((f"{study.name}: clicks in the log", "items", "shown at random", "rate of likes"), rows)
 
 
-def picture(found: pd.DataFrame, path: Path) -> None:
+def picture(found: pd.DataFrame, path: Path, metric: str = "recall@10") -> None:
     """Draw the order by the plain average beside the one by random exposure."""
     import matplotlib
 
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    own = found[(found["metric"] == "atop") & (found["propensity"] == "plain")]
+    own = found[(found["metric"] == metric) & (found["propensity"] == "plain")]
     own = own.groupby("model", sort=False)[VALUES].mean()
     with pyplot.rc_context({"svg.hashsalt": "random-exposure", "font.size": 10}):
         figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.0), layout="constrained")
         sides = (
-            ("The log says", "estimate", "std_error"),
-            ("Random exposure says", "reference", "reference_se"),
+            ("The plain average of the log says", "estimate", "std_error"),
+            ("Items shown at random say", "reference", "reference_se"),
         )
         colors = {name: f"C{number}" for number, name in enumerate(own.index)}
         for axis, (title, value, error) in zip(axes, sides, strict=True):
@@ -237,7 +237,8 @@ def picture(found: pd.DataFrame, path: Path) -> None:
                 axis.errorbar(row[value], at, xerr=1.96 * row[error], fmt="o", color=colors[name], capsize=3)
             axis.set_yticks(height, list(ranked.index))
             axis.set_title(title, loc="left", fontweight="bold")
-            axis.set_xlabel("share of items that a liked one beats (atop)")
+            axis.set_xlabel(metric)
+            axis.set_xlim(left=0)
             axis.spines[["top", "right"]].set_visible(False)
         figure.savefig(path, metadata={"Date": None})
         pyplot.close(figure)
