@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -31,3 +33,24 @@ def test_the_calibrated_candidate_is_truly_equal():
     other = gate_seasons.uneven(week.ranked(rng), lost, week, rng)
     assert value == pytest.approx(0.5, abs=0.01)
     assert gate_seasons.recall(other, week) == pytest.approx(gate_seasons.recall(above, week), abs=4 * 0.0015)
+
+
+def test_the_table_on_the_page_says_what_is_promised():
+    text = gate_seasons.PAGE.read_text("utf-8")
+    part = text[text.index("<!-- gate seasons -->") : text.index("<!-- /gate seasons -->")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in part.splitlines()
+        if " users, " in line
+    ]
+    assert len(rows) == 18
+    for row in rows:
+        found = shares(row)
+        if "equal" in row[0] or "uneven" in row[0]:
+            alarms, seasons = map(int, re.findall(r"\d+", row[-1]))
+            assert alarms <= 0.05 * seasons
+        if "worse by" in row[0]:
+            assert found["worse"] >= 80 - 4 * 100 * np.sqrt(0.16 / 2600)
+        if any(name in row[0] for name in ("shuffled", "leaked", "random")):
+            assert found["not worse"] == 0
+            assert found["better"] == 0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval.estimators import Claim, Estimate, UserSums
+from tests.inside.estimators import Moments
 from tests.inside.testing import Difference
 
 LEVEL = 0.05 / 26
@@ -93,3 +94,17 @@ def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
 def test_without_a_standard_error_no_loss_is_stated():
     assert np.isnan(difference([0.0, 0.0, 0.0]).smallest_visible(0.05, 0.0))
     assert np.isnan(difference([0.1, 0.0, -0.1]).smallest_visible(LEVEL, 0.0))  # three users: no power
+
+
+def test_where_only_moments_were_kept_the_bounds_are_those_of_student():
+    rng = np.random.default_rng(4)
+    old, new = rng.random((2, 50))
+    whole = Difference.of(estimate(new), estimate(old))
+    sums = [estimate(one).user_sums for one in (new, old)]
+    merged = [Estimate("m", "e", one, 9, Claim("biased")) for one in Moments.of(sums).members()]
+    found = Difference.of(*merged)
+    assert (found.gap, found.std_error) == pytest.approx((whole.gap, whole.std_error))
+    reach = 1.676551 * whole.std_error  # the .95 quantile of Student's t with 49 degrees of freedom
+    assert found.bounds(0.05) == pytest.approx((whole.gap - reach, whole.gap + reach), rel=1e-6)
+    # (1.6766 + .8416 and a little for few users) standard errors
+    assert found.smallest_visible(0.05, 0.1) - 0.1 == pytest.approx(2.521 * whole.std_error, rel=0.002)
