@@ -66,9 +66,11 @@ def test_a_log_becomes_a_table_a_page_and_a_result_in_one_command(folder, capsys
 
 def test_the_parts_that_split_writes_give_the_numbers_of_the_whole_log(folder, capsys):
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    assert main(["split", "log.csv", "--split", "global-time", "--out", "parts", "--format", "parquet"]) == 0
+    whole = ["log.csv", "--split", "global-time", "--test-fraction", "0.3"]
+    assert main(["split", *whole, "--out", "parts", "--format", "parquet"]) == 0
     assert "parts/test.parquet" in capsys.readouterr().out
-    whole = ["log.csv", "--split", "global-time"]
+    split = ipseval.split_global_time(ipseval.read("log.csv"), test_fraction=0.3)
+    assert len(pd.read_parquet("parts/test.parquet")) == len(split.test) != len(split.train)
     parts = ["--train", "parts/train.parquet", "--test", "parts/test.parquet"]
     for source in (whole, parts):
         assert main(["evaluate", *source, *FAST, "--format", "csv"]) == 0
