@@ -20,6 +20,7 @@ RUNNABLE = pytest.mark.skipif(
 )
 REPRODUCTIONS = sorted((FOLDER / "reproductions").glob("*.ipynb"))
 executed = pytest.mark.parametrize("path", [*NOTEBOOKS, *REPRODUCTIONS], ids=lambda path: path.stem)
+READING = [path for path in NOTEBOOKS if "IPSEVAL_DATA" in path.read_text("utf-8")]  # others read no file
 each = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -81,6 +82,6 @@ def test_it_runs_without_any_data(path: Path, tmp_path: Path):
 
 @RUNNABLE
 @pytest.mark.slow
-@each
+@pytest.mark.parametrize("path", READING, ids=lambda path: path.stem)
 def test_it_runs_with_the_public_data(path: Path, shared_data):
     run(path, shared_data("coat").parent)
