@@ -105,14 +105,21 @@ def main() -> None:
     os.environ["IPSEVAL_DATA"] = str(data)
     os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    failed: list[str] = []
     for name in options.only or [one for one in PIECES if done.get(one) != now]:
         start = time.perf_counter()
-        run(name, data, notebooks_only=options.notebooks_only)
+        try:
+            run(name, data, notebooks_only=options.notebooks_only)
+        except subprocess.CalledProcessError as error:  # its own text stands above; the others are made
+            failed.append(f"{name} ({' '.join(error.cmd[1:3])})")
+            continue
         if not options.notebooks_only:
             done[name] = now
             CACHE.mkdir(parents=True, exist_ok=True)
             DONE.write_text(json.dumps(done), "utf-8")
         print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    if failed:
+        raise SystemExit(f"Not made: {', '.join(failed)}. The same command goes on with these.")
 
 
 if __name__ == "__main__":

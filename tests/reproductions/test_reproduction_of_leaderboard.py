@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -143,6 +144,19 @@ def test_one_command_skips_the_pieces_that_this_commit_has_made(tmp_path, monkey
     assert ran == [name for name in everything.PIECES if name != "sampled"]
     everything.main()
     assert len(ran) == len(everything.PIECES) - 1
+
+    def fails(name, data, notebooks_only):
+        ran.append(name)
+        if name == "coat":
+            raise subprocess.CalledProcessError(1, ["python", "-m", "reproductions.coat"])
+
+    monkeypatch.setattr(everything, "run", fails)
+    monkeypatch.setattr(everything, "commit", lambda: "later")
+    with pytest.raises(SystemExit, match=r"^Not made: coat \(-m reproductions.coat\)"):
+        everything.main()
+    with pytest.raises(SystemExit, match=r"^Not made: coat"):
+        everything.main()
+    assert ran[-2:] == [list(everything.PIECES)[-1], "coat"]
 
 
 def test_gamma_by_exposure_is_the_slope_of_a_world():
