@@ -117,7 +117,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if error.filename is None:
                 raise
             raise InputError(f"a file or folder cannot be used: {error!s:.200}.") from error
-        except Exception as error:
+        except Exception as error:  # what a wrong argument leads to may be raised by any library
             text = _misfit(function, args, kwargs)
             if text is None:
                 raise
