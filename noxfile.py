@@ -335,7 +335,7 @@ def audit(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def paper(session: nox.Session) -> None:
-    """Build the paper: its figure and tables from the pages of the reproductions, then LaTeX."""
+    """Refresh the numbers of the paper from the pages of the reproductions, draw its figure, make the PDF."""
     session.install("-e", ".[plot]")
     session.run("python", "-m", "paper", *session.posargs)
 

@@ -1,10 +1,10 @@
-"""Build the paper: read its numbers from the pages of the reproductions, draw its figure, run LaTeX.
+"""Refresh the numbers of paper.md from the pages of the reproductions, draw its figure, and make the PDF.
 
-    python -m paper             paper/build/paper.pdf; needs matplotlib, pdflatex and bibtex
-    python -m paper --values    what LaTeX reads, without running it
+    python -m paper             writes paper.md, kuairand.pdf, build/paper.pdf; needs matplotlib, pandoc, TeX
+    python -m paper --numbers   writes paper.md alone
 
-No result stands in paper.tex. Each comes from a marked table of docs/reproductions.md or docs/validation.md,
-which `python -m reproductions` and `python -m reproductions.validation` fill in.
+No result is typed into paper.md. Each stands between comments that name it, and comes from a marked table of
+a page in docs/, which a command of `reproductions` fills in.
 """
 
 from __future__ import annotations
@@ -15,28 +15,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-
-import ipseval
-
 HERE = Path(__file__).resolve().parent
+PAPER = HERE / "paper.md"
 DOCS = HERE.parent / "docs"
-BUILD = HERE / "build"
-MOST_PAGES = 4
-# What the figure shows: row of the table -> label; exponents first, then what knows more than popularity.
-WEIGHTS = {
-    "gamma = 0": "γ = 0",
-    "gamma = 1": "γ = 1",
-    "gamma = 1.5": "γ = 1.5",
-    "gamma = 2": "γ = 2",
-    "gamma = 3": "γ = 3",
-    "published": "published",
-    "density ratio": "density ratio",
-    "random-sample": "random sample",
-}
-METRICS = {"atop": "o", "recall@5": "s", "mean_dcg": "D"}
+MOST_WORDS = 1000
 NUMBER = re.compile(r"[+−-]?\d+(?:\.\d+)?")
+MARK = re.compile(r"<!-- (\w+) -->.*?<!-- / -->", re.DOTALL)
 
 Table = dict[str, list[str]]
 
@@ -57,120 +41,118 @@ def table(page: str, name: str) -> Table:
 
 def numbers(text: str) -> list[float]:
     """Return the numbers in a cell."""
-    return [float(one.replace("−", "-")) for one in NUMBER.findall(text)]
+    return [float(one.replace("−", "-").replace(",", "")) for one in NUMBER.findall(text)]
 
 
-def spread(name: str, cells: list[str], digits: int = 0, sign: int = 1) -> dict[str, str]:
-    """Return the smallest and the largest first number of cells as two values for LaTeX."""
+def truth(page: str, name: str) -> dict[tuple[str, str], list[str]]:
+    """Return a table of the correction: (exposed users, estimator) -> the other cells."""
+    text = (DOCS / page).read_text("utf-8")
+    own = re.search(rf"<!-- {name} -->\n(.*?)<!-- /{name} -->", text, re.DOTALL)
+    assert own is not None
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in own[1].splitlines() if "|" in line
+    ]
+    return {(row[0], row[1]): row[2:] for row in rows[2:]}
+
+
+def spread(cells: list[str], digits: int = 0, sign: int = 1) -> str:
+    """Return the smallest and the largest first number of cells, in words."""
     found = [sign * numbers(cell)[0] for cell in cells]
-    return {f"{name}Min": f"{min(found):.{digits}f}", f"{name}Max": f"{max(found):.{digits}f}"}
+    return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
+
+
+def total(rows: list[list[str]], cell: int, place: int) -> str:
+    """Return the sum of one number of a cell over rows, such as of 12 in "12 of 30"."""
+    return f"{sum(numbers(row[cell])[place] for row in rows):.0f}"
 
 
 def values() -> dict[str, str]:
-    """Return every number of the text, by the name that LaTeX uses."""
-    right, wrong = table("validation.md", "world-right"), table("validation.md", "world-wrong")
-    level = table("validation.md", "coat-snips-global")
-    order = table("validation.md", "coat-order-snips-global")
+    """Return every number of the text, by its name."""
+    level, order = (
+        table("validation.md", "coat-snips-global"),
+        table("validation.md", "coat-order-snips-global"),
+    )
     toy, yang = table("reproductions.md", "kr-toy"), table("reproductions.md", "yang-summary")
-    metrics = slice(0, 6)  # the last column of the worlds is the effective sample size
+    kuairand = table("validation.md", "order-kuairand")
+    gamma = table("validation.md", "gamma-by-exposure")
+    corrected = truth("correction.md", "truth-kuairand")
+    board = [cells for size, cells in table("reproductions.md", "leaderboard-sizes").items() if size]
+    small = board[:2]  # gains below 5 %
     gap = toy[""].index("gap in SE")
-    exact = toy[""].index("ours")
-    ours = {key: cells for key, cells in yang.items() if key}
-    off = [abs(numbers(cells[3])[0] - numbers(cells[1])[0]) for cells in ours.values()]
+    off = [abs(numbers(cells[3])[0] - numbers(cells[1])[0]) for key, cells in yang.items() if key]
+    plain = {name: numbers(cells[0])[0] for name, cells in kuairand.items() if name}
+    shown = {name: numbers(cells[2])[:2] for name, cells in kuairand.items() if name}
+    with_25, with_none = (corrected[users, "correction-strength"] for users in ("25", "0"))
     return {
-        "version": ipseval.__version__,
-        **spread("worldGlobal", right["known, snips-global"][metrics], 1),
-        **spread("worldUser", right["known, snips"][metrics]),
-        **spread("wrongGlobal", wrong["known, item part, snips-global"][metrics]),
-        **spread("coatOne", level["gamma = 1"]),
-        **spread("coatTau", order["gamma = 1"], 2, sign=-1),
-        **spread("coatSample", level["random-sample"]),
+        "easePlain": f"{plain['EASE 500']:.2f}",
+        "popularPlain": f"{plain['popularity']:.2f}",
+        "easeTruth": "{:.3f} ± {:.3f}".format(*shown["EASE 500"]),
+        "popularTruth": "{:.3f} ± {:.3f}".format(*shown["popularity"]),
+        "gammaKuairand": gamma["KuaiRand, n\\* ≥ 1"][2],
+        "gammaCoat": gamma["Coat, n\\* ≥ 1"][2],
+        "coverage25": f"{min(numbers(with_25[1])):.0f}",
+        "removed25": f"{min(numbers(with_25[0])):.0f}",
+        "width0": f"{max(numbers(with_none[3])):.2f}",
+        "boardPairs": total(board, 0, 0),
+        "boardTold": total(board, 1, 0),
+        "boardTurned": total(board, 3, 0),
+        "boardKept": total(board, 4, 0),
+        "boardSmall": f"{total(small, 4, 0)} of {total(small, 4, 1)}",
+        "boardSure": total(board, 5, 0),
         "krLargest": f"{max(abs(numbers(cells[gap])[0]) for key, cells in toy.items() if key):.1f}",
-        "krApExact": f"{numbers(toy['A, AP'][exact])[0]:.3f}",
-        "krApBest": f"{numbers(toy['C, AP'][exact])[0]:.3f}",
         "yangLargest": f"{max(off):.1f}",
-        "yangRows": str(len(ours)),
+        "yangRows": str(len(off)),
+        "coatOne": spread(level["gamma = 1"]),
+        "coatTau": spread(order["gamma = 1"], 2, sign=-1),
     }
 
 
-def yang_table() -> str:
-    """Return the table of the paper of Yang et al. for LaTeX: metrics as rows, recommenders as columns."""
-    found = table("reproductions.md", "yang-summary")
-    cells = {tuple(key.split(", ")): row for key, row in found.items() if key}
-    metrics = list(dict.fromkeys(metric for metric, _ in cells))
-    models = list(dict.fromkeys(model for _, model in cells))
-    lines = [
-        rf"\begin{{tabular}}{{l{'rr' * len(models)}}}",
-        r"\toprule",
-        " & ".join(["", *(rf"\multicolumn{{2}}{{c}}{{{model}}}" for model in models)]) + r"\\",
-        " & ".join([r"\%", *["paper", "ours"] * len(models)]) + r"\\",
-        r"\midrule",
-    ]
-    for metric in metrics:
-        row = [f"{numbers(cells[metric, model][i])[0]:.1f}" for model in models for i in (1, 3)]
-        name = metric.replace("_", r"\_")
-        lines.append(" & ".join([rf"\code{{{name}}}", *(rf"${one}$" for one in row)]) + r"\\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+def refreshed(text: str, found: dict[str, str]) -> str:
+    """Return the paper with its numbers."""
+    return MARK.sub(lambda match: f"<!-- {match[1]} -->{found[match[1]]}<!-- / -->", text)
 
 
-def figure() -> Figure:
-    """Return the picture of level and order on Coat."""
-    panels = {
-        "coat-snips-global": "error of the level removed, %",
-        "coat-order-snips-global": "change of Kendall's τ against the plain average",
-    }
-    mpl.rcParams.update({"font.size": 8, "svg.hashsalt": "ipseval", "pdf.fonttype": 42})
-    drawn = Figure(figsize=(6.7, 2.5), layout="constrained")
-    for axes, (name, label) in zip(drawn.subplots(1, 2, sharey=True), panels.items(), strict=True):
-        found = table("validation.md", name)
-        for shift, (metric, marker) in enumerate(METRICS.items()):
-            column = found[""].index(metric)
-            for place, row in enumerate(WEIGHTS):
-                middle, low, high = numbers(found[row][column])[:3]
-                where = place + (shift - 1) * 0.22
-                axes.plot([low, high], [where, where], color="0.6", linewidth=1, zorder=1)
-                axes.plot(
-                    *(middle, where),
-                    marker=marker,
-                    color=("C0", "C1", "C2")[shift],
-                    markersize=3.5,
-                    linestyle="none",
-                    label=metric if place == 0 else None,
-                )
-        axes.axvline(0, color="0.3", linewidth=0.8, linestyle=":")
-        axes.set_xlabel(label)
+def words(text: str) -> int:
+    """Return the number of words, without the heading of the file, comments and the list of references."""
+    body = text.split("---\n", 2)[2].split("# References")[0]
+    return len(re.sub(r"<!--.*?-->|\$\$.*?\$\$", "", body, flags=re.DOTALL).split())
+
+
+def draw(path: Path) -> None:
+    """Draw the order of recommenders on KuaiRand by the plain average, and by random exposure."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    found = {name: cells for name, cells in table("validation.md", "order-kuairand").items() if name}
+    mpl.rcParams.update({"font.size": 8, "pdf.fonttype": 42})
+    drawn = Figure(figsize=(6.5, 2.3), layout="constrained")
+    for axes, place, title in zip(
+        drawn.subplots(1, 2), (0, 2), ("the log says", "random exposure says"), strict=True
+    ):
+        shown = sorted(
+            ((numbers(cells[place])[:2], name) for name, cells in found.items()), key=lambda one: one[0][0]
+        )
+        for height, ((middle, *half), name) in enumerate(shown):
+            axes.errorbar(
+                middle, height, xerr=half or None, fmt="o", markersize=4, color=f"C{list(found).index(name)}"
+            )
+        axes.set_yticks(range(len(shown)), [name for _, name in shown])
+        axes.set_title(title, loc="left")
+        axes.set_xlabel("share of items that a liked one beats (atop)")
         axes.spines[["top", "right"]].set_visible(False)
-    drawn.axes[0].set_yticks(range(len(WEIGHTS)), list(WEIGHTS.values()))
-    drawn.axes[0].invert_yaxis()
-    drawn.axes[0].legend(frameon=False, loc="lower left", fontsize=7)
-    return drawn
+    drawn.savefig(path, metadata={"CreationDate": None})
 
 
-def write() -> None:
-    """Write what LaTeX reads into paper/build."""
-    BUILD.mkdir(exist_ok=True)
-    lines = [rf"\newcommand{{\{name}}}{{{value}}}" for name, value in values().items()]
-    (BUILD / "values.tex").write_text("\n".join(lines) + "\n", "utf-8")
-    (BUILD / "yang.tex").write_text(yang_table(), "utf-8")
-    figure().savefig(BUILD / "validation.pdf", metadata={"CreationDate": None})
-
-
-def latex() -> Path:
-    """Run LaTeX, return the PDF. A box that sticks out or an open reference is an error."""
-    for program in ("pdflatex", "bibtex"):
+def pdf() -> Path:
+    """Run pandoc and LaTeX, return the PDF."""
+    for program in ("pandoc", "pdflatex"):
         if shutil.which(program) is None:
-            raise SystemExit(f"{program} is not installed; `python -m paper --values` needs no LaTeX")
-    run = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "-output-directory=build", "paper.tex"]
-    for command in (run, ["bibtex", "build/paper"], run, run):
-        done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, errors="replace")
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed\n{done.stdout[-3000:]}")
-    log = (BUILD / "paper.log").read_text("utf-8", errors="replace")
-    wrong = re.findall(r"^(?:LaTeX Warning: (?:Citation|Reference).*|Overfull \\hbox.*)$", log, re.MULTILINE)
-    pages = int(re.search(r"Output written on .*?\((\d+) pages?", log.replace("\n", " "))[1])
-    if wrong or pages > MOST_PAGES:
-        raise SystemExit("\n".join([f"{pages} pages of at most {MOST_PAGES}", *wrong]))
-    return BUILD / "paper.pdf"
+            raise SystemExit(f"{program} is not installed; `python -m paper --numbers` needs neither")
+    made = HERE / "build" / "paper.pdf"
+    made.parent.mkdir(exist_ok=True)
+    options = ["--citeproc", "--number-sections", "-V", "geometry:margin=27mm", "-V", "fontsize=10pt"]
+    subprocess.run(["pandoc", "paper.md", *options, "-o", str(made)], cwd=HERE, check=True)
+    return made
 
 
 def main() -> None:
@@ -178,10 +160,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--values", action="store_true", help="write what LaTeX reads, and stop")
+    parser.add_argument("--numbers", action="store_true", help="write paper.md, and stop")
     options = parser.parse_args()
-    write()
-    print(BUILD if options.values else latex())
+    text = refreshed(PAPER.read_text("utf-8"), values())
+    if words(text) > MOST_WORDS:
+        raise SystemExit(f"{words(text)} words of at most {MOST_WORDS}")
+    PAPER.write_text(text, "utf-8")
+    if options.numbers:
+        print(PAPER)
+        return
+    draw(HERE / "kuairand.pdf")
+    print(pdf())
 
 
 if __name__ == "__main__":
