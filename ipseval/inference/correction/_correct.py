@@ -17,8 +17,8 @@ from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.inference.correction._anchors import Anchors, check_known
-from ipseval.inference.correction._difference import difference, pairs_to_predict
-from ipseval.inference.correction._path import CorrectionPath, averages, correction_path
+from ipseval.inference.correction._difference import difference_totals, pairs_to_predict, ratio
+from ipseval.inference.correction._path import CorrectionPath, averages, path_with_odds
 from ipseval.inference.correction._posterior import RandomSample, posterior
 from ipseval.inference.correction._prior import CorrectionPrior
 from ipseval.inference.correction._result import Correction, OrderPosterior
@@ -185,9 +185,7 @@ def correct_ranks(
         shown = distinct(log.pair_key)
         positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
         interactions = None if positive.all() else _pairs(shown, split)
-    path = correction_path(
-        ranks.of(ranks.test), split, metrics=metrics, interactions=interactions, ties=ties, rng=rng
-    )
+    path, odds_of = path_with_odds(ranks.of(ranks.test), split, metrics, interactions, ties, rng)
     found = correct_path(
         path,
         ranks.of(ranks.random),
@@ -199,7 +197,8 @@ def correct_ranks(
     if found.sample is None or ranks.shown is None or ranks.shown.weight is not None:
         return found
     both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
-    return replace(found, difference=difference(both, ranks.shown, ranks.drawn, split, path))
+    totals = difference_totals(both, ranks.shown, ranks.drawn, split, path.metrics, ties, odds_of)
+    return replace(found, difference=ratio(*totals[1:]))
 
 
 MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics whose order is computed; beyond

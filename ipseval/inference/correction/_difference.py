@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import sparse
+from scipy.special import expit
 
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split
-from ipseval.inference.correction._path import CorrectionPath, contributions, odds_at
+from ipseval.inference.correction._path import OddsAt, contributions, logistic, odds_at
 from ipseval.metrics import Metric
-from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 
 N_DRAWN = 100_000  # of all users together; all their pairs where these are fewer
 N_FOLDS = 5
-RIDGE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,13 +53,6 @@ def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
     return np.asarray(key[~among(key, split.excluded.pair_key)])
 
 
-def difference(
-    ranks: Mapping[str, RankedPositives], shown: Exposure, drawn: IntArray, split: Split, path: CorrectionPath
-) -> Difference:
-    """Return the estimate of ranked pairs that were shown or are among `drawn`."""
-    return ratio(*difference_totals(ranks, shown, drawn, split, path.metrics, path.ties)[1:])
-
-
 def difference_totals(
     ranks: Mapping[str, RankedPositives],
     shown: Exposure,
@@ -67,6 +60,7 @@ def difference_totals(
     split: Split,
     metrics: Sequence[Metric],
     ties: TieChoice,
+    odds_of: OddsAt | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return users with ranked pairs, and what they add to both totals, (n_users, n_cells).
 
@@ -79,10 +73,11 @@ def difference_totals(
     liked = among(key, shown.pair_key[shown.positive])
     users, place = np.unique(first.user, return_inverse=True)
     group = np.random.default_rng(0).permutation(users.size) % N_FOLDS
-    odds, predicted = odds_at(split, (first.user, first.item)), np.zeros(len(first))
+    odds = (odds_at(split) if odds_of is None else odds_of)((first.user, first.item))
+    predicted = np.zeros(len(first))
     for one in range(N_FOLDS):
         own = group[place] == one
-        predicted[own] = _predicted(odds, liked, seen & ~own)[own]
+        predicted[own] = _predicted(odds, liked, seen & ~own, own)
     value = np.column_stack([contributions(ranks, metrics, ties), np.ones(len(first))])
     plain, control = totals(place, value, liked, predicted, seen, free)
     metric_of = np.repeat(np.arange(len(metrics)), len(ranks))
@@ -106,9 +101,10 @@ def totals(
     n_users = int(place.max()) + 1
     n_seen, n_free = (np.bincount(place, each, n_users)[place] for each in (seen, free))
     part = np.where(n_free > 0, seen - free * n_seen / np.maximum(n_free, 1), 0.0)
+    weights = liked.astype(np.float64), predicted * part
+    at = np.arange(place.size)
     plain, control = (
-        np.array([np.bincount(place, weight * one, n_users) for one in value.T]).T
-        for weight in (liked, predicted * part)
+        sparse.csr_array((weight, (place, at)), shape=(n_users, place.size)) @ value for weight in weights
     )
     return plain, control
 
@@ -122,13 +118,13 @@ def ratio(above: FloatArray, below: FloatArray) -> Difference:
     return Difference(value, influence.T @ influence * (n / max(n - 1, 1)))
 
 
-def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray) -> FloatArray:
-    """Return the probability to be positive, by a logistic regression on the log odds."""
-    centre, spread = odds[fitted].mean(), max(float(odds[fitted].std()), 1e-9)
-    x = np.column_stack([np.ones(odds.size), (odds - centre) / spread])
-    n = int(fitted.sum())
-    slope = fit_logistic(x[fitted], liked[fitted], np.ones(n), np.zeros(2), np.full(2, RIDGE))
-    return np.asarray(1 / (1 + np.exp(-(x @ slope))))
+def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray, wanted: BoolArray) -> FloatArray:
+    """Return the probability to be positive of wanted pairs, by a logistic regression on the log odds."""
+    own = odds[fitted]
+    centre, spread = own.mean(), max(float(own.std()), 1e-9)
+    design = np.column_stack([np.ones(own.size), (own - centre) / spread])
+    first, slope = logistic(design, liked[fitted], np.ones(own.size))
+    return np.asarray(expit(first + slope * (odds[wanted] - centre) / spread))
 
 
 def _share(plain: FloatArray, control: FloatArray, metric: IntArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,8 @@ from ipseval.ranking._comparable import check_same_positives
 
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3
+BLOCK = 1024
+MANY, EVERY = 10_000, 8  # rows of a regression that begins with a part of them
 LIMIT = 0.99
 SAME = 1e-12
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
@@ -32,6 +34,7 @@ HALF_HIT = 0.5
 CHANCE = 0.5  # of a random order, by metrics that are linear in the rank; by those cut at a rank about 0
 POPULARITY = slice(0, 2)  # of the features of a pair: log popularity and its square
 Pairs = tuple[IntArray, IntArray]
+OddsAt = Callable[[Pairs], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +162,18 @@ def correction_path(
         For a metric that is no average over relevant items, ranks of other positives than `split.test`, and
         interactions over other ids or without a pair that is not positive.
     """
+    return path_with_odds(ranks, split, metrics, interactions, ties, rng)[0]
+
+
+def path_with_odds(
+    ranks: Mapping[str, RankedPositives],
+    split: Split,
+    metrics: Iterable[str | Metric],
+    interactions: Interactions | None,
+    ties: TieChoice,
+    rng: RngLike,
+) -> tuple[CorrectionPath, OddsAt]:
+    """Return the path, and the log odds by pairs of any pair."""
     check_same_positives(ranks)
     split.check_seen_excluded("the correction")
     asked = averages(requested_metrics(metrics))
@@ -167,21 +182,21 @@ def correction_path(
     if not among(key, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
-    odds = _log_odds(split, (first.user, first.item), _others(interactions, split, key), as_generator(rng))
+    others, generator = _others(interactions, split, key), as_generator(rng)
+    odds, odds_of = _log_odds(split, (first.user, first.item), others, generator)
     summing = _summing(first)  # once for all strengths
-    plain = summing @ (values - values.mean(axis=0)) / max(len(first), 1)
-    parts = [
-        _weighted(summing, values, one, alpha, highest, plain)
-        for one in odds.values()
-        for alpha, highest in zip(ALPHAS, _highest(one), strict=True)
-    ]
-    value, covariance, cross, spread, ess, clipped = (np.array(part) for part in zip(*parts, strict=True))
+    middle = values.mean(axis=0)
+    centred = np.column_stack([values - middle, np.ones(len(first))])
+    plain = (summing @ centred)[:, :-1] / max(len(first), 1)
+    parts = zip(*(_weighted(summing, centred, one, plain) for one in odds.values()), strict=True)
+    value, covariance, cross, spread, ess, clipped = (np.concatenate(part) for part in parts)
+    value += middle
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
     short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
     value, covariance = on_line(value, covariance, cross, metric_of, short)
     covariance += np.array([half_hit(hit, similarity, one) for one in ess])
-    return CorrectionPath(
+    path = CorrectionPath(
         tuple(ranks),
         tuple(asked),
         ties,
@@ -199,6 +214,7 @@ def correction_path(
         len(first),
         first.user_ids,
     )
+    return path, odds_of
 
 
 def averages(metrics: list[Metric]) -> list[Metric]:
@@ -220,7 +236,7 @@ def contributions(
             if column is None:
                 raise InputError(f"{metric.label} {NO_AVERAGE}")
             columns.append(column)
-    return np.column_stack(columns).astype(np.float64)
+    return np.array(columns, dtype=np.float64).T.copy()
 
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
@@ -275,25 +291,47 @@ def _highest(log_odds: FloatArray) -> FloatArray:
 
 
 def _weighted(
-    summing: sparse.csr_array,
-    values: FloatArray,
-    log_odds: FloatArray,
-    alpha: float,
-    highest: float,
-    plain: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, float, float]:
-    """Return θ(α), its covariance, that with θ(0), that of one contribution, the effective size, the cut."""
-    raw = np.exp(-alpha * (log_odds - log_odds.min()))
-    weight = np.minimum(raw, highest)
-    share = weight / weight.sum()
-    mean = share @ values
-    centred = values - mean
-    weighted = share[:, None] * centred
-    influence = summing @ weighted
-    more = influence.shape[0] / max(influence.shape[0] - 1, 1)
-    covariance, cross = (more * influence.T @ other for other in (influence, plain))
-    spread = weighted.T @ centred
-    return mean, covariance, cross, spread, 1 / float(share @ share), 1 - float(weight.sum() / raw.sum())
+    summing: sparse.csr_array, centred: FloatArray, log_odds: FloatArray, plain: FloatArray
+) -> tuple[FloatArray, ...]:
+    """Return θ at each α, its covariance, that with θ(0), the spread of one contribution, ess and clipped.
+
+    `centred` are contributions less their plain mean, and a column of ones. So is θ(α) then.
+    """
+    share = np.exp(-np.outer(ALPHAS, log_odds - log_odds.min()))
+    total = share.sum(axis=1)
+    np.minimum(share, _highest(log_odds)[:, None], out=share)
+    kept = share.sum(axis=1)
+    share /= kept[:, None]
+    parts = zip(*(_of_users(summing, centred, one, plain) for one in share), strict=True)
+    mean, covariance, cross = (np.array(part) for part in parts)
+    spread = _spreads(centred[:, :-1], share) - mean[:, :, None] * mean[:, None, :]
+    return mean, covariance, cross, spread, 1 / (share**2).sum(axis=1), 1 - kept / total
+
+
+def _of_users(
+    summing: sparse.csr_array, centred: FloatArray, share: FloatArray, plain: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return θ(α), its covariance, and that with θ(0), by the influence of users."""
+    of_users = sparse.csr_array((share, summing.indices, summing.indptr), shape=summing.shape) @ centred
+    mean = of_users.sum(axis=0)[:-1]
+    # The influence is Σ w (c − θ): what is summed, less θ times the sums of weights.
+    less = np.vstack([np.eye(mean.size), -mean])
+    more = len(of_users) / max(len(of_users) - 1, 1)
+    covariance, cross = (more * less.T @ (of_users.T @ other) for other in (of_users, plain))
+    return mean, covariance @ less, cross
+
+
+def _spreads(values: FloatArray, share: FloatArray) -> FloatArray:
+    """Return the second moments of contributions by each row of shares, (25, n_cells, n_cells)."""
+    n = values.shape[1]
+    first, second = np.triu_indices(n)
+    found = np.zeros((len(share), first.size))
+    for start in range(0, len(values), BLOCK):  # products that stay near the processor
+        block = values[start : start + BLOCK].T
+        found += share[:, start : start + BLOCK] @ (block[first] * block[second]).T
+    spread = np.empty((len(share), n, n))
+    spread[:, first, second] = spread[:, second, first] = found
+    return spread
 
 
 def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:
@@ -342,25 +380,25 @@ def _others(interactions: Interactions | None, split: Split, positive: IntArray)
 
 def _log_odds(
     split: Split, positive: Pairs, others: IntArray | None, rng: np.random.Generator
-) -> dict[str, FloatArray]:
-    """Return the log odds of held-out positives against uniform pairs of their users, up to a constant."""
+) -> tuple[dict[str, FloatArray], OddsAt]:
+    """Return the log odds of held-out positives against uniform pairs of their users, up to a constant.
+
+    By each basis, and, by pairs, of any other pairs.
+    """
     own, uniform = _Pairs.of(split, *positive), _uniform(split, positive[0], rng)
-    found = {
-        PAIRS: _fitted(split, own.x, own, uniform),
-        ITEMS: _fitted(split, own.x[:, POPULARITY], own.only(POPULARITY), uniform.only(POPULARITY)),
-    }
+    of_pairs = _fitted(split, own, uniform)
+    only = own.only(POPULARITY)
+    found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
     if others is not None:
         rest = _Pairs.of(split, *np.divmod(others, split.n_items))
         both = _Pairs(np.concatenate([own.user, rest.user]), np.concatenate([own.x, rest.x]))
-        found[INTERACTIONS] = _fitted(split, own.x, both, uniform)
-    return found
+        found[INTERACTIONS] = _fitted(split, both, uniform)(own.x)
+    return found, lambda pairs: of_pairs(_Pairs.of(split, *pairs).x)
 
 
-def odds_at(split: Split, wanted: Pairs) -> FloatArray:
-    """Return the log odds of these pairs to be held-out positives rather than uniform, up to a constant."""
-    own = _Pairs.of(split, split.test.user, split.test.item)
-    uniform = _uniform(split, split.test.user, np.random.default_rng(0))
-    return _fitted(split, _Pairs.of(split, *wanted).x, own, uniform)
+def odds_at(split: Split) -> OddsAt:
+    """Return the log odds of pairs to be held-out positives rather than uniform, up to a constant."""
+    return _log_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[1]
 
 
 def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> _Pairs:
@@ -387,19 +425,27 @@ class _Pairs:
         return _Pairs(self.user, self.x[:, features])
 
 
-def _fitted(split: Split, wanted: FloatArray, seen: _Pairs, uniform: _Pairs) -> FloatArray:
-    """Return the log odds at features `wanted`, by a logistic regression of seen against uniform pairs."""
+def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray], FloatArray]:
+    """Return the log odds of features, by a logistic regression of seen against uniform pairs."""
     if not uniform.user.size:  # hardly any candidate beside the positives: the odds are equal
-        return np.zeros(len(wanted))
+        return lambda x: np.zeros(len(x))
     x = np.concatenate([seen.x, uniform.x])
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
     design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
     weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size
-    precision = np.full(design.shape[1], RIDGE)
-    slope = fit_logistic(design, y, weight, np.zeros(precision.size), precision)
-    return np.asarray((wanted - mean) / spread @ slope[1:])
+    slope = logistic(design, y, weight)
+    return lambda x: np.asarray((x - mean) / spread @ slope[1:])
+
+
+def logistic(design: FloatArray, y: BoolArray, weight: FloatArray) -> FloatArray:
+    """Return the coefficients of a logistic regression; of many rows, from those of every eighth."""
+    ridge, part, start = np.full(design.shape[1], RIDGE), slice(None, None, EVERY), None
+    centre = np.zeros(ridge.size)
+    if len(design) > MANY:
+        start = fit_logistic(design[part], y[part], EVERY * weight[part], centre, ridge)
+    return fit_logistic(design, y, weight, centre, ridge, start)
 
 
 def _equal_users(user: IntArray, n_users: int) -> FloatArray:
