@@ -145,7 +145,8 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
             models[name] = _scores(path, options)
         else:
             drawn = {"rng": options.seed} if name == "random" else {}
-            models[name] = lookup(BASELINES, name, "baseline")(split.train, **drawn)
+            own = {name: "Your own is --model NAME=FILE."}
+            models[name] = lookup(BASELINES, name, "baseline", own)(split.train, **drawn)
     return models
 
 

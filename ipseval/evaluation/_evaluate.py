@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
@@ -210,7 +211,10 @@ def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request
         on_low_ess="ignore",
         interval="normal",
     )
-    return {one.metric: one.weights[0] for one in _evaluated(ranks, shown, None).verdicts}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # of the same lists and users, said before
+        found = _evaluated(ranks, shown, None)
+    return {one.metric: one.weights[0] for one in found.verdicts}
 
 
 def evaluate_ranks(

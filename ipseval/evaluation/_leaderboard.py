@@ -41,7 +41,8 @@ class Leaderboard(Result):
         """One row per metric, evaluation and recommender.
 
         metric, data, estimator, model, estimate, ci_low, ci_high; leads: whether it is the highest or is not
-        told from it by the paired test (Holm within the evaluation), missing where nothing can be compared.
+        told from it by the paired test (Holm within the evaluation), missing where nothing can be compared,
+        and where average and weights contradict each other and no estimator was asked for.
         """
         parts = []
         for metric in self.metrics:
@@ -51,7 +52,8 @@ class Leaderboard(Result):
                 found = one.frame
                 found = found[(found["metric"] == metric) & (found["estimator"] == label)].assign(data=name)
                 standing = verdict.standings[label]
-                known = found["estimate"].notna() & (len(standing.ranked) > 1)
+                told = self.estimator is not None or verdict.reason != "contradiction"
+                known = found["estimate"].notna() & (len(standing.ranked) > 1) & told
                 leads = found["model"].isin(standing.leaders).astype("boolean")
                 parts.append(found.assign(leads=leads.where(known)))
         columns = ["metric", "data", "estimator", "model", "estimate", "ci_low", "ci_high", "leads"]
@@ -67,9 +69,11 @@ class Leaderboard(Result):
         }.values()
         for metric, rows in frame.groupby("metric", sort=False):
             order = _order(rows)
-            verdict.append(
-                _sentence(str(metric), rows[rows["data"].isin(once)], order, len(self.metrics) > 1)
-            )
+            untold = self._untold(str(metric))
+            if not untold or rows["leads"].notna().any():
+                known = rows[rows["data"].isin(once)]
+                verdict.append(_sentence(str(metric), known, order, len(self.metrics) > 1))
+            verdict += untold
             parts.append(self._table(str(metric), rows, order, digits))
         unreliable = [
             f"Unreliable: {name}, {key[1]} by {key[2]}. {one.flag}."
@@ -83,8 +87,6 @@ class Leaderboard(Result):
         sizes = ", ".join(f"{name} ({users})" for name, users in zip(self.evaluations, data, strict=True))
         note = Notes(
             (
-                "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
-                f"correction over the pairs of the column, p < {LEVEL:g}.",
                 "Rows are ordered by the number of columns in which a recommender leads, then by mean rank. "
                 "That order is no test.",
             )
@@ -100,8 +102,24 @@ class Leaderboard(Result):
             title="Leaderboard" if page else "",
             warnings=tuple(dict.fromkeys(unreliable)),
             verdict=(Remark("Verdict", tuple(verdict)),),
+            legend=(
+                "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's "
+                f"correction over the pairs of the column, p < {LEVEL:g}. Columns without a "
+                "verdict have neither.",
+            ),
             appendix=tuple(appendix),
         )
+
+    def _untold(self, metric: str) -> list[str]:
+        """Return where there is no verdict by a metric, and why."""
+        reasons = {
+            name: next(one.reason for one in each.verdicts if one.metric == metric)
+            for name, each in self.evaluations.items()
+        }
+        names = [name for name, reason in reasons.items() if reason == "contradiction"]
+        if self.estimator is not None or not names:
+            return []
+        return [f"By {metric} there is no verdict on {listed(names)}: weights contradict the plain average."]
 
     def _table(self, metric: str, rows: pd.DataFrame, order: Sequence[str], digits: int) -> Table:
         header, columns = ["recommender"], []
@@ -111,7 +129,10 @@ class Leaderboard(Result):
             columns.append([cells.get(model, Cell("not evaluated")) for model in order])
         leads = rows[rows["leads"].fillna(False).astype(bool)].groupby("model").size()
         tested = rows.dropna(subset="leads").groupby("model").size()
-        counts = [Cell(f"{leads.get(model, 0)} of {tested.get(model, 0)}") for model in order]
+        counts = [
+            Cell(f"{leads.get(model, 0)} of {tested[model]}") if model in tested else Cell("–")
+            for model in order
+        ]
         body = tuple(
             (Cell(model), *(column[place] for column in columns), counts[place])
             for place, model in enumerate(order)
@@ -140,11 +161,11 @@ def _sentence(metric: str, rows: pd.DataFrame, order: Sequence[str], several: bo
     first = [model for model in order if leads.get(model, 0) == leads.max()]
     by = f"By {metric}, " if several else ""
     one = len(first) == 1
-    everywhere = "on both" if n == 2 else f"on all {n}"
-    times = everywhere if leads.max() == n else f"on {leads.max()} of {n}"
+    everywhere = {1: "on one data set", 2: "on both data sets"}.get(n, f"on all {n} data sets")
+    times = everywhere if leads.max() == n else f"on {leads.max()} of {n} data sets"
     return (
         f"{by}{listed(first)} {'leads' if one else 'lead'} most often: highest, or not told apart from it, "
-        f"{times} data sets."
+        f"{times}."
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ipseval.evaluation._verdict import Verdict, first_claimed
+from ipseval.evaluation._verdict import Verdict, Weights, first_claimed
 from ipseval.report._words import bare, decimals, listed, shown_p
 
 NOBODY = "Nobody measured exposure"
+PLAIN = "the plain average"
+PAIRS = "the plain average over pairs"  # where that over users, in the table, has another order
 SETTLE = "Random items would settle it: ipseval plan."
 
 
@@ -17,12 +19,12 @@ def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
     groups: dict[object, list[Verdict]] = {}
     for one in found:
         groups.setdefault((one.reason, one.order[:2], one.leader, one.choice), []).append(one)
-    lines = sentences(first)
+    lines = sentences(first, PAIRS if any(one.by_pairs for one in found) else PLAIN)
     for group in groups.values():
         names = listed([one.metric for one in group if one is not first] or [""])
         if first not in group:
             lines.append(f"By {names} {_brief(group[0])}.")
-        elif names:
+        elif names and first.reason != "single":
             lines.append(f"{names} {'say' if len(group) > 2 else 'says'} the same.")
     return (" ".join([*lines, SETTLE] if _open(first) else lines),)
 
@@ -32,7 +34,7 @@ def _brief(one: Verdict) -> str:
     if one.reason == "undefined":
         return "no estimate is defined"
     if one.reason == "contradiction":
-        return f"{one.first} is first by the plain average, and another by weights"
+        return f"{one.first} is first by the plain average, and {_against(one).best} by weights"
     if one.reason == "not told apart":
         return f"nobody leads, and {one.first} is highest"
     return f"{one.leader} leads" if one.leader else f"{one.first} is first"
@@ -43,9 +45,9 @@ def _open(one: Verdict) -> bool:
     return one.leader is None and one.reason in ("plain", "contradiction") and one.posterior is not None
 
 
-def sentences(one: Verdict) -> list[str]:
+def sentences(one: Verdict, plain: str = PLAIN) -> list[str]:
     """Return who leads, or why nobody does, how sure that is, and what would settle it."""
-    lines = _who(one)
+    lines = _who(one, plain)
     if one.reason in ("single", "undefined", "equal", "measured", "not told apart"):
         return lines
     lines += _weights(one)
@@ -58,8 +60,8 @@ def sentences(one: Verdict) -> list[str]:
     return lines
 
 
-def _who(one: Verdict) -> list[str]:
-    """Return who leads, or why nobody does."""
+def _who(one: Verdict, plain: str) -> list[str]:
+    """Return who leads, or why nobody does; `plain`: what the plain average is called."""
     order, standing = one.order, one.standing
     if one.reason == "undefined":
         return ["No estimate is defined, so there is no verdict."]
@@ -80,10 +82,9 @@ def _who(one: Verdict) -> list[str]:
             f"{one.leader} leads: the correction puts it ahead of each other one with probability {shown}."
         ]
     if one.reason == "contradiction":
-        other = next(each for each in one.weights if each.contradicts and each.best != order[0])
+        other = _against(one)
         lines = [
-            f"No verdict: the plain average puts {order[0]} first, "
-            f"weights {other.words} put {other.best} first.",
+            f"No verdict: {plain} puts {order[0]} first, weights {other.words} put {other.best} first.",
             f"Effective sample sizes are {other.equal:,.0f} (plain) and {other.ess:,.0f} (weights, "
             f"{other.judged}).",
         ]
@@ -91,13 +92,18 @@ def _who(one: Verdict) -> list[str]:
             shown = _shown(one, order[0], other.best)
             lines.append(f"By the correction {order[0]} is ahead of {other.best} with probability {shown}.")
         return lines
-    average = one.estimator if one.estimator == one.weighted else "the plain average"
+    average = one.estimator if one.estimator == one.weighted else plain
     sure = "" if one.posterior is None else f" (probability {_shown(one, order[0], order[1])})"
     lines = [f"By {average} {order[0]} is ahead of {order[1]}{sure}."]
     if one.choice != order[0]:
         shown = _shown(one, str(one.choice), order[0])
         lines.append(f"{one.choice} is ahead of {order[0]} with probability {shown}, so take {one.choice}.")
     return lines
+
+
+def _against(one: Verdict) -> Weights:
+    """Return the weights that put another first than the plain average does."""
+    return next(each for each in one.weights if each.contradicts and each.best not in ("", one.first))
 
 
 def _shown(one: Verdict, model: str, other: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -200,6 +201,16 @@ class Verdict:
     def first(self) -> str:
         """The recommender on top of every output; "" where no estimate is defined."""
         return next(iter(self.order), "")
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether the order, of the average over pairs, is not that of the average over users beside it."""
+        if self.posterior is None or self.measured:
+            return False
+        shown = self.standings[self.plain]
+        ranked = [one for one in self.order if one in shown.ranked]
+        gaps = [shown.difference(*pair)[0] for pair in pairwise(ranked)]
+        return any(gap < -ROUNDING for gap in gaps)
 
     @property
     def measured(self) -> bool:

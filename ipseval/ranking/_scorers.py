@@ -29,6 +29,10 @@ LISTS = (
 )
 
 
+# Of what `recommend` of a library returns.
+PLACES = "as recommend() returns them? Lists of them are ipseval.Lists({}, users=…, items=split.item_ids)."
+
+
 class Scorer(Protocol):
     """Scores of all items for a block of users; `parallel = True` if several threads may ask at once."""
 
@@ -140,6 +144,15 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
             f"{ADAPT}"
         )
     item_factors = np.asarray(model[1])
+    if (
+        user_factors.dtype.kind in "iu"
+        and user_factors.shape == item_factors.shape
+        and split.n_users != split.n_items
+    ):
+        raise InputError(
+            f"{name}: factors must be (n_users, d) and (n_items, d); got two of {user_factors.shape}. "
+            f"Are these items and scores, {PLACES.format('(items, scores)')}"
+        )
     if user_factors.ndim != 2 or item_factors.ndim != 2 or user_factors.shape[1] != item_factors.shape[1]:
         raise InputError(
             f"{name}: factors must be (n_users, d) and (n_items, d); got {user_factors.shape} and "
@@ -157,7 +170,9 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
 
 def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:
     if array.shape != expected:
+        places = array.dtype.kind in "iu" and array.shape[:1] == expected[:1] and array.shape < expected
         hint = " It looks transposed." if array.shape == expected[::-1] else ""
+        hint = f" Are these items, {PLACES.format('items')}" if places else hint
         raise InputError(
             f"{name} has shape {array.shape}; expected {expected}, rows in the order of split.user_ids and "
             f"columns in the order of split.item_ids.{hint}"
@@ -188,7 +203,7 @@ def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
             raise InputError(
                 f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
                 f"({examples(ids[missing])}; its labels start with {examples(labels)}). "
-                f"{LISTS if missing.all() else ''}{ADAPT}"
+                f"{LISTS if missing.all() or 'item' in frame else ''}{ADAPT}"
             )
     chosen = frame.iloc[where[0], where[1]]
     values: AnyArray = _numeric(chosen.to_numpy(number_type(chosen)), name)

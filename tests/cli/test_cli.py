@@ -67,7 +67,10 @@ def test_a_label_of_a_propensity_is_the_gamma_option(files, capsys):
 
 CASES = {
     "no such file": (["--model", "als=nowhere.npy"], "nowhere.npy does not exist"),
-    "no such baseline": (["--model", "als.npy"], "unknown baseline"),
+    "no such baseline": (
+        ["--model", "als.npy"],
+        "unknown baseline 'als.npy'. Your own is --model NAME=FILE.",
+    ),
     "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
     "unknown suffix": (["--model", "als={files}/notes.txt"], "it cannot be told whether the first line"),
     "pickled array": (["--model", "als={files}/pickled.npy"], "cannot read"),

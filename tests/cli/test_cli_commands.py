@@ -189,6 +189,11 @@ FAILURE = {
     "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
     "plan": (["plan", "log.csv", "--positive-share", "2", *FAST], "in (0, 1]"),
+    "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
+    "a split without times": (
+        ["evaluate", "log.csv", "--ignore", "ts", "--split", "global-time"],
+        "name the column of times by --timestamp",
+    ),
     "report": (["report", "log.csv"], "log.csv is no file of stored results, which end in .npz"),
     "report of another kind": (["report", "log.csv", "--out", "page.pdf"], "--out must end in .txt"),
     "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),

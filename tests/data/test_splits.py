@@ -229,7 +229,7 @@ BAD_CALLS = {
         timed_log(), test_fraction=0.6, validation_fraction=0.5
     ),
     "at most 4 per user": lambda: split_random(timed_log(), test_fraction=0.1),
-    "timestamp='<column>'": lambda: split_temporal(timeless()),
+    "name the column of times by timestamp=…": lambda: split_temporal(timeless()),
     "a split at a global time needs": lambda: split_global_time(timeless()),
     "timestamp=": lambda: split_leave_one_out(timeless(), order="temporal"),
     "Choices: random, temporal": lambda: split_leave_one_out(timed_log(), order="time"),

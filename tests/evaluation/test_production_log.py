@@ -129,6 +129,9 @@ def check(found: ipseval.Evaluation) -> None:
         assert all(one.choice is None for one in found.verdicts)
         assert found.verdict.startswith("No verdict: the plain average puts v1 first, weights")
         assert "ipseval plan" in found.verdict
+        text = " ".join(repr(ipseval.evaluation.report_of({"log": found})).split())
+        assert "By recall@10 there is no verdict on log: weights contradict the plain average." in text
+        assert "leads most often" not in text
 
 
 @pytest.mark.parametrize("weights", WEIGHTS)
@@ -139,6 +142,12 @@ def test_no_route_names_the_worse_version(folder, route, split, weights):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         check(route(folder, *split, weights))
+
+
+def test_weights_from_impressions_beside_others_warn_of_users_without_a_list_once(folder, capsys):
+    lists = ["--model", f"v1={folder / 'v1.parquet'}", "--seen", "drop", "--unknown", "drop"]
+    assert main(["evaluate", str(folder / "log.parquet"), "--gamma", "0", *lists]) == 0
+    assert capsys.readouterr().err.count("top-K lists are missing") == 1
 
 
 @pytest.mark.slow

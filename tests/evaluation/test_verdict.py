@@ -188,6 +188,9 @@ def test_order_probabilities_and_loss_are_of_the_average_over_pairs():
     found = decided(BA, posteriors={"recall@10": posterior(AB, 0.7)}, unknown="")
     assert found.order == ("a", "b")
     assert found.choice == "a"
+    assert verdict_lines([found])[0].startswith("By the plain average over pairs a is ahead of b ")
+    same = with_posterior(AB, sure=0.7)
+    assert verdict_lines([same])[0].startswith("By the plain average a is ahead of b ")
 
 
 @pytest.mark.parametrize(
@@ -245,6 +248,11 @@ def test_other_metrics_say_the_same_or_who_is_first():
     assert verdict_lines([first, second])[0].endswith("mean_dcg@10 says the same.")
     other = replace(decided(BA), metric="mean_dcg@10")
     assert verdict_lines([first, other])[0].endswith("By mean_dcg@10 b is first.")
+    torn = replace(decided(AB, BA, "fitted"), metric="mean_dcg@10")
+    said = verdict_lines([first, torn])[0]
+    assert said.endswith("By mean_dcg@10 a is first by the plain average, and b by weights.")
+    alone = decided({"a": 0.3})
+    assert verdict_lines([alone, replace(alone, metric="mean_dcg@10")]) == verdict_lines([alone])
 
 
 def test_the_headline_is_the_first_metric_with_a_claim():

@@ -62,6 +62,12 @@ def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
          "in the order of split.item_ids."),
         (csr_matrix(SCORES[:, :3]), "m has shape (3, 3); expected (3, 4), rows"),
         ((USER[:2], ITEM), "m: user factors has shape (2, 2); expected (3, 2), rows"),
+        (np.array([[0, 1], [2, 3], [1, 0]]), "m has shape (3, 2); expected (3, 4), rows in the order of "
+         "split.user_ids and columns in the order of split.item_ids. Are these items, as recommend() returns "
+         "them? Lists of them are ipseval.Lists(items, users=…, items=split.item_ids)."),
+        ((np.array([[0, 1], [2, 3], [1, 0]]), USER), "m: factors must be (n_users, d) and (n_items, d); got "
+         "two of (3, 2). Are these items and scores, as recommend() returns them? Lists of them are "
+         "ipseval.Lists((items, scores), users=…, items=split.item_ids)."),
         ((USER, ITEM[:3]), "m: item factors has shape (3, 2); expected (4, 2), rows"),
         ((USER, ITEM, BIAS[:3]), "m: item bias has shape (3,); expected (4,), rows"),
         ((USER, ITEM[:, :1]), "m: factors must be (n_users, d) and (n_items, d); got (3, 2) and (4, 1)."),

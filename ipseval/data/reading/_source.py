@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import reading
+from ipseval._base.artefacts import ARRAYS, reading
 from ipseval._base.checks import examples, kind_of, refuse_masked
 from ipseval._base.compute import available_cores
 from ipseval._base.counts import Count, some
@@ -216,11 +216,15 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
     with file.open("rb") as stream:
         is_parquet = stream.read(4) == b"PAR1"
     suffix = (file.with_suffix("") if file.suffix in PACKED else file).suffix.lower()
+    if suffix in ARRAYS:
+        raise InputError(
+            f"{file} holds arrays or a stored result. Give the log: a table with a row per interaction."
+        )
     return (_parquet if is_parquet else FORMATS.get(suffix, _text))(file, how)
 
 
 def _text(file: Path, how: Reading) -> Source:
-    with reading(file, "Give its encoding by encoding=, if it is text."):
+    with reading(file, "Give its encoding by encoding=, such as cp1252, if it is text."):
         layout = layout_of(file, how.separator, how.header, how.encoding)
 
     def load(wanted: list[str], ids: list[str]) -> Any:

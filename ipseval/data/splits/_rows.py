@@ -116,8 +116,8 @@ def timestamps(log: Interactions, purpose: str) -> AnyArray:
     """Return the timestamps of a log, or raise `InputError` when it has none."""
     if log.timestamp is None:
         raise InputError(
-            f"{purpose} needs the time of each interaction, and this log has none; "
-            "read it with Interactions.from_frame(..., timestamp='<column>')."
+            f"{purpose} needs the time of each interaction, and this log has none. Where the log is read, "
+            "name the column of times by timestamp=…."
         )
     return log.timestamp
 
