@@ -1,6 +1,6 @@
 """What the gate decides in simulated seasons of 26 weeks, by the number of users.
 
-    python -m reproductions.gate_seasons [--seasons 100] [--write]
+    python -m reproductions.gate_seasons [--seasons 60] [--write]
 
 Each week has new users. A user has 1 + Poisson(4) positives among 1,000 items; the incumbent ranks a positive
 by how easy it and its user are, and by noise of its own. The incumbent's recall@10 is .5. Candidates:
@@ -102,7 +102,7 @@ def at(value: float, week: Week, rng: np.random.Generator) -> np.ndarray:
 def recall(above: np.ndarray, week: Week) -> float:
     """Return recall@10, the mean over users of the share of their positives in the first ten."""
     hits = np.bincount(week.user, above < 10, week.n_users)
-    return float((hits / np.minimum(np.bincount(week.user), 10)).mean())
+    return float((hits / np.bincount(week.user)).mean())
 
 
 CANDIDATES: dict[str, Callable[[np.ndarray, float, Week, np.random.Generator], np.ndarray]] = {
@@ -190,7 +190,7 @@ def table(n_seasons: int, users: tuple[int, ...] = USERS) -> str:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seasons", type=int, default=100, help="with 5,000 users half as many")
+    parser.add_argument("--seasons", type=int, default=60, help="with 5,000 users half as many")
     parser.add_argument("--write", action="store_true", help=f"put the table into docs/{PAGE.name}")
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -68,16 +68,17 @@ class Difference:
         return -_above(-self.each, self.largest, level), _above(self.each, self.largest, level)
 
     def smallest_visible(self, level: float, margin: float) -> float:
-        """Return the loss whose upper bound lies below −margin with 80 % power; NaN without a standard error.
+        """Return the loss whose upper bound lies below −margin with 80 % power; NaN without an error.
 
-        It is the loss at which the bound is −margin, and z_{.8} standard errors, corrected for Student's t as
-        in `inference.compare`.
+        It is the loss at which the bound is −margin, and z_{.8} standard errors, corrected for Student's t
+        as in `inference.compare`. The error of the loss itself belongs to these. It is that of the standard
+        error: √((κ − 1)/4n) of it, with κ the kurtosis of the differences.
         """
         n, error = self.n_users, self.std_error
-        found, _ = detectable(error * math.sqrt(n), n, 0.0, level=2 * level, power=POWER)
-        rest = found - float(stdtrit(n - 1, 1 - level)) * error
         if error == 0:
             return float("nan")
+        found, _ = detectable(error * math.sqrt(n), n, 0.0, level=2 * level, power=POWER)
+        rest = found - float(stdtrit(n - 1, 1 - level)) * error
         if self.each is None:
             return margin + self.bounds(level)[1] - self.gap + rest
         centred = self.each - self.gap
@@ -85,9 +86,11 @@ class Difference:
         most = 2 * (self.largest + margin)
         while _chance(centred - most, self.largest, -margin) > level:
             most *= 2
-        return rest + float(
-            brentq(lambda loss: _chance(centred - loss, self.largest, -margin) - level, 0.0, most, xtol=1e-7)
+        loss = float(
+            brentq(lambda one: _chance(centred - one, self.largest, -margin) - level, 0.0, most, xtol=1e-7)
         )
+        spread = (float((centred**4).mean() / (centred**2).mean() ** 2) - 1) / (4 * n)
+        return loss + rest * math.sqrt(1 + spread * ((loss - margin + rest) / error) ** 2)
 
 
 def _above(each: FloatArray, largest: float, level: float) -> float:

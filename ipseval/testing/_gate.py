@@ -44,7 +44,8 @@ class Gate(Result):
     low, high : float
         Bounds of Δ. Each errs with probability (1 − confidence_level)/weeks.
     smallest_visible_loss : float
-        The true loss that would be called "worse" with probability .8; NaN with too few users to say.
+        The true loss that would be called "worse" with probability .8, rounded up to two digits; NaN with too
+        few users to say.
     n_users : int
     margin, relevant_loss : float
         Losses >= 0, in the unit of the metric: up to the margin they are tolerated, and unless the relevant
@@ -230,7 +231,7 @@ def gate(
     relevant = check_real("margin, the loss that is tolerated,", relevant, low=0.0, low_open=False)
     margin = 0.0 if margin is None else relevant
     low, high = found.bounds(level)
-    smallest = found.smallest_visible(level, margin)
+    smallest = rounded_up(found.smallest_visible(level, margin))
     lacking = 1 - second.value if second.value < 1 else second.value
     implausible = found.gap > suspicious * min(second.value, lacking)
     outcome: Outcome = "cannot tell"
@@ -379,6 +380,20 @@ def _of_basis(value: Any) -> str:
 def shown(loss: float) -> str:
     """Return a loss with two significant digits."""
     return "not known" if math.isnan(loss) else bare(loss, decimals([loss]))
+
+
+def rounded_up(loss: float) -> float:
+    """Return a loss rounded up to two significant digits.
+
+    Examples
+    --------
+    >>> rounded_up(0.01401), rounded_up(0.37), rounded_up(1.0)
+    (0.015, 0.37, 1.0)
+    """
+    if not loss > 0 or math.isinf(loss):
+        return loss
+    step = 10.0 ** (math.floor(math.log10(loss)) - 1)
+    return float(f"{math.ceil(loss / step - 1e-9) * step:.3g}")
 
 
 def unseen_below(loss: float, value: float) -> str:

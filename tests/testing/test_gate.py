@@ -79,7 +79,7 @@ WORDS = [
         values(0.5, seed=1),
         "cannot tell",
         4,
-        "cannot tell by recall@5 (aoa): too few users; a loss below .13 could",
+        "cannot tell by recall@5 (aoa): too few users; a loss below .14 could",
     ),
     (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
 ]
