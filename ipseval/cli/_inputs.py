@@ -294,6 +294,8 @@ def groups_of(options: argparse.Namespace) -> list[Any]:
             found.append(entry)
             continue
         path, _, column = entry.partition(":")
+        if not Path(path).suffix:
+            raise InputError(f"--by takes {', '.join(BUILT_IN)}, or FILE[:column]; got {entry!r}.")
         table = table_of(path, {"user": options.user, "item": options.item})
         ids = [name for name in ("user", "item") if name in table.columns]
         if column and column not in table.columns:

@@ -10,7 +10,7 @@ from ipseval.report._words import bare, decimals, listed, shown_p
 NOBODY = "Nobody measured exposure"
 PLAIN = "the plain average"
 PAIRS = "the plain average over pairs"  # where that over users, in the table, has another order
-SETTLE = "Random items would settle it: ipseval plan."
+SETTLE = "{} items would settle it: ipseval plan."
 
 
 def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
@@ -26,7 +26,9 @@ def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
             lines.append(f"By {names} {_brief(group[0])}.")
         elif names and first.reason != "single":
             lines.append(f"{names} {'say' if len(group) > 2 else 'says'} the same.")
-    return (" ".join([*lines, SETTLE] if _open(first) else lines),)
+    if _open(first):
+        lines.append(SETTLE.format("More random" if first.exposed else "Random"))
+    return (" ".join(lines),)
 
 
 def _brief(one: Verdict) -> str:
@@ -89,8 +91,10 @@ def _who(one: Verdict, plain: str) -> list[str]:
             f"{other.judged}).",
         ]
         if one.posterior is not None:
-            shown = _shown(one, order[0], other.best)
-            lines.append(f"By the correction {order[0]} is ahead of {other.best} with probability {shown}.")
+            pair = order[0], other.best
+            likely, less = pair if one.p_ahead(*pair) >= 0.5 else pair[::-1]
+            shown = _shown(one, likely, less)
+            lines.append(f"By the correction {likely} is ahead of {less} with probability {shown}.")
         return lines
     average = one.estimator if one.estimator == one.weighted else plain
     sure = "" if one.posterior is None else f" (probability {_shown(one, order[0], order[1])})"

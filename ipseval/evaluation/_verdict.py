@@ -23,6 +23,7 @@ NAN = float("nan")
 MEASURED = ("design", "exposure")  # propensities on whose paired differences a verdict rests
 SURE = 0.95  # probability to be ahead of each other one from which the correction names a leader
 CHALLENGED = 0.8  # probability from which a challenger takes the place of the plain average's first
+DIGITS = 12  # of averages that are told apart
 # Effective sample size below this share of that with equal propensities, or below this number: thin.
 THIN_SHARE, THIN = 0.3, 100.0
 TOO_MANY = "with so many recommenders it is computed for the first metric alone"
@@ -194,8 +195,11 @@ class Verdict:
         found = self.posterior
         if found is None or self.measured:
             return self.standing.ranked
-        best = tuple(found.models[one] for one in np.argsort(-found.plain, kind="stable"))
-        return (*best, *(one for one in self.standing.ranked if one not in best))
+        # Averages that are equal up to rounding stand in the order of the column beside them.
+        places = {model: place for place, model in enumerate(self.standing.ranked)}
+        value = dict(zip(found.models, np.round(found.plain, DIGITS), strict=True))
+        best = sorted(value, key=lambda one: (-value[one], places.get(one, len(places))))
+        return (*best, *(one for one in self.standing.ranked if one not in value))
 
     @property
     def first(self) -> str:
@@ -221,6 +225,11 @@ class Verdict:
     def informed(self) -> bool:
         """Whether probabilities rest on more than the log."""
         return self.posterior is not None and self.posterior.evidence != "log"
+
+    @property
+    def exposed(self) -> bool:
+        """Whether probabilities rest on random exposure."""
+        return self.posterior is not None and self.posterior.evidence == "exposure"
 
     @property
     def sure(self) -> bool:

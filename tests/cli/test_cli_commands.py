@@ -212,6 +212,10 @@ FAILURE = {
     "columns": (["evaluate", "odd.csv"], "by --user"),
     "option of a file": (["evaluate", "log.csv:usr=a"], "Did you mean 'user'"),
     "group": (["evaluate", "log.csv", "--by", "users.csv:colour", *FAST], "has no column 'colour'"),
+    "no group": (
+        ["evaluate", "log.csv", "--by", "country", *FAST],
+        "cold-items, or FILE[:column]; got 'country'",
+    ),
     "no vectors": (["evaluate", "log.csv", "--beyond", "ild@5", *FAST], "pass --item-vectors"),
     "vectors for nothing": (
         ["evaluate", "log.csv", "--item-vectors", "vectors.npy", *FAST],

@@ -189,6 +189,8 @@ def test_order_probabilities_and_loss_are_of_the_average_over_pairs():
     assert found.order == ("a", "b")
     assert found.choice == "a"
     assert verdict_lines([found])[0].startswith("By the plain average over pairs a is ahead of b ")
+    tied = replace(found, posterior=posterior({"a": 0.3 + 1e-16, "b": 0.3}, 0.7))
+    assert tied.order == ("b", "a")
     same = with_posterior(AB, sure=0.7)
     assert verdict_lines([same])[0].startswith("By the plain average a is ahead of b ")
 
@@ -240,6 +242,14 @@ def test_no_verdict_names_both_with_their_effective_sample_sizes_and_what_would_
         "No verdict: the plain average puts a first, weights known per item put b first. Effective sample "
         "sizes are 1,000 (plain) and 250 (weights, thin). By the correction a is ahead of b with probability "
         ".58. Random items would settle it: ipseval plan."
+    )
+
+
+def test_the_sentence_names_the_likelier_first_and_asks_for_more_of_what_is_there():
+    said = verdict_lines([with_posterior(AB, BA, "fitted", 250.0, sure=0.28, evidence="exposure")])[0]
+    assert said.endswith(
+        "By the correction b is ahead of a with probability .72. "
+        "More random items would settle it: ipseval plan."
     )
 
 
