@@ -50,6 +50,8 @@ STEPS = {
     "interactions_mean": (0.85, 1.18),
     "interactions_sd": (0.75, 1.33),
     "interactions_weight": (0.8, 1.2),
+    "interactions_deviation": (0.75, 1.33),
+    "profiles_weight": (0.7, 1.4),
 }
 FLAT = CorrectionPrior(no_bias=1e-9, mean=0.6, sd=1e3)
 

@@ -14,7 +14,7 @@ from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLi
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, REFERENCE
+from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, PROFILES, REFERENCE
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.propensity import profile_features
@@ -43,9 +43,10 @@ class CorrectionPath:
 
     odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user. There
     is one path for each basis of the odds: "pairs" (popularity and closeness to the user's profile), "items"
-    (popularity alone), and "interactions" where the log holds pairs that are not positive, too: then of any
-    interaction rather than a uniform pair. α = 0 is AOA; α = 1 takes all concentration of the log for
-    exposure. Points of the grid are ordered by basis, cells by metric.
+    (popularity alone), "profiles" (their ratio: closeness given popularity), and "interactions" where the log
+    holds pairs that are not positive, too: then of any interaction rather than a uniform pair. α = 0 is AOA;
+    α = 1 takes all concentration of the log for exposure. Points of the grid are ordered by basis, cells by
+    metric.
 
     Attributes
     ----------
@@ -54,7 +55,8 @@ class CorrectionPath:
     alpha : (n_grid,) array
         The strengths, for each basis in turn.
     value : (n_grid, n_cells) array
-        θ(α). Of metrics cut at a rank the differences of recommenders stand on a line in those of AOA.
+        θ(α). Of metrics cut at a rank the differences of recommenders stand on a line in those of AOA, but by
+        profiles: these are what it says of the order.
     covariance : (n_grid, n_cells, n_cells) array
         Sampling covariance of θ(α), from the influence of users.
     spread : (n_grid, n_cells, n_cells) array
@@ -194,7 +196,10 @@ def path_with_odds(
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
     short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
-    value, covariance = on_line(value, covariance, cross, metric_of, short)
+    steady = np.repeat([one != PROFILES for one in odds], ALPHAS.size)
+    value[steady], covariance[steady] = on_line(
+        value[steady], covariance[steady], cross[steady], metric_of, short
+    )
     covariance += np.array([half_hit(hit, similarity, one) for one in ess])
     path = CorrectionPath(
         tuple(ranks),
@@ -389,6 +394,7 @@ def _log_odds(
     of_pairs = _fitted(split, own, uniform)
     only = own.only(POPULARITY)
     found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
+    found[PROFILES] = found[PAIRS] - found[ITEMS]
     if others is not None:
         rest = _Pairs.of(split, *np.divmod(others, split.n_items))
         both = _Pairs(np.concatenate([own.user, rest.user]), np.concatenate([own.x, rest.x]))

@@ -88,11 +88,12 @@ class RandomSample:
         """
         root = np.sqrt(1 + path.within * (self.repeated - 1))
         lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.size
-        own = self.own * (max(self.n_users - 1, 3) / max(self.n_users - 3, 1))  # as of a t distribution
+        users = self.size / self.repeated  # (Σ s)²/Σ s²: with weights, fewer count than there are
+        own = self.own * (max(users - 1, 3) / max(users - 3, 1))  # as of a t distribution
         # The level of variance is the sample's own before its correlations are: by users where all ranks
         # count, by hits where few do.
         metric = path.metric_of
-        counted = np.where(path.whole, self.n_users, self.size * self.value)
+        counted = np.where(path.whole, users, self.size * self.value)
         size: FloatArray = np.bincount(metric, counted) / np.bincount(metric)
         mine, given = (np.bincount(metric, np.diag(one)) for one in (own, lent))
         ratio = np.divide(mine, given, out=np.ones(size.size), where=given > 0)
@@ -303,7 +304,8 @@ def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
     more = sum(np.outer(kind * personal, kind * personal) for kind in (path.whole, ~path.whole))
     shared = path.above_chance, path.metric_of, path.whole
     each = [prior.deviations(path.value[0] - path.value[one], path.spread[one], *shared) for one in at]
-    return np.asarray(np.array(each) + more)
+    least = np.where([one == INTERACTIONS for one in path.bases], prior.interactions_deviation, 1.0)
+    return np.asarray((np.array(each) + more) * least[:, None, None] ** 2)
 
 
 def _on_grid(weight: FloatArray, grid: IntArray, size: int) -> FloatArray:

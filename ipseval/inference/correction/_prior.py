@@ -22,7 +22,7 @@ USUAL_REACH, MOST = 0.5, 5.0
 # Where on the grid corrections are measured: α = .45.
 REFERENCE = 6
 # What the odds of a path are made of; see CorrectionPath.
-PAIRS, ITEMS, INTERACTIONS = "pairs", "items", "interactions"
+PAIRS, ITEMS, PROFILES, INTERACTIONS = "pairs", "items", "profiles", "interactions"
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,10 @@ class CorrectionPrior:
     nothing of the others. The share of profiles in selection is unknown, too: it moves each kind along the
     difference of the paths by pairs and by items.
 
-    Odds of positives come from two bases, each as likely as the other. Where odds of all interactions are
-    given, liked or not, they have probability `interactions_weight`, and a normal distribution of α alone:
-    if exposure is uniform, these odds are equal, and no α harms.
+    Odds of positives come from three bases: pairs and items, each as likely as the other, and profiles, which
+    says that exposure follows closeness alone. Where odds of all interactions are given, liked or not, they
+    have probability `interactions_weight`, smaller deviations, and a normal distribution of α alone: if
+    exposure is uniform, these odds are equal, and no α harms.
 
     The default makes the truth of simulated worlds of two styles, and of Coat, likely:
     `python -m reproductions.correction_prior`.
@@ -65,6 +66,10 @@ class CorrectionPrior:
         Of α where the odds are those of all interactions; sd > 0.
     interactions_weight : float
         In (0, 1).
+    interactions_deviation : float
+        Standard deviation of the deviations there, in those of positives.
+    profiles_weight : float
+        Probability, in (0, 1), of the basis of profiles among those of positives.
 
     Examples
     --------
@@ -84,15 +89,18 @@ class CorrectionPrior:
     own_personal: float = 0.4
     interactions_mean: float = 1.1
     interactions_sd: float = 0.22
-    interactions_weight: float = 0.65
+    interactions_weight: float = 0.75
+    interactions_deviation: float = 0.5
+    profiles_weight: float = 0.05
 
     def __post_init__(self) -> None:
         check_fraction("no_bias", self.no_bias)
         check_fraction("interactions_weight", self.interactions_weight)
+        check_fraction("profiles_weight", self.profiles_weight)
         check_real("mean", self.mean)
         check_real("interactions_mean", self.interactions_mean)
         positive = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd")
-        for name in (*positive, "flatness", "own_personal"):
+        for name in (*positive, "flatness", "own_personal", "interactions_deviation"):
             check_real(name, getattr(self, name), low=0)
         for mean, sd in ((self.mean, self.sd), (self.interactions_mean, self.interactions_sd)):
             if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
@@ -113,9 +121,13 @@ class CorrectionPrior:
     def grid_mass(self, bases: Sequence[str]) -> FloatArray:
         """Probability of each α for each basis in turn, (25 · n_bases,)."""
         weight = self.interactions_weight if INTERACTIONS in bases else 0.0
-        share = (1 - weight) / sum(one != INTERACTIONS for one in bases)
+        of = {PROFILES: 2 * self.profiles_weight}  # beside two others
+        share = {one: of.get(one, 1 - self.profiles_weight) for one in bases if one != INTERACTIONS}
+        scale = (1 - weight) / sum(share.values())
         interactions = weight * _normal(self.interactions_mean, self.interactions_sd)
-        return np.concatenate([interactions if one == INTERACTIONS else share * self.mass for one in bases])
+        return np.concatenate(
+            [scale * share[one] * self.mass if one in share else interactions for one in bases]
+        )
 
     @cached_property
     def scale_mass(self) -> FloatArray:

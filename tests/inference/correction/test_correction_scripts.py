@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.validation import ExposureCurve
-from reproductions import control_variate, correction_coat, correction_prior
+from reproductions import control_variate, correction_coat, correction_prior, feedback_worlds
 from reproductions.correction_family import METRICS, Setting, world_of
 from tests.inside.estimators import AOA_POOLED
 
@@ -34,6 +34,16 @@ def test_exposure_shows_so_many_items_at_random(world):
     # Half of the items are shown to all users: half of the relevant pairs, five standard deviations wide.
     n = len(world.ranks["popular"])
     assert len(drawn) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
+
+
+def test_where_regions_decide_what_is_met_profiles_alone_come_nearest():
+    rng = np.random.default_rng(0)
+    found = feedback_worlds.build("region", feedback_worlds.Sizes((600,), (150,)), rng).simulated(rng)
+    gap = np.abs(found.path.value - found.truth)
+    assert found.path.bases == ("pairs", "items", "profiles")
+    for cells in (found.path.whole, ~found.path.whole):
+        pairs, items, profiles = gap[:, cells].mean(axis=1).reshape(3, 25).min(axis=1)  # each at its best α
+        assert profiles < 0.6 * min(pairs, items)
 
 
 def of_pairs(path: CorrectionPath) -> CorrectionPath:

@@ -68,7 +68,8 @@ def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator)
     (variance, shared), _ = path.spread[0]
     sd = np.sqrt([PRIOR.shared**2 * (variance + shared), variance - shared])
     moved = rng.choice(SCALES, (n, 2), p=PRIOR.scale_mass) * sd * rng.standard_normal((n, 2))
-    deviation = unit[:, None] * moved @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+    less = np.where(np.array(path.bases)[strength // 25] == "interactions", PRIOR.interactions_deviation, 1)
+    deviation = (less * unit)[:, None] * moved @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     error = rng.standard_normal((n, 2)) @ np.linalg.cholesky(path.covariance[0]).T
     return path.value[strength] + deviation + error
 
@@ -105,11 +106,12 @@ def test_without_random_exposure_the_prior_stands_alone():
 
 def test_interactions_have_a_strength_and_a_weight_of_their_own():
     prior = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05, interactions_weight=0.6)
-    mass = prior.grid_mass(("pairs", "items", "interactions")).reshape(3, 25)
-    np.testing.assert_allclose(mass.sum(axis=1), [0.2, 0.2, 0.6])  # the bases of positives share the rest
-    np.testing.assert_allclose(mass[0], 0.2 * prior.mass)
-    assert ALPHAS[mass[2].argmax()] == pytest.approx(0.825)  # the point next to .8
-    assert mass[2, 0] < 1e-30  # no spike at no correction: equal odds correct nothing at any strength
+    mass = prior.grid_mass(("pairs", "items", "profiles", "interactions")).reshape(4, 25)
+    # The bases of positives share the rest, profiles with their own weight among them.
+    np.testing.assert_allclose(mass.sum(axis=1), [0.19, 0.19, 0.02, 0.6])
+    np.testing.assert_allclose(mass[0], 0.19 * prior.mass)
+    assert ALPHAS[mass[3].argmax()] == pytest.approx(0.825)  # the point next to .8
+    assert mass[3, 0] < 1e-30  # no spike at no correction: equal odds correct nothing at any strength
     np.testing.assert_allclose(prior.grid_mass(("pairs", "items")).reshape(2, 25), [0.5 * prior.mass] * 2)
 
 
