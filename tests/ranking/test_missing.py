@@ -110,6 +110,7 @@ def test_padded_ranks_are_misses_at_every_rank_up_to_the_depth():
         deep.list_counts(-1)
 
 
+@pytest.mark.filterwarnings("ignore:Ranks are among each:ipseval.errors.DataWarning")
 def test_lists_of_all_candidates_give_the_whole_ranking():
     slate = pd.DataFrame({"user": np.repeat(np.arange(8), 3), "item": np.tile([1, 2, 3], 8)})
     scored = slate.assign(score=np.tile([0.2, 0.9, 0.1], 8))

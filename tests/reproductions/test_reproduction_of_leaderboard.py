@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from ipseval import Interactions, split_random
@@ -69,7 +70,9 @@ def fixture_made(tmp_path, monkeypatch):
     monkeypatch.setattr(leaderboard, "FACTORS", ("EASE", "SVD"))
     monkeypatch.setattr(leaderboard, "LIST", 5)
     monkeypatch.setattr(field_logs, "loaders", lambda _: {"Gowalla": None, "Beauty": lambda: LOG})
-    monkeypatch.setattr(leaderboard, "splits", lambda name, folder: _splits(name, folder))
+    monkeypatch.setattr(
+        leaderboard, "splits", lambda _, folder, own=leaderboard.splits: own("Beauty", folder)
+    )
     tasks = [(log, name) for log in ("Gowalla", "Beauty") for name in grid]
     first = [leaderboard.make(tmp_path, tmp_path, one) for one in tasks]
     kept = {path: path.read_bytes() for path in tmp_path.rglob("*.*")}
@@ -81,13 +84,6 @@ def fixture_made(tmp_path, monkeypatch):
         path: value for path, value in kept.items() if path.suffix == ".parquet"
     }
     return [leaderboard.Judged(tmp_path, tmp_path, name) for name in ("Gowalla", "Beauty")]
-
-
-_splits_of = leaderboard.splits
-
-
-def _splits(name, folder):
-    return _splits_of("Beauty", folder)
 
 
 def test_an_interrupted_leaderboard_goes_on_and_judges_every_pair(made, tmp_path):
@@ -116,8 +112,6 @@ def test_an_interrupted_leaderboard_goes_on_and_judges_every_pair(made, tmp_path
     [([1, 2, 3], "every"), ([-1, -2, -3], "none"), ([1, -1, -3], "< -0.5"), ([-3, -1, 1], "> 0.5")],
 )
 def test_where_a_pair_turns_is_said(values, said):
-    import pandas as pd
-
     assert leaderboard.Judged._turns(pd.Series(values, index=[-1.0, 0.0, 1.0])) == said
 
 

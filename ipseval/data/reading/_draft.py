@@ -71,7 +71,8 @@ class Draft(Treatment):
                         )
                 continue
             one = draft.columns[role] = _read_as(role, column, words, units)
-            draft.problems += [one.problem] if one.problem else []
+            if one.problem is not None:
+                draft.problems.append(_without(one.problem, name) if role == "timestamp" else one.problem)
         words = said(names, {role: one.said for role, one in draft.columns.items()})
         left = [name for name in source.columns if name not in names.values()]
         words += f"; not read: {examples(left, 12)}" if left else ""
@@ -282,9 +283,13 @@ def _with_ignore(fault: Problem, columns: Mapping[str, str]) -> Problem:
     """Return a fault of impressions with what one can do about it while a log is read."""
     for role, word in {"propensity": "propensit", "position": "position", "query": "slate"}.items():
         if word in fault.what and role in columns:
-            way_out = f"{fault.way_out}; or do without the column by {{ignore={columns[role]}}}"
-            return Problem(fault.what, way_out)
+            return _without(fault, columns[role])
     return fault
+
+
+def _without(fault: Problem, column: str) -> Problem:
+    """Return a fault of a column with leaving it out as another way."""
+    return Problem(fault.what, f"{fault.way_out}; or do without the column by {{ignore={column}}}")
 
 
 def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:

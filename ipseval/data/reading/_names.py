@@ -18,7 +18,7 @@ item: item iid itemid sku product productid article articleid movie movieid film
 item: track trackid song songid artist artistid video videoid news newsid content contentid asin
 item: docid docno document documentid
 timestamp: timestamp time ts t datetime date eventtime eventtimestamp createdat created unixtime
-timestamp: unixreviewtime
+timestamp: unixreviewtime purchasedat orderedat clickedat viewedat playedat listenedat
 value: value rating ratings stars gain relevance rel grade weight plays playcount count
 clicked: clicked click clicks isclick isclicked clk
 outcome: label labels target y outcome purchased purchase ispurchased bought isbought converted conversion

@@ -38,7 +38,7 @@ def rank_slates(
     Raises
     ------
     InputError
-        For another number of scores, scores that are not numbers, and NaN.
+        For another number of scores or of `listed`, scores that are not numbers, and NaN.
 
     Examples
     --------
@@ -51,6 +51,8 @@ def rank_slates(
     values = _scores(scores, slates, name)
     rows = slates.positive_rows
     there = np.ones(len(slates), dtype=bool) if listed is None else listed
+    if there.shape != (len(slates),):
+        raise InputError(f"listed must have one entry for each of the {len(slates):,} rows of the slates.")
     length = np.bincount(slates.query[there], minlength=slates.query_ids.size)
     longest = int(length.max(initial=0))
     n_above, n_tied = np.full(len(slates), longest), np.zeros(len(slates), dtype=np.int64)

@@ -102,6 +102,12 @@ def test_decimal_commas_are_read_where_they_cannot_be_thousands(tmp_path):
     assert lists.entries.order.tolist() == [-0.5, -0.75]
 
 
+def test_a_column_that_says_when_something_was_bought_holds_times():
+    when = pd.to_datetime(["2026-03-01", "2026-03-02"])
+    log = ipseval.read(pd.DataFrame({"customer_id": [1, 2], "sku": ["a", "b"], "purchased_at": when}))
+    assert log.timestamp is not None
+
+
 def test_a_header_of_any_names_is_found_above_times_and_decimal_commas(tmp_path):
     for row in ("K1;W4;2026-03-01T10:00:00Z", "K1;W4;4,5"):
         (tmp_path / "log.csv").write_text(f"Kunde;Ware;Spalte\n{row}\n")

@@ -195,6 +195,7 @@ CASES: list[tuple[Any, ...]] = [
     (of(log(), user="user", item="user"), "column 'user' is named for user and item"),
     (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
     (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
+    (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
     # Files
     (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
     (text(""), "is empty"),
