@@ -64,13 +64,18 @@ class Preflight(Result):
     @property
     def verdict(self) -> str:
         """Which of them the gate could not reject."""
-        missed = {name: one for name, one in self.gates.items() if one.outcome != "worse"}
-        rejected = [one for one in self.gates if one not in missed]
+        better = [name for name, one in self.gates.items() if one.outcome in ("better", "suspicious")]
+        missed = {
+            name: one for name, one in self.gates.items() if name not in better and one.outcome != "worse"
+        }
+        rejected = [name for name, one in self.gates.items() if one.outcome == "worse"]
         lines = [f"the gate rejects {listed(rejected)}"] if rejected else []
         if missed:
             blind = max(missed.values(), key=lambda one: one.smallest_visible_loss)
             unseen = unseen_below(blind.smallest_visible_loss, blind.old)
             lines.append(f"the gate could not reject {listed(list(missed))}: {unseen}")
+        if better:
+            lines.append(f"{listed(better)} {'is' if len(better) == 1 else 'are'} better than the incumbent")
         return "; ".join([*lines, *filter(None, [self.untried])])
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:

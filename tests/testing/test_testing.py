@@ -219,6 +219,9 @@ def test_the_preflight_tries_what_the_gate_must_reject(tmp_path, capsys):
     untried = preflight(alone, weeks=1, rng=0)
     assert (untried.passed, untried.exit_code) == (False, 4)
     assert untried.verdict.endswith("popularity was not tried: evaluate it beside als")
+    turned = {"als": popularity(SPLIT.train), "popularity": noisy(TRUTH, 1)}
+    higher = preflight(evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), weeks=1, rng=0)
+    assert higher.verdict.endswith("; popularity is better than the incumbent")
     whole.save(tmp_path / "whole.npz")
     assert main(["compare", str(tmp_path / "whole.npz"), "--preflight", "--weeks", "1"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "the gate rejects shuffled, truncated and popularity"
