@@ -171,7 +171,7 @@ class Posterior:
         return np.asarray(np.tensordot(self.weight, ndtr(gap / np.sqrt(np.maximum(variance, 1e-24))), 1))
 
     def expected_loss(self, cells: slice) -> FloatArray:
-        """Return E[max θ] − E[θ] of each of some cells, from draws that are the same in every run, (n,)."""
+        """Return E[max θ] − E[θ] of each of some cells, θ held in [0, 1], by draws that never change, (n,)."""
         rng = np.random.default_rng(0)
         part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
         size, axes = np.linalg.eigh(self.covariance[:, cells, cells])
@@ -179,6 +179,7 @@ class Posterior:
         drawn = self.mean[part, cells] + np.einsum(
             "dij,dj->di", root[part], rng.standard_normal((N_DRAWS, size.shape[1]))
         )
+        drawn = np.clip(drawn, 0, 1)  # where averages of these metrics lie, as the intervals do
         return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import ipseval
 from ipseval.inference.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
@@ -226,3 +227,11 @@ def test_a_sample_that_no_strength_reaches_is_said():
         joint = posterior(path, CorrectionPrior(), sample)
         said.append(Correction(path, CorrectionPrior(), sample, joint).explained)
     assert said == [True, False]
+
+
+def test_what_a_choice_loses_is_of_values_between_0_and_1():
+    # Of two independent alike, held in [0, 1]: E max − E = ∫ F (1 − F).
+    found = correct_path(tiny_path()).posterior
+    alike = replace(found, weight=np.ones(1), mean=np.full((1, 2), 0.8), covariance=0.09 * np.eye(2)[None])
+    below = ndtr((np.linspace(0, 1, 10_001) - 0.8) / 0.3)
+    assert alike.expected_loss(slice(0, 2)) == pytest.approx(np.mean(below * (1 - below)), abs=0.004)
