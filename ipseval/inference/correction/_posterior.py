@@ -171,7 +171,7 @@ class Posterior:
         return np.asarray(np.tensordot(self.weight, ndtr(gap / np.sqrt(np.maximum(variance, 1e-24))), 1))
 
     def expected_loss(self, cells: slice) -> FloatArray:
-        """Return E[max θ] − E[θ] of each of some cells, θ held in [0, 1], by draws that never change, (n,)."""
+        """Return E[max θ] − E[θ] of some cells, θ held in [0, 1], by draws that never change, (n,)."""
         rng = np.random.default_rng(0)
         part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
         size, axes = np.linalg.eigh(self.covariance[:, cells, cells])
