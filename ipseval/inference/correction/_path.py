@@ -310,6 +310,8 @@ def _weighted(
     parts = zip(*(_of_users(summing, centred, one, plain) for one in share), strict=True)
     mean, covariance, cross = (np.array(part) for part in parts)
     spread = _spreads(centred[:, :-1], share) - mean[:, :, None] * mean[:, None, :]
+    own = np.arange(mean.shape[1])
+    spread[:, own, own] = np.maximum(spread[:, own, own], 0)  # of equal contributions rounding may leave less
     return mean, covariance, cross, spread, 1 / (share**2).sum(axis=1), 1 - kept / total
 
 
