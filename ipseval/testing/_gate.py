@@ -137,7 +137,7 @@ class Gate(Result):
             f"False alarms: at most {1 - self.confidence_level:.2g} {said_of(self.weeks)}. Smallest visible "
             f"loss, with 80 % power: {shown(self.smallest_visible_loss)}. Tolerated: {self.margin:.2g}.",
         )
-        note = Notes((f"The other differences are information: {whole.summary[0]}.",))
+        note = Notes((f"Differences below are information, each by a test of its own: {whole.summary[0]}.",))
         parts = (note, *whole.parts)
         return Tables(
             summary,
