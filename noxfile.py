@@ -251,7 +251,8 @@ def wheel(session: nox.Session) -> None:
 
 def outside(folder: Path) -> None:
     """Copy what the tests read, and not the package: they have to find the installed one."""
-    for name in (*("tests", "docs", "notebooks", "data", "reproductions", "documentation", "benchmarks"),):
+    folders = "tests docs notebooks data reproductions documentation benchmarks paper"
+    for name in folders.split():
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml", "Makefile"):
         shutil.copy(ROOT / name, folder / name)

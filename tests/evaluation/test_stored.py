@@ -61,7 +61,7 @@ def test_an_evaluation_of_the_release_candidate_is_read():
 
 def test_segments_of_the_release_candidate_are_read():
     found = Segments.load(OLD / "segments.npz")
-    rows = found.frame.set_index(["model", "metric", "estimator"])
+    rows = found.frame.set_index(["model", "metric", "estimator"]).sort_index()
     assert rows.loc[("als", "recall@1", "snips-global"), "n_positives"].sum() == 2
 
 
