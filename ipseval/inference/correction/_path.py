@@ -319,7 +319,8 @@ def _of_users(
     summing: sparse.csr_array, centred: FloatArray, share: FloatArray, plain: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return θ(α), its covariance, and that with θ(0), by the influence of users."""
-    of_users = sparse.csr_array((share, summing.indices, summing.indptr), shape=summing.shape) @ centred
+    weighted = sparse.csr_array((share, summing.indices, summing.indptr), shape=summing.shape)
+    of_users: FloatArray = np.asarray(weighted @ centred)
     mean = of_users.sum(axis=0)[:-1]
     # The influence is Σ w (c − θ): what is summed, less θ times the sums of weights.
     less = np.vstack([np.eye(mean.size), -mean])
