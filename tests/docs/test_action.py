@@ -45,10 +45,11 @@ def test_the_steps_pass_an_equal_recommender_and_stop_at_a_worse_one_and_at_a_br
         getattr(split, name).to_frame().to_csv(tmp_path / f"{name}.csv", index=False)
     scores = split.test.to_csr().toarray() + np.random.default_rng(1).random((80, 40))
     np.save(tmp_path / "good.npy", scores)
-    worse = ipseval.evaluate({"als": -scores}, split, propensity="power-law:gamma=1", metrics=["recall@5"])
-    worse.save(tmp_path / "worse.npz")
+    options = {"propensity": "power-law:gamma=1", "metrics": ["recall@5"]}
+    ipseval.evaluate({"als": -scores}, split, **options).save(tmp_path / "worse.npz")
     parts = "--train train.csv --test test.csv --model als=good.npy --gamma 1 --metrics recall@5 --quiet"
-    same = run_action(tmp_path, evaluate=parts, accepted="new.npz", compare="--metric recall@5")
+    ipseval.evaluate({"als": scores}, split, **options).save(tmp_path / "accepted.npz")
+    same = run_action(tmp_path, evaluate=parts, accepted="accepted.npz", compare="--metric recall@5")
     assert same.returncode == 0, same.stderr
     assert (tmp_path / "installed").read_text() == "-m pip install --quiet ipseval\n"
     assert "als" in (tmp_path / "summary.md").read_text()
