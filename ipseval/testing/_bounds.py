@@ -53,19 +53,23 @@ class Difference:
         return cls(gap, error, n, each, max(1.0, float(np.abs(each).max()), *map(float, heaviest)))
 
     def bounds(self, level: float) -> tuple[float, float]:
-        """Return the lower and the upper bound of Δ, each with error `level`; Δ without a standard error.
+        """Return the lower and the upper bound of Δ, each with error `level`.
+
+        Where no user has a difference both are taken for one recommender: 0 and 0. One that is the same for
+        every user has bounds as others have: the users that were not seen may have another.
 
         They are Gaffke's: quantiles of Σ w_u d_u/Σ w_u with w_u ~ Exp(1), where one user with the largest
         difference is added to those that were seen. No assumption is made but that there is a largest
         difference; that they hold with every n is a conjecture that nobody has refuted. Gaffke, Mathematical
         Methods of Statistics 14, 2005; Learned-Miller & Thomas, arXiv 1905.06208.
         """
-        if self.std_error == 0:
-            return self.gap, self.gap
-        if self.each is None:
+        if self.std_error == self.gap == 0:
+            return 0.0, 0.0
+        each = np.full(self.n_users, self.gap) if self.std_error == 0 else self.each
+        if each is None:
             reach = float(stdtrit(self.n_users - 1, 1 - level)) * self.std_error
             return self.gap - reach, self.gap + reach
-        return -_above(-self.each, self.largest, level), _above(self.each, self.largest, level)
+        return -_above(-each, self.largest, level), _above(each, self.largest, level)
 
     def smallest_visible(self, level: float, margin: float) -> float:
         """Return the loss whose upper bound lies below −margin with 80 % power; NaN without an error.

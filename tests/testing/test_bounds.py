@@ -108,3 +108,13 @@ def test_where_only_moments_were_kept_the_bounds_are_those_of_student():
     assert found.bounds(0.05) == pytest.approx((whole.gap - reach, whole.gap + reach), rel=1e-6)
     # (1.6766 + .9945 and a little for few users) standard errors
     assert found.smallest_visible(0.05, 0.1) - 0.1 == pytest.approx(2.6766 * whole.std_error, rel=0.002)
+
+
+@pytest.mark.parametrize("n", [2, 25])
+def test_a_difference_that_is_the_same_for_all_users_is_no_certainty(n):
+    # The imagined user, who gains 1 where the others lose 1, has a share W of the weight: P(W > w) = (1 − w)^n.
+    low, high = Difference(-1.0, 0.0, n, np.full(n, -1.0)).bounds(LEVEL)
+    assert low == pytest.approx(-1.0)
+    share = 1 - LEVEL ** (1 / n)  # that the imagined user takes with probability LEVEL
+    assert high == pytest.approx(2 * share - 1, abs=0.02)
+    assert Difference(0.0, 0.0, n, np.zeros(n)).bounds(LEVEL) == (0.0, 0.0)
