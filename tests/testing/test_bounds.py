@@ -112,7 +112,7 @@ def test_where_only_moments_were_kept_the_bounds_are_those_of_student():
 
 @pytest.mark.parametrize("n", [2, 25])
 def test_a_difference_that_is_the_same_for_all_users_is_no_certainty(n):
-    # The imagined user, who gains 1 where the others lose 1, has a share W of the weight: P(W > w) = (1 − w)^n.
+    # The imagined user gains 1 where the others lose 1, and has a share W of the weight: P(W > w) = (1 − w)^n
     low, high = Difference(-1.0, 0.0, n, np.full(n, -1.0)).bounds(LEVEL)
     assert low == pytest.approx(-1.0)
     share = 1 - LEVEL ** (1 / n)  # that the imagined user takes with probability LEVEL
