@@ -139,12 +139,18 @@ def _frame(source: Any, what: str) -> Source:
 
     def load(wanted: list[str], _: list[str]) -> Any:
         if isinstance(source, pd.DataFrame):
-            columns = source[[names[name] for name in wanted]]
-            return nw.from_native(columns.set_axis(wanted, axis=1), eager_only=True)
+            columns = {name: _native(source[names[name]]) for name in wanted}
+            return nw.from_native(pd.DataFrame(columns, index=source.index), eager_only=True)
         chosen = table.select(wanted)
         return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
     return Source(what, tuple(names), load, lists=lists)
+
+
+def _native(column: Any) -> Any:
+    """Return a column of pandas in the byte order of this machine, which releases before 3 need."""
+    foreign = isinstance(column.dtype, np.dtype) and not column.dtype.isnative
+    return column.astype(column.dtype.newbyteorder("=")) if foreign else column
 
 
 LISTS = (list, tuple, np.ndarray)
