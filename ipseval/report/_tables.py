@@ -112,13 +112,18 @@ class Table:
             texts = [_shown(value, form) for value in frame[name]]
             if intervals and f"{name}_low" in frame:
                 bounds = zip(texts, frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
-                texts = [f"{text} [{_shown(low, form)}, {_shown(high, form)}]" for text, low, high in bounds]
+                texts = [f"{text} [{_bound(low, form)}, {_bound(high, form)}]" for text, low, high in bounds]
             if not pd.api.types.is_numeric_dtype(frame[name]):
                 words.add(len(header))
             header.append(name)
             columns.append([Cell(text) for text in texts])
         rows = tuple(zip(*columns, strict=True))
         return cls(tuple(header), rows, title, n_keys, frozenset(words), folded=folded)
+
+
+def _bound(value: object, form: str) -> str:
+    """Return a bound without the zero before its point, as in every table."""
+    return re.sub(r"^(-?)0\.", r"\1.", _shown(value, form)).replace("-", "−")
 
 
 def _shown(value: object, form: str) -> str:

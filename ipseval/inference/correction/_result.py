@@ -36,7 +36,7 @@ CLAIMS = {
         "posterior of the pooled mean, given the prior of the correction strength; tends to random-sample"
     ),
 }
-UNEXPLAINED = "the log's odds do not explain exposure; read random-sample"
+UNEXPLAINED = "the log's odds do not explain exposure"
 # Of what AOA is above chance, a strength of .45 takes away less: the odds are flat where AOA is high.
 FLAT_PATH = 0.25
 COMPARED = (
@@ -141,7 +141,7 @@ class Correction(Result):
         path, sample, own = self.path, self.sample, self.difference
         strong = int(np.argmin(np.abs(path.alpha[: ALPHAS.size] - self.alpha.mean)))
         cut = path.clipped[strong]
-        clip = f"{cut:.0%} of the weight is cut at the mean strength" if cut >= 0.005 else ""
+        clip = f"at strength {self.alpha.mean:.2f} large weights are clipped, by {cut:.0%} of all weight"
         log = (path.n_users, path.n_positives)
         rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log, path.ess[0]))
         if sample is not None:
@@ -154,8 +154,7 @@ class Correction(Result):
         alone = "" if sample is not None else "no random exposure: the level rests on the prior"
         if self.anchors is not None and alone:
             alone = "no random exposure: the level rests on the known values and the prior"
-        unexplained = "" if self.explained else UNEXPLAINED
-        note = "; ".join(one for one in (alone, unexplained, clip) if one)
+        note = "; ".join(filter(None, (alone, self._unexplained, clip if cut >= 0.005 else "")))
         found = self.posterior.total_mean, self.posterior.total_covariance
         rows += self._rows(CORRECTED, *found, (*log, path.ess[strong]), note)
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
@@ -205,6 +204,12 @@ class Correction(Result):
         if self.sample is not None:
             return "exposure"
         return "interactions" if INTERACTIONS in self.path.bases else "log"
+
+    @property
+    def _unexplained(self) -> str:
+        """That the log's odds do not explain exposure, and what to read instead where it is there."""
+        read = "; read random-sample" if self.sample else "; only random exposure would tell"
+        return "" if self.explained else f"{UNEXPLAINED}{read}"
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = (1 - self.confidence_level) / 2
@@ -333,8 +338,7 @@ class Correction(Result):
                     f"{float(higher[0]):.2f} to be better than {models[others[0]]})."
                 )
             elif self._evidence == "log" or not self.explained:
-                why = "its probabilities are those of simulated worlds"
-                why = why if self.explained else UNEXPLAINED.partition(";")[0]
+                why = "its probabilities are those of simulated worlds" if self.explained else UNEXPLAINED
                 lines.append(f"{start}{best} is first. No leader is named, as {why}.")
             else:
                 sure = float(higher.min())
@@ -351,7 +355,7 @@ class Correction(Result):
             random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
         lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
         if not self.explained:
-            lines.append(f"{UNEXPLAINED[0].upper()}{UNEXPLAINED[1:]}")
+            lines.append(f"{self._unexplained[0].upper()}{self._unexplained[1:]}")
         if self.exposure is not None and self.exposure.n_dropped:
             lines.append(f"{self.exposure.n_dropped:,} exposures left out: pairs of the training log")
         return lines

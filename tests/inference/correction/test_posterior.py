@@ -83,7 +83,7 @@ def test_the_posterior_is_that_of_importance_sampling(path):
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
     weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
     weight /= weight.sum()
-    found = posterior(path, PRIOR, sample)
+    found = posterior(path, CorrectionPrior(), sample)
     error = np.sqrt((weight**2) @ (values - weight @ values) ** 2)
     assert np.all(np.abs(found.total_mean - weight @ values) < 4 * error)
     centred = values - weight @ values
@@ -169,7 +169,7 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
 
 def test_with_much_random_exposure_it_is_the_random_sample():
     sample = tiny_sample(1e6)
-    found = posterior(tiny_path(), PRIOR, sample)
+    found = posterior(tiny_path(), CorrectionPrior(), sample)
     np.testing.assert_allclose(found.total_mean, sample.value, atol=1e-5)
     np.testing.assert_allclose(found.total_covariance, sample.own, rtol=1e-3)
     error = np.sqrt(np.diag(sample.own))
@@ -216,8 +216,19 @@ def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
         assert path.reach == pytest.approx(0.1)
     found = correct_path(path)
     assert found.explained is not flat
-    assert (UNEXPLAINED in found.frame["note"].iloc[-1]) is flat
-    assert (UNEXPLAINED[1:] in repr(found)) is flat
+    said = f"{UNEXPLAINED}; only random exposure would tell"  # nobody was exposed: there is no row of them
+    assert (said in found.frame["note"].iloc[-1]) is flat
+    assert (said[1:] in repr(found)) is flat
+    sample = tiny_sample()
+    exposed = Correction(path, CorrectionPrior(), sample, posterior(path, CorrectionPrior(), sample))
+    assert (f"{UNEXPLAINED}; read random-sample" in exposed.frame["note"].iloc[-1]) is flat
+
+
+def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
+    path = tiny_path()
+    found = correct_path(replace(path, clipped=np.full_like(path.clipped, 0.14)))
+    said = f"at strength {found.alpha.mean:.2f} large weights are clipped, by 14% of all weight"
+    assert found.frame["note"].iloc[-1].endswith(said)
 
 
 def test_a_sample_that_no_strength_reaches_is_said():
