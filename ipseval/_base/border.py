@@ -33,6 +33,8 @@ WORDS = {
     "RngLike": "an integer >= 0, a numpy Generator or SeedSequence, or None",
     " | ": " or ",
 }
+# What stands in place of items, of those that are taken for a mapping or a pair.
+ITEMS = {"Evaluation": ".frame, or .estimate(model, metric, estimator)", "Split": ".train and .test"}
 KINDS = {np.bool_: "b", np.integer: "iu", np.floating: "biuf"}
 
 
@@ -55,6 +57,8 @@ def guard(module: str) -> None:
         elif isinstance(one, type) and not issubclass(one, BaseException):
             if not hasattr(one, "__getattr__"):
                 one.__getattr__ = _no_attribute  # type: ignore[attr-defined]  # classes take functions
+            if one.__name__ in ITEMS:
+                setattr(one, "__getitem__", _no_item)  # noqa: B010  # type checkers go on to see an error
             for base in one.__mro__:
                 if base.__module__.startswith("ipseval."):
                     _guard_members(base)
@@ -70,6 +74,11 @@ def _missing(owner: str, name: str, members: Sequence[str] = ()) -> Any:
 
 def _no_attribute(self: Any, name: str) -> Any:
     return _missing(f"{type(self).__name__!r} object", name, () if name.startswith("_") else dir(self))
+
+
+def _no_item(self: Any, key: object) -> Any:
+    kind = type(self).__name__
+    raise TypeError(f"{kind!r} object has no items. Use {ITEMS[kind]}.")
 
 
 def public_names(module: types.ModuleType) -> list[str]:

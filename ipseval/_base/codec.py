@@ -126,7 +126,7 @@ def _encode(value: Any, found: _Found) -> Any:
         columns = [[name, str(one.dtype), _entries(one)] for name, one in value.items()]
         return {"frame": _encode(columns, found), "index": _encode(_entries(value.index), found)}
     if _place(type(value)) in NAMES:
-        value = value.prepared() if hasattr(value, "prepared") else value
+        value = value._prepared() if hasattr(value, "_prepared") else value
         stored = {
             one.name: _encode(getattr(value, one.name), found) for one in fields(value) if _is_kept(one)
         }

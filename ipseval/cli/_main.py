@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import io
 import os
 import re
@@ -55,7 +56,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not given:
             parser.print_help(sys.stderr)
             return 2
-        options = parser.parse_args(given)
+        options, unknown = parser.parse_known_args(given)
+        if unknown:
+            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with warnings.catch_warnings():
             warnings.showwarning = partial(show_warning, options)
             warnings.simplefilter("always", UserWarning)
@@ -131,7 +134,9 @@ class Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized"):
             for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
                 way = SHELL.get(name.replace("-", "_")) or _as_option(hint(name))
-                ways += [f" In place of --{name}: {way}."] if way else []
+                near = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
+                meant = [f" Did you mean {one}?" for one in near]
+                ways += [f" In place of --{name}: {way}."] if way else meant
         self.exit(
             2, f"{self.prog}: error: {message}.{''.join(ways)} `{self.prog} --help` lists what there is.\n"
         )
@@ -174,7 +179,7 @@ def build_parser() -> argparse.ArgumentParser:
         own.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
         for add in command.options:
             add(own)
-        own.set_defaults(run=command.run)
+        own.set_defaults(run=command.run, parser=own)
     return parser
 
 

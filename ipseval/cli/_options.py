@@ -211,7 +211,8 @@ def add_exposure(parser: Any) -> None:
         "--exposure",
         metavar="FILE",
         help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4; "
-        "joined with the log, and read by a fit of gamma or scale",
+        "joined with the log, and read by a fit of gamma or scale. Exploration rows of LOG: in Python, by "
+        "Exposure.from_log",
     )
 
 

@@ -86,6 +86,8 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
             result.save(path)
         else:
             raise InputError(f"{path}: only results are stored as .npz; take .json or .csv.")
+    if files and not options.quiet:
+        complain(f"wrote {', '.join(files)}")
 
 
 def write_table(frame: Any, path: str | Path) -> None:

@@ -207,7 +207,8 @@ def estimate_of(
     if sums.n_undefined:
         said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
-        said.append(f"{counted(extent.n_without_propensity, 'positive')} without a propensity left out")
+        without = f"{counted(extent.n_without_propensity, 'positive')} without a propensity"
+        said.append(f"{without} left out of all averages, aoa too")
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
         said.append(FITTED)
     if np.isnan(sums.value()):

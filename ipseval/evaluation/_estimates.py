@@ -47,7 +47,11 @@ def distinct_of(held: Iterable[Key], place: int) -> list[str]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Estimates(Result):
-    """The fields of an `Evaluation`, which describes them, and what follows from them without a question."""
+    """The fields of an `Evaluation`, which describes them, and what follows from them without a question.
+
+    Those called given_… hold what else would be computed when it is asked for: intervals that are not normal,
+    and what a file knows. `no_posterior` says in words why there is no posterior. No caller asks for these.
+    """
 
     estimates: dict[Key, Estimate]
     samples: dict[str, Sample]
@@ -69,6 +73,9 @@ class Estimates(Result):
     posteriors: dict[str, OrderPosterior] = field(default_factory=dict)
     no_posterior: str = ""
     beside: dict[str, Weights] = field(default_factory=dict)
+
+    def __dir__(self) -> list[str]:
+        return [one for one in super().__dir__() if not one.startswith(("given_", "no_posterior"))]
 
     @property
     def models(self) -> list[str]:

@@ -20,6 +20,7 @@ from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._estimate import estimate_of
 from ipseval.estimators._labels import SNIPS_GLOBAL, resolve_estimator
 from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
+from ipseval.evaluation._explanation import RANDOM
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
     DEFAULT_METRICS,
@@ -152,7 +153,8 @@ def evaluate(
     check_candidates(candidates, request.metrics)
     evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
     leakage = split.leakage
-    leaking = {"leakage": leakage.text} if leakage is not None and leakage.n_leaking else {}
+    drawn = RANDOM if "random" in split.description else ""
+    leaking = {"leakage": leakage.text + drawn} if leakage is not None and leakage.n_leaking else {}
     return replace(
         evaluation,
         training=TrainingCounts.of(split.train),

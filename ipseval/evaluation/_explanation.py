@@ -51,6 +51,7 @@ def headline(
 
 
 READ = "rows read from "
+RANDOM = "; the split is random"  # so that rows of both parts are of all times
 
 
 def dated(counts: Iterable[Count], otherwise: str) -> str:

@@ -57,16 +57,8 @@ class Evaluation(Questions):
         The objects behind the labels.
     extent : Extent
         Numbers of users and positives.
-    given_intervals : dict or None
-        (model, metric, estimator) -> Interval; None: normal intervals.
     counted : tuple of Count
         What was read, left out and added; `data` shows it.
-    given_reach : dict or None
-        Metric -> Reach of its verdict, as a file holds it; None: computed when it is asked for.
-    given_drawn : Drawn or None
-        What a page draws, which a file holds; None: it is computed when it is asked for.
-    given_basis : dict or None
-        `basis`, as a file holds it; None: it is computed when it is asked for.
     training : TrainingCounts or None
         Training interactions of users and items, for groups by count.
     segments : dict
@@ -75,8 +67,6 @@ class Evaluation(Questions):
         What evidence makes of it, for metrics that are averages over relevant items.
     posteriors : dict
         Metric -> what the correction says of the order of the recommenders.
-    no_posterior : str
-        Why it says nothing, in words.
     beside : dict
         Metric -> who is first by weights from the impressions, where other weights were asked for.
     """
@@ -135,10 +125,10 @@ class Evaluation(Questions):
         InputError
             When the file cannot be written, or ids are neither numbers nor text.
         """
-        made = self.prepared()
+        made = self._prepared()
         save(path, made if ranks else replace(made, samples={}, training=None))
 
-    def prepared(self) -> Evaluation:
+    def _prepared(self) -> Evaluation:
         """Return what a file holds: the evaluation with what it computes when it is asked."""
         if self.given_drawn is not None:
             return self

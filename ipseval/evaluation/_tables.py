@@ -15,7 +15,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators._labels import spoken
 from ipseval.estimators._sums import ROUNDING
 from ipseval.evaluation._estimates import Estimates
-from ipseval.evaluation._explanation import LEGEND, dated, flag_warnings, short_headline, undefined
+from ipseval.evaluation._explanation import LEGEND, RANDOM, dated, flag_warnings, short_headline, undefined
 from ipseval.evaluation._page import page_parts
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Standing, Verdict
@@ -52,8 +52,12 @@ def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -
     parts = [_table(by_metric[one.metric], one, headers, flags, digits, n_rows) for one in verdicts]
     remarks = [Remark("Verdict", verdict_lines(verdicts))]
     notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(made.data)
-    later = re.search(r"\((.* %)\)", str(made.provenance.get("leakage", "")))
-    notes += [f"{later[1]} of test rows have later training rows."] if later else []
+    leakage = str(made.provenance.get("leakage", ""))
+    later = re.search(r"\((.* %)\)", leakage)
+    if leakage.endswith(RANDOM):
+        notes.append("The split is random.")
+    elif later:
+        notes.append(f"{later[1]} of test rows have later training rows.")
     if notes or left_out:
         # What is in the numbers goes before what never entered, where there is no room for all.
         most = len(notes) + len(left_out) if page else MOST_NOTES
@@ -282,9 +286,8 @@ def _claims(frame: pd.DataFrame, verdicts: Sequence[Verdict]) -> list[str]:
         claims.setdefault((one.estimator, str(rows["claim"].iloc[0])), []).append(one.metric)
     lines = []
     for (label, claim), metrics in claims.items():
-        by = f" by {label}" if len({one.estimator for one in verdicts}) > 1 else ""
-        of = "" if len(claims) == 1 else f"{', '.join(metrics)}{by}: "
-        lines.append(f"{of}{claim[:1].upper() + claim[1:] if not of else claim}.")
+        of = "" if len(claims) == 1 else f"{', '.join(metrics)}: "
+        lines.append(f"{of}{label}{':' if claim.startswith('plug-in') else ' is'} {claim}.")
     if any(one.posterior is not None for one in verdicts):
         lines[-1] += f" {POPULATIONS}"
     return lines

@@ -144,3 +144,12 @@ def test_options_are_checked_before_anything_runs(command, capsys):
         main(command.split())
     assert ended.value.code == 2
     assert WRONG_OPTIONS[command] in capsys.readouterr().err
+
+
+def test_an_option_that_is_mistyped_is_named_by_the_command_that_lacks_it(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["evaluate", "log.csv", "--gama", "0", "--random-state", "3"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("ipseval evaluate: error: unrecognized arguments: --gama 0 --random-state 3.")
+    assert " Did you mean --gamma? In place of --random-state: --seed. " in said

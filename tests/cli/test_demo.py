@@ -42,8 +42,11 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     assert printed.err == "Five recommenders learn in a simulated world; this takes some seconds.\n"
     assert printed.out.startswith("Verdict   On recall@10, plain averages are 0.")
     assert "Picture: ipseval-demo.svg" in printed.out
+    assert printed.out.count("\n") <= 28  # a screen: the values of one metric, the errors of all
     assert (tmp_path / "ipseval-demo.svg").read_text() == small.picture
-    assert "Estimates beside the truth" in (tmp_path / "page.html").read_text()
+    page = (tmp_path / "page.html").read_text()
+    assert "Estimates beside the truth" in page
+    assert all(f"{metric}, mean over users" in page for metric in ("atop", "recall@10", "mean_dcg@10"))
 
 
 def test_the_picture_shows_the_points_where_they_belong(small):

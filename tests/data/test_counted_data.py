@@ -85,7 +85,8 @@ def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation
 
 def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_names(evaluation):
     said = " ".join(repr(evaluation).split())
-    assert "1 positive without a propensity left out." in said  # of all
+    # Of all, and of the plain average, which would be another one without a propensity.
+    assert "1 positive without a propensity left out of all averages, aoa too." in said
     # Both candidates of user 0 are relevant: for it auc is undefined.
     train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
     test = pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})

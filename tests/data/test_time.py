@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval.data import Interactions
-from ipseval.data.splits import Split, split_global_time, split_leave_one_out, split_sliding, split_temporal
+from ipseval.data.splits import (
+    Split,
+    split_global_time,
+    split_leave_one_out,
+    split_random,
+    split_sliding,
+    split_temporal,
+)
 from ipseval.errors import DataWarning, InputError
 from tests.conftest import shared_data
 from tests.inside.data import Leakage
@@ -56,6 +63,15 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     assert "50.0 % of test rows have later training rows." in repr(evaluation)
     with pytest.warns(DataWarning, match="later training rows"):
         split_temporal(log, test_fraction=0.4)
+
+
+def test_of_a_split_at_random_it_is_said_that_it_is_random_and_not_what_follows():
+    log = log_of([0, 9, 2, 7, 1, 8], users=[0, 0, 1, 1, 2, 2])
+    split = split_random(log, test_fraction=0.5, rng=0)
+    evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
+    assert evaluation.provenance["leakage"] == f"{split.leakage.text}; the split is random"
+    assert "The split is random." in repr(evaluation)
+    assert "later training rows" not in repr(evaluation)
 
 
 def test_the_leakage_of_movielens_is_what_was_published():

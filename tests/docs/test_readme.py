@@ -31,7 +31,12 @@ def lines(text: str) -> str:
 
 
 @pytest.mark.usefixtures("at_the_root")
-def test_the_example_prints_what_stands_below_it(capsys):
+def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(
+    capsys, demonstration, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert "\nipseval demo --log clicks.csv\n" in blocks("sh")[0]
+    demonstration[0].log.to_csv("clicks.csv", index=False)
     exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 

@@ -136,7 +136,8 @@ def test_numbers_of_one_are_in_the_singular():
     )
     assert "1 recommender, 1 held-out positive of 1 user (1 each in the median)" in repr(result.explain())
     assert "1 positive that has no propensity" in repr(result.explain())
-    assert "1 positive without a propensity left out" in result.frame["note"].item()
+    said = "1 positive without a propensity left out of all averages, aoa too"
+    assert said in result.frame["note"].item()
 
 
 def test_an_estimate_prints_as_one_line():

@@ -28,6 +28,16 @@ def test_a_hint_names_the_front_door(call, message):
         call()
 
 
+def test_what_is_taken_for_a_mapping_or_a_pair_says_where_its_parts_are():
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
+    evaluation = ipseval.evaluate({"m": np.ones((2, 3))}, split)
+    with pytest.raises(TypeError, match=r"^'Evaluation' object has no items\. Use \.frame, or \.estimate"):
+        evaluation["recall@10"]
+    with pytest.raises(TypeError, match=r"^'Split' object has no items\. Use \.train and \.test\.$"):
+        _train, _test = split
+    assert not [one for one in dir(evaluation) if one.startswith(("given_", "no_posterior", "prepared"))]
+
+
 def test_lists_without_a_rank_are_told_what_they_lack():
     split = ipseval.Split.from_frames(
         *(one.rename(columns=lambda name: name[:-3]) for one in (FRAME[:2], FRAME[2:]))

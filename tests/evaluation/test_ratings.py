@@ -147,7 +147,8 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
     table = run(ratings, propensity=known([np.nan, 0.25, 1.0], ratings))
     assert table.loc[("mae", "aoa-pooled"), "estimate"] == pytest.approx(0.75)
     assert (table["n_positives"] == 2).all()
-    said, few = "1 positive without a propensity left out", "; few positives, with equal weights too"
+    said = "1 positive without a propensity left out of all averages, aoa too"
+    few = "; few positives, with equal weights too"
     plain = table.index.get_level_values("estimator") == "aoa-pooled"
     assert (table["note"][plain] == said).all()
     assert (table["note"][~plain] == said + few).all()
