@@ -25,6 +25,12 @@ DENSE = np.zeros((TRAIN.n_users, TRAIN.n_items))
 DENSE[TRAIN.user, TRAIN.item] = 1
 
 
+@pytest.fixture(autouse=True)
+def plain_python(monkeypatch):
+    """Regressions without compiling, which takes longer than all tests of this file."""
+    monkeypatch.setattr(leaderboard_models, "_regressions", leaderboard_models._regressions.py_func)
+
+
 def test_least_squares_on_all_other_items_is_ease():
     own = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 7.0, 0.0, 0)(EVERYBODY)
     np.testing.assert_allclose(own, baselines.ease(TRAIN, regularization=7.0)(EVERYBODY), atol=1e-5)
@@ -32,7 +38,7 @@ def test_least_squares_on_all_other_items_is_ease():
 
 def test_slim_is_an_elastic_net_with_weights_of_at_least_0():
     linear_model = pytest.importorskip("sklearn.linear_model")
-    own = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 3.0, 0.5, 300)(EVERYBODY)
+    own = leaderboard_models.neighbour_regression(TRAIN, TRAIN.n_items, 3.0, 0.5, 100)(EVERYBODY)
     n, item = TRAIN.n_users, 4
     model = linear_model.ElasticNet(
         alpha=3.5 / n, l1_ratio=0.5 / 3.5, positive=True, fit_intercept=False, tol=1e-10, max_iter=10_000

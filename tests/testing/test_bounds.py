@@ -7,7 +7,7 @@ import pytest
 
 from ipseval.estimators import Claim, Estimate, UserSums
 from tests.inside.estimators import Moments
-from tests.inside.testing import Difference, _above
+from tests.inside.testing import Difference, _chance
 
 LEVEL = 0.05 / 26
 
@@ -63,7 +63,7 @@ def test_an_equal_recommender_that_few_users_gain_by_is_hardly_ever_called_worse
     values, shares = UNEVEN[kind]
     rng = np.random.default_rng(2)
     draws = rng.choice(values, (1000, n), p=shares)
-    called = np.mean([_above(one, 1.0, 0.05) < 0 for one in draws if one.std() > 0])
+    called = np.mean([_chance(one, 1.0, 0.0) < 0.05 for one in draws if one.std() > 0])  # an upper bound below 0
     assert called <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 1000)
     # Student's t calls it worse in more than a quarter of such samples of 25.
     errors = draws.std(axis=1, ddof=1) / np.sqrt(n)
@@ -76,7 +76,7 @@ def test_the_stated_loss_is_seen_in_four_of_five_samples(n):
     rng = np.random.default_rng(3)
     centred = rng.normal(0, 0.2, (500, n))
     stated = np.median([difference(one).smallest_visible(LEVEL, 0.01) for one in centred[:50]])
-    seen = np.mean([_above(one, 1.0, LEVEL) < -0.01 for one in centred - stated])
+    seen = np.mean([_chance(one, 1.0, -0.01) < LEVEL for one in centred - stated])
     assert 0.8 - 4 * np.sqrt(0.16 / 500) <= seen <= 0.92
 
 
