@@ -15,7 +15,7 @@ docs: ; codespell docs *.md data/README.md && $(PYTHON) -m documentation
 bench: ; $(PYTHON) benchmarks/run.py $(if $(AGAINST),--against $(AGAINST))
 demo: ; ipseval demo
 processors: ; $(PYTHON) tests/processors.py --suite
-coverage: ; $(PYTHON) -m coverage run -m pytest && $(PYTHON) -m tests.floors
+coverage: ; $(PYTHON) -m coverage run --branch -m pytest && $(PYTHON) -m tests.floors
 mutation: ; $(PYTHON) -m tests.mutation.run --n $(or $(N),100)
 fuzz: ; $(PYTHON) -m tests.fuzz.run --minutes $(or $(MINUTES),60)
 paper: ; $(PYTHON) -m paper

@@ -16,9 +16,9 @@ FIELDS = {"lines": ("covered_lines", "num_statements"), "branches": ("covered_br
 
 
 def shares(report: dict[str, dict[str, int]]) -> dict[str, float]:
-    """Return the share of lines and of branches in a report of coverage.py."""
+    """Return the share of lines in a report of coverage.py, and of branches where they were measured."""
     totals = report["totals"]
-    return {name: totals[hit] / totals[every] for name, (hit, every) in FIELDS.items()}
+    return {name: totals[hit] / totals[every] for name, (hit, every) in FIELDS.items() if every in totals}
 
 
 def low(found: dict[str, float]) -> list[str]:

@@ -30,6 +30,7 @@ def test_a_floor_that_is_missed_is_named():
     found = floors.shares({"totals": counts})
     assert found == {"lines": 0.95, "branches": 0.88}
     assert floors.low(found) == ["branches"]
+    assert floors.shares({"totals": dict(list(counts.items())[:2])}) == {"lines": 0.95}  # without `--branch`
     assert floors.low({"lines": 0.9499, "branches": 0.9}) == ["lines"]
     assert floors.low({"lines": float("nan"), "branches": 1.0}) == ["lines"]
 
