@@ -135,7 +135,7 @@ class Parser(argparse.ArgumentParser):
             for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
                 way = SHELL.get(name.replace("-", "_")) or _as_option(hint(name))
                 near = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
-                meant = [f" Did you mean {one}?" for one in near]
+                meant = [f" Did you mean {one}?" for one in near if len(name) > 2]
                 ways += [f" In place of --{name}: {way}."] if way else meant
         self.exit(
             2, f"{self.prog}: error: {message}.{''.join(ways)} `{self.prog} --help` lists what there is.\n"

@@ -359,6 +359,8 @@ def check_interactions(log: Any, name: str, instead: str = "Interactions.from_fr
     if not isinstance(log, Interactions):
         if hasattr(log, "positives"):
             instead = f"its positives: {name}.positives"
+        elif hasattr(log, "train"):
+            instead = "its training part, split.train"
         elif hasattr(log, "columns"):
             instead = f"ipseval.read({name}), which finds the columns, or {instead}"
         raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")

@@ -153,10 +153,11 @@ def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Prop
         propensity = parse_propensity(propensity)
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
-    if not hasattr(propensity, "fit"):
+    if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
-            f"propensity must be a Propensity or a model with fit(train); got {type(propensity).__name__}. "
-            "Values that are known go into KnownPropensity(item=…) or KnownPropensity(pair=…)."
+            "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
+            f"got {type(propensity).__name__}. Values that are known go into KnownPropensity(item=…) or "
+            "KnownPropensity(pair=…)."
         )
     return fit(propensity)
 

@@ -54,17 +54,15 @@ def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -
     notes, left_out = [*_perfect(frame), *_notes(frame, diagnostics)], _left_out(made.data)
     leakage = str(made.provenance.get("leakage", ""))
     later = re.search(r"\((.* %)\)", leakage)
-    if leakage.endswith(RANDOM):
-        notes.append("The split is random.")
-    elif later:
-        notes.append(f"{later[1]} of test rows have later training rows.")
-    if notes or left_out:
+    drawn = ["The split is random."] if leakage.endswith(RANDOM) else []
+    notes += [f"{later[1]} of test rows have later training rows."] if later and not drawn else []
+    if notes or left_out or drawn:
         # What is in the numbers goes before what never entered, where there is no room for all.
         most = len(notes) + len(left_out) if page else MOST_NOTES
         shown = [*left_out[: max(0, most - len(notes))], *notes[:most]]
         n_more = len(notes) + len(left_out) - len(shown)
         more = [f"And {n_more} more in .data and .frame."] if n_more else []
-        remarks.append(Remark("Data", (" ".join([*shown, *more]),)))
+        remarks.append(Remark("Data", (" ".join([*shown, *drawn, *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     remarks.append(Remark("Weights", (_weights(diagnostics, verdicts[0], propensity),)))
     tables = Tables(

@@ -123,6 +123,11 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
         return scorer
     if callable(model):
         return CallableScorer(model, split, name)
+    if isinstance(model, str):
+        raise InputError(
+            f"{name} is the text {model!r:.60}. Lists in a file are read by ipseval.read_lists(path), arrays "
+            "by numpy.load(path); a baseline is ipseval.baselines.ease(split.train)."
+        )
     raise InputError(
         f"{name} is {kind_of(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "

@@ -108,6 +108,8 @@ CASES = [
     (lambda: run(propensity=known([0.5, 1])), r"item must have 3 entries.*got 2"),
     (lambda: run(propensity=power_law().fit(popularity=[1, 2])), r"covers 2 items, the split has 3"),
     (lambda: run(propensity=known([np.nan, np.nan, 1])), r"no test positive has a propensity"),
+    (lambda: run(propensity=ipseval.PowerLawPropensity), r"as PowerLawPropensity\(gamma=0\) is; got type"),
+    (lambda: ipseval.baselines.ease(SPLIT), r"train must be Interactions; got Split\. Pass .*split\.train"),
     (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
     (lambda: power_law(unseen="ignore"), r"unknown value for unseen: 'ignore'"),
     (lambda: power_law(scale=-1), r"scale must be None, 'max' .* or a number > 0; got -1"),

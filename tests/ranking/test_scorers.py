@@ -92,6 +92,7 @@ def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
         (None, "m is None; expected an (n_users, n_items) array"),
         (pd.DataFrame(SCORES, columns=[0, 1, 2, 9]), "m lacks 1 of 4 column ids of the split (3; its labels "
          "start with 0, 1, 2, …)."),
+        ("m.csv", "m is the text 'm.csv'. Lists in a file are read by ipseval.read_lists(path)"),
         (3, "m is an int; expected an (n_users, n_items) array"),
     ],
 )  # fmt: skip
