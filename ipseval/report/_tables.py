@@ -123,7 +123,7 @@ class Table:
 
 def _bound(value: object, form: str) -> str:
     """Return a bound without the zero before its point, as in every table."""
-    return re.sub(r"^(-?)0\.", r"\1.", _shown(value, form)).replace("-", "−")
+    return re.sub(r"^(-?)0\.", r"\1.", re.sub(r"^-(?=[0.]+%?$)", "", _shown(value, form)))
 
 
 def _shown(value: object, form: str) -> str:

@@ -128,6 +128,14 @@ def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction
     assert "Holm's correction" in evaluation.to_markdown()
 
 
+def test_bounds_lack_the_zero_before_the_point_and_no_bound_is_minus_zero():
+    frame = pd.DataFrame({"model": ["a"], "x": [-0.02], "x_low": [-0.0001], "x_high": [1.05]})
+    (row,) = Table.of(frame, formats=".3f").rows
+    assert [cell.text for cell in row] == ["a", "-0.020 [.000, 1.050]"]
+    (row,) = Table.of(frame.assign(x_low=-0.3), formats=".2f").rows
+    assert row[1].text == "-0.02 [-.30, 1.05]"
+
+
 def test_letters_are_explained_where_they_can_stand(evaluation):
     assert "S: a user's held-out positives" in repr(evaluation.explain())
     assert "Propensity P: " in repr(evaluation.explain())
