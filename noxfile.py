@@ -141,7 +141,8 @@ def engines(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """Measure which lines and branches the fast suite runs; there are floors."""
     session.install("-e", ".[dev]")
-    session.run("python", "-m", "coverage", "run", "--branch", "-m", "pytest", *session.posargs, env=ONE_THREAD)
+    run = ("python", "-m", "coverage", "run", "--branch", "-m", "pytest")
+    session.run(*run, *session.posargs, env=ONE_THREAD)
     session.run("python", "-m", "tests.floors")
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -81,12 +84,12 @@ def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(engine, n_pair
     factors, _, scores = made([CLEAR, NEAR, CLEAR, EQUAL])
     row, item = rng.integers(0, 4, size=n_pairs), rng.integers(800, 900, size=n_pairs)
     assert factors.scores(row, item, kernels).tolist() == scores[row, item].tolist()
-    for d in (1, 4, 7):  # sums in order, which differ from those in another order
+    for d in (1, 4, 7):  # sums in order; another order, and `sum`, which compensates, give others
         user, columns = rng.normal(size=(5, d)), rng.normal(size=(d, 13))
         out = np.full((5, 13), np.nan)
         kernels.row_scores(user, columns, out)
         assert out.tolist() == [
-            [sum((user[r] * columns[:, i]).tolist()) for i in range(13)] for r in range(5)
+            [reduce(add, (user[r] * columns[:, i]).tolist()) for i in range(13)] for r in range(5)
         ]
 
 
