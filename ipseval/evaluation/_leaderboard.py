@@ -15,7 +15,7 @@ from ipseval.evaluation._result import Evaluation
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
-from ipseval.report._words import LEVEL, decimals, listed
+from ipseval.report._words import LEVEL, bare, decimals, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +178,7 @@ def _column(part: pd.DataFrame, digits: int) -> dict[str, Cell]:
         if np.isnan(value):
             cells[row["model"]] = Cell("undefined")
             continue
-        bounds = "" if np.isnan(low) else f"[{low:.{places}f}, {high:.{places}f}]"
+        bounds = "" if np.isnan(low) else f"[{bare(low, places)}, {bare(high, places)}]"
         told = row["leads"] is not pd.NA and not row["leads"]
         strong = value == best and row["leads"] is not pd.NA
         cells[row["model"]] = Cell(

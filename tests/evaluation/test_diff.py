@@ -143,6 +143,8 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
     text = repr(board)
     assert "als leads most often: highest, or not told apart from it, on both data sets." in text
     assert "not evaluated" in text
+    assert "[." in text
+    assert "[0." not in text
     assert next(line.split()[0] for line in text.splitlines() if line.endswith(("of 2", "of 1"))) == "als"
     assert "<h2" in board.to_html()
     assert board.to_latex().count(r"\begin{tabular}") == 1
