@@ -126,8 +126,9 @@ def _weights(one: Verdict) -> list[str]:
         if each.best == one.order[0] and each.basis != "assumed":
             lines.append(f"Weights {each.words} say the same.")
         elif each.best not in ("", one.order[0]) and each.basis == "assumed":
-            lines.append(f"{NOBODY}; if {source} were right, {each.best} would be first.")
-    if not lines and all(each.basis == "assumed" for each in one.weights):
+            start = "If" if one.exposed else f"{NOBODY}; if"
+            lines.append(f"{start} {source} were right, {each.best} would be first.")
+    if not lines and not one.exposed and all(each.basis == "assumed" for each in one.weights):
         lines.append(f"{NOBODY}, so weights do not decide.")
     return lines
 

@@ -150,6 +150,15 @@ def test_nobody_is_named_where_the_odds_of_the_log_do_not_explain_exposure():
     assert decided(AB, posteriors={"recall@10": strained}, unknown="").leader is None
 
 
+@pytest.mark.parametrize("evidence", ["log", "exposure"])
+def test_where_somebody_was_exposed_it_is_not_said_that_nobody_measured_exposure(evidence):
+    (plain,) = verdict_lines([with_posterior(AB, sure=0.6, evidence=evidence)])
+    (weighted,) = verdict_lines([with_posterior(AB, BA, "assumed", sure=0.6, evidence=evidence)])
+    assert "b would be first." in weighted
+    for said in (plain, weighted):
+        assert ("Nobody measured exposure" in said) is (evidence == "log")
+
+
 def test_assumed_weights_never_overrule_the_plain_average():
     found = decided(AB, BA, "assumed", apart=("ab",))
     assert (found.leader, found.choice, found.reason, found.estimator) == (None, "a", "plain", PLAIN)
