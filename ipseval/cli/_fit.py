@@ -10,6 +10,7 @@ import pandas as pd
 
 from ipseval.cli import _options
 from ipseval.cli._inputs import (
+    RELATIVE,
     compute_options,
     evidence_of,
     examination_of,
@@ -68,10 +69,11 @@ def _propensity(options: argparse.Namespace) -> Fitted:
         raise InputError(
             f"{fitted.model} has no propensity per item; evaluate --propensity takes the model itself."
         )
-    columns = {"item": log.item_ids, "n_interactions": log.popularity, "propensity": fitted.item}
-    table = pd.DataFrame(columns)
+    name = "propensity" if fitted.is_probability else RELATIVE
+    columns = {"item": log.item_ids, "n_interactions": log.popularity, name: fitted.item}
     fit = [] if fitted.fit is None else [str(fitted.fit)]
-    return Fitted((str(fitted), *fit, *_spread(table)), table, listed=False)
+    words = (str(fitted), *fit, *_spread(pd.Series(fitted.item)))
+    return Fitted(words, pd.DataFrame(columns), listed=False)
 
 
 def _examination(options: argparse.Namespace) -> Fitted:
@@ -85,9 +87,9 @@ def _examination(options: argparse.Namespace) -> Fitted:
     return Fitted((said,), examination_of(options, log).frame)
 
 
-def _spread(table: Any) -> list[str]:
-    known = table["propensity"].dropna()
-    n_none = len(table) - len(known)
+def _spread(propensity: Any) -> list[str]:
+    known = propensity.dropna()
+    n_none = len(propensity) - len(known)
     ratio = known.max() / known.min() if len(known) else float("nan")
     lines = [f"{len(known):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
     return lines + ([f"{n_none:,} items have none."] if n_none else [])

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # What `read` and `Lists` take behind the name of a file, beside the names of columns.
 READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
+RELATIVE = "relative_propensity"  # column of propensities that are known up to a factor
 TEXT = ("separator", "header", "encoding")
 LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
 
@@ -204,7 +205,9 @@ def _named(options: argparse.Namespace, exposures: Any) -> Any:
     name = re.split(r"[:(]", label)[0]
     if Path(label).exists() or not (PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label)):
         table = table_of(label, {"user": options.user, "item": options.item})
-        return KnownPropensity(pair=table) if "user" in table.columns else KnownPropensity(item=table)
+        kind = "pair" if "user" in table.columns else "item"
+        given = {kind: table.rename(columns={RELATIVE: "propensity"})}
+        return KnownPropensity(**given, is_probability=RELATIVE not in table.columns)
     model = parse_propensity(label)
     if name not in ("impressions", "logged"):
         return model

@@ -169,7 +169,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         "--propensity",
         metavar="LABEL|FILE",
         help="label such as power-law:gamma=0,scale=max; of impressions: impressions or logged; or a table "
-        "with item, propensity or user, item, propensity",
+        "with item (or user and item) and propensity, or relative_propensity where it lacks a factor",
     )
     add(
         "--examination",

@@ -173,3 +173,18 @@ def test_an_error_of_a_model_is_exit_code_two_not_worse(tmp_path, capsys):
     )
     assert main(["study", str(tmp_path / "study.toml")]) == 2
     assert "RuntimeError: no memory" in capsys.readouterr().err
+
+
+def test_a_fitted_propensity_is_read_again_and_weights_as_the_model_itself(files, monkeypatch, capsys):
+    monkeypatch.chdir(files)
+    assert main(["fit", "propensity", "train.csv", "--gamma", "0", "--out", "p.csv"]) == 0
+    assert {"item", "relative_propensity"} < set(pd.read_csv("p.csv"))  # above 1, as a factor is not known
+    scores, weights = ["--model", "als=als.npy", "--format", "csv"], []
+    for options in (["--gamma", "0"], ["--propensity", "p.csv"]):
+        capsys.readouterr()
+        assert evaluate(files, *scores, *options) == 0
+        rows = (line.split(",") for line in capsys.readouterr().out.splitlines())
+        weights.append([row[3] for row in rows if row[2:3] == ["snips-global"]])
+    assert weights[0] == weights[1] != []
+    assert evaluate(files, *scores, "--propensity", "p.csv", "--estimators", "ips") == 2
+    assert "known up to a factor" in capsys.readouterr().err
