@@ -5,7 +5,8 @@
 
 What is slow is kept in the folder: a prepared world or split in `prepared`, its scores in a folder of a name,
 and a run goes on where another ended. Simulated worlds are judged by the truth, logs by the random positives
-of users outside the exposed sample, whose own error is part of the coverage.
+of users outside the exposed sample. The error of these judges, by the variance between all users, is part of
+the coverage of every estimator.
 """
 
 from __future__ import annotations
@@ -73,9 +74,12 @@ class Case:
         users = rng.choice(first.users, size, replace=False)
         mine = np.isin(first.user, users)
         path = next(iter(self.paths.values()))
+        everyone = RandomSample.of(self.ranks, path)
         judge = RandomSample.of({name: one.select(~mine) for name, one in self.ranks.items()}, path)
         shown = {name: one.select(mine) for name, one in self.ranks.items()} if size else None
-        return shown, judge.value, np.sqrt(np.diag(judge.own + path.half_hit(judge.n_positives)))
+        # Of few judges the variance goes with the mean; that of all users is the same for every draw.
+        spread = everyone.own * (everyone.n_positives / judge.n_positives)
+        return shown, judge.value, np.sqrt(np.diag(spread))
 
 
 def prepared(source: str, number: int, data: Path | None) -> Case:

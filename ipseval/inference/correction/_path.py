@@ -393,16 +393,15 @@ def _log_odds(
 
     By each basis, and, by pairs, of any other pairs.
     """
-    own, uniform = _Pairs.of(split, *positive), _uniform(split, positive[0], rng)
+    drawn = _uniform(split, positive[0], rng)
+    own, uniform = (_Pairs.of(split.train, *pairs) for pairs in (positive, drawn))
     of_pairs = _fitted(split, own, uniform)
     only = own.only(POPULARITY)
     found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
     found[PROFILES] = found[PAIRS] - found[ITEMS]
     if others is not None:
-        rest = _Pairs.of(split, *np.divmod(others, split.n_items))
-        both = _Pairs(np.concatenate([own.user, rest.user]), np.concatenate([own.x, rest.x]))
-        found[INTERACTIONS] = _fitted(split, both, uniform)(own.x)
-    return found, lambda pairs: of_pairs(_Pairs.of(split, *pairs).x)
+        found[INTERACTIONS] = _odds_of_all(split, positive, others, drawn, rng)
+    return found, lambda pairs: of_pairs(_Pairs.of(split.train, *pairs).x)
 
 
 def odds_at(split: Split) -> OddsAt:
@@ -410,13 +409,29 @@ def odds_at(split: Split) -> OddsAt:
     return _log_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[1]
 
 
-def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> _Pairs:
+def _odds_of_all(
+    split: Split, positive: Pairs, others: IntArray, uniform: Pairs, rng: np.random.Generator
+) -> FloatArray:
+    """Return the log odds of the positives by the exposure that all interactions show, up to a constant.
+
+    Popularity and profiles are of training and of half of the others; the rest counts twice beside positives.
+    """
+    known = rng.random(others.size) < 0.5
+    key = np.concatenate([split.train.distinct.pair_key, others[known]])
+    seen = Interactions(*np.divmod(key, split.n_items), split.user_ids, split.item_ids)
+    own, rest = (_Pairs.of(seen, *pairs) for pairs in (positive, np.divmod(others[~known], split.n_items)))
+    user, x = (np.concatenate([a, b, b]) for a, b in ((own.user, rest.user), (own.x, rest.x)))
+    new = ~among(uniform[0] * np.int64(split.n_items) + uniform[1], others[known])
+    return _fitted(split, _Pairs(user, x), _Pairs.of(seen, *(one[new] for one in uniform)))(own.x)
+
+
+def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> Pairs:
     """Return candidates of these users, drawn uniformly."""
     users = distinct(user)
     drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
     at = rng.integers(split.n_items, size=drawn.size)
     keep = ~among(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
-    return _Pairs.of(split, drawn[keep], at[keep])
+    return drawn[keep], at[keep]
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,8 +442,8 @@ class _Pairs:
     x: FloatArray
 
     @classmethod
-    def of(cls, split: Split, user: IntArray, item: IntArray) -> _Pairs:
-        return cls(user, profile_features(split.train, user, item))
+    def of(cls, train: Interactions, user: IntArray, item: IntArray) -> _Pairs:
+        return cls(user, profile_features(train, user, item))
 
     def only(self, features: slice) -> _Pairs:
         return _Pairs(self.user, self.x[:, features])

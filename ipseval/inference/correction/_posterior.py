@@ -88,7 +88,7 @@ class RandomSample:
         """
         root = np.sqrt(1 + path.within * (self.repeated - 1))
         lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.size
-        users = self.size / self.repeated  # (Σ s)²/Σ s²: with weights, fewer count than there are
+        users = self.n_users * self.size / self.n_positives  # with weights, fewer count than there are
         own = self.own * (max(users - 1, 3) / max(users - 3, 1))  # as of a t distribution
         # The level of variance is the sample's own before its correlations are: by users where all ranks
         # count, by hits where few do.

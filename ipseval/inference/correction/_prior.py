@@ -87,10 +87,10 @@ class CorrectionPrior:
     log_scale_sd: float = 0.7
     shared: float = 1.6
     own_personal: float = 0.4
-    interactions_mean: float = 1.1
-    interactions_sd: float = 0.22
+    interactions_mean: float = 1.0
+    interactions_sd: float = 0.18
     interactions_weight: float = 0.75
-    interactions_deviation: float = 0.5
+    interactions_deviation: float = 0.4
     profiles_weight: float = 0.05
 
     def __post_init__(self) -> None:
