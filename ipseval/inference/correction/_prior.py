@@ -87,7 +87,7 @@ class CorrectionPrior:
     log_scale_sd: float = 0.7
     shared: float = 1.6
     own_personal: float = 0.4
-    interactions_mean: float = 1.0
+    interactions_mean: float = 1.05
     interactions_sd: float = 0.18
     interactions_weight: float = 0.75
     interactions_deviation: float = 0.4
