@@ -13,7 +13,8 @@ from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.data._evidence import Exposure
 from ipseval.data.splits import Split
-from ipseval.inference.correction._path import OddsAt, contributions, logistic, odds_at
+from ipseval.inference.correction._odds import OddsAt, logistic, odds_at
+from ipseval.inference.correction._path import contributions
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
 from ipseval._base.checks import as_generator
-from ipseval._base.ids import among, distinct
+from ipseval._base.ids import among
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, ITEMS, PAIRS, PROFILES, REFERENCE
+from ipseval.inference.correction._odds import OddsAt, fit_odds, other_pairs
+from ipseval.inference.correction._prior import ALPHAS, PROFILES, REFERENCE
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
-from ipseval.propensity import profile_features
-from ipseval.propensity._ratio import fit_logistic
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._comparable import check_same_positives
 
-N_UNIFORM, MAX_UNIFORM = 20, 50_000
-RIDGE = 1e-3
 BLOCK = 1024
-MANY, EVERY = 10_000, 8  # rows of a regression that begins with a part of them
 LIMIT = 0.99
 SAME = 1e-12
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
 # Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
 HALF_HIT = 0.5
 CHANCE = 0.5  # of a random order, by metrics that are linear in the rank; by those cut at a rank about 0
-POPULARITY = slice(0, 2)  # of the features of a pair: log popularity and its square
-Pairs = tuple[IntArray, IntArray]
-OddsAt = Callable[[Pairs], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,9 +37,9 @@ class CorrectionPath:
     odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user. There
     is one path for each basis of the odds: "pairs" (popularity and closeness to the user's profile), "items"
     (popularity alone), "profiles" (their ratio: closeness given popularity), and "interactions" where the log
-    holds pairs that are not positive, too: then of any interaction rather than a uniform pair. α = 0 is AOA;
-    α = 1 takes all concentration of the log for exposure. Points of the grid are ordered by basis, cells by
-    metric.
+    holds pairs that are not positive, too: then of any interaction, by popularity and profiles of them all.
+    α = 0 is AOA; α = 1 takes all concentration of the log for exposure. Points of the grid are ordered by
+    basis, cells by metric.
 
     Attributes
     ----------
@@ -184,8 +177,8 @@ def path_with_odds(
     if not among(key, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
     values = contributions(ranks, asked, ties)
-    others, generator = _others(interactions, split, key), as_generator(rng)
-    odds, odds_of = _log_odds(split, (first.user, first.item), others, generator)
+    others, generator = other_pairs(interactions, split, key), as_generator(rng)
+    odds, odds_of = fit_odds(split, (first.user, first.item), others, generator)
     summing = _summing(first)  # once for all strengths
     middle = values.mean(axis=0)
     centred = np.column_stack([values - middle, np.ones(len(first))])
@@ -367,112 +360,3 @@ def _within_users(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     size = max((n_pos - (counts**2).sum() / n_pos) / max(n - 1, 1), 1e-9)
     extra = np.maximum((between - inside) / size, 0)
     return np.asarray(np.clip(extra / (extra + inside + 1e-12), 0, 0.9))
-
-
-def _others(interactions: Interactions | None, split: Split, positive: IntArray) -> IntArray | None:
-    """Return the keys of the pairs of the log that are neither positive nor in training."""
-    if interactions is None:
-        return None
-    check_interactions(interactions, "interactions")
-    for side in ("user", "item"):
-        if not np.array_equal(getattr(interactions, f"{side}_ids"), getattr(split, f"{side}_ids")):
-            raise InputError(f"interactions and split must have the same {side} ids, in one order.")
-    every = distinct(interactions.pair_key)
-    key = every[~(among(every, split.excluded.pair_key) | among(every, positive))]
-    if not key.size:
-        raise InputError(
-            "interactions hold no pair beside the positives; pass every pair of the log, liked or not."
-        )
-    return key
-
-
-def _log_odds(
-    split: Split, positive: Pairs, others: IntArray | None, rng: np.random.Generator
-) -> tuple[dict[str, FloatArray], OddsAt]:
-    """Return the log odds of held-out positives against uniform pairs of their users, up to a constant.
-
-    By each basis, and, by pairs, of any other pairs.
-    """
-    drawn = _uniform(split, positive[0], rng)
-    own, uniform = (_Pairs.of(split.train, *pairs) for pairs in (positive, drawn))
-    of_pairs = _fitted(split, own, uniform)
-    only = own.only(POPULARITY)
-    found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
-    found[PROFILES] = found[PAIRS] - found[ITEMS]
-    if others is not None:
-        found[INTERACTIONS] = _odds_of_all(split, positive, others, drawn, rng)
-    return found, lambda pairs: of_pairs(_Pairs.of(split.train, *pairs).x)
-
-
-def odds_at(split: Split) -> OddsAt:
-    """Return the log odds of pairs to be held-out positives rather than uniform, up to a constant."""
-    return _log_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[1]
-
-
-def _odds_of_all(
-    split: Split, positive: Pairs, others: IntArray, uniform: Pairs, rng: np.random.Generator
-) -> FloatArray:
-    """Return the log odds of the positives by the exposure that all interactions show, up to a constant.
-
-    Popularity and profiles are of training and of half of the others; the rest counts twice beside positives.
-    """
-    known = rng.random(others.size) < 0.5
-    key = np.concatenate([split.train.distinct.pair_key, others[known]])
-    seen = Interactions(*np.divmod(key, split.n_items), split.user_ids, split.item_ids)
-    own, rest = (_Pairs.of(seen, *pairs) for pairs in (positive, np.divmod(others[~known], split.n_items)))
-    user, x = (np.concatenate([a, b, b]) for a, b in ((own.user, rest.user), (own.x, rest.x)))
-    new = ~among(uniform[0] * np.int64(split.n_items) + uniform[1], others[known])
-    return _fitted(split, _Pairs(user, x), _Pairs.of(seen, *(one[new] for one in uniform)))(own.x)
-
-
-def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> Pairs:
-    """Return candidates of these users, drawn uniformly."""
-    users = distinct(user)
-    drawn = np.repeat(users, max(1, min(N_UNIFORM, MAX_UNIFORM // users.size)))
-    at = rng.integers(split.n_items, size=drawn.size)
-    keep = ~among(drawn * np.int64(split.n_items) + at, split.excluded.pair_key)
-    return drawn[keep], at[keep]
-
-
-@dataclass(frozen=True, eq=False)
-class _Pairs:
-    """Pairs by their users and features, (n_pairs, n_features)."""
-
-    user: IntArray
-    x: FloatArray
-
-    @classmethod
-    def of(cls, train: Interactions, user: IntArray, item: IntArray) -> _Pairs:
-        return cls(user, profile_features(train, user, item))
-
-    def only(self, features: slice) -> _Pairs:
-        return _Pairs(self.user, self.x[:, features])
-
-
-def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray], FloatArray]:
-    """Return the log odds of features, by a logistic regression of seen against uniform pairs."""
-    if not uniform.user.size:  # hardly any candidate beside the positives: the odds are equal
-        return lambda x: np.zeros(len(x))
-    x = np.concatenate([seen.x, uniform.x])
-    mean, spread = x.mean(axis=0), x.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
-    design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
-    weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
-    y = np.arange(len(x)) < seen.user.size
-    slope = logistic(design, y, weight)
-    return lambda x: np.asarray((x - mean) / spread @ slope[1:])
-
-
-def logistic(design: FloatArray, y: BoolArray, weight: FloatArray) -> FloatArray:
-    """Return the coefficients of a logistic regression; of many rows, from those of every eighth."""
-    ridge, part, start = np.full(design.shape[1], RIDGE), slice(None, None, EVERY), None
-    centre = np.zeros(ridge.size)
-    if len(design) > MANY:
-        start = fit_logistic(design[part], y[part], EVERY * weight[part], centre, ridge)
-    return fit_logistic(design, y, weight, centre, ridge, start)
-
-
-def _equal_users(user: IntArray, n_users: int) -> FloatArray:
-    """Return weights with which every user counts alike, and all sum to 1."""
-    weight = 1 / np.maximum(np.bincount(user, minlength=n_users), 1)[user]
-    return np.asarray(weight / weight.sum())

@@ -1,0 +1,38 @@
+"""Odds of all interactions: exposure that the positives hardly show, and none where exposure is equal."""
+
+import numpy as np
+
+from ipseval import Interactions, Split
+from ipseval.inference.correction._odds import fit_odds
+
+N_USERS, N_ITEMS = 600, 120
+
+
+def odds_of(exposed, liked, share, rng):
+    """Return the held-out positives, a fifth, and their odds with a share of what was met and not liked."""
+    met = rng.random((N_USERS, N_ITEMS)) < exposed
+    user, item = np.nonzero(met & liked)
+    test = rng.random(user.size) < 0.2
+    ids = np.arange(N_USERS), np.arange(N_ITEMS)
+    split = Split(*(Interactions(user[part], item[part], *ids) for part in (~test, test)))
+    others = np.flatnonzero(met & ~liked & (rng.random(met.shape) < share))
+    positive = split.test.user, split.test.item
+    return positive, fit_odds(split, positive, others, rng)[0]
+
+
+def test_shelves_that_few_positives_show_are_seen_in_all_interactions():
+    rng = np.random.default_rng(0)
+    same = rng.integers(4, size=(N_USERS, 1)) == rng.integers(4, size=N_ITEMS)
+    exposed = np.where(same, 0.4, 0.05)
+    positive, odds = odds_of(exposed, rng.random((N_USERS, N_ITEMS)) < 0.1, 1.0, rng)
+    true = np.log(exposed[positive])
+    assert np.corrcoef(odds["interactions"], true)[0, 1] > 0.7
+    assert np.corrcoef(odds["pairs"], true)[0, 1] < 0.3
+
+
+def test_equal_exposure_has_nearly_equal_odds_though_positives_are_of_popular_items():
+    rng = np.random.default_rng(1)
+    liked = rng.random((N_USERS, N_ITEMS)) < np.geomspace(0.02, 0.7, N_ITEMS)
+    _, odds = odds_of(np.full((N_USERS, N_ITEMS), 0.3), liked, 0.2, rng)
+    assert odds["pairs"].std() > 0.5
+    assert odds["interactions"].std() < 0.18  # .24 if the others did not count twice
