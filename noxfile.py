@@ -213,6 +213,11 @@ def metadata(session: nox.Session) -> None:
 BUILT: list[Path] = []  # sdist and wheel, which all sessions of a run share
 
 
+def interpreter(session: nox.Session) -> str:
+    """Return the path of the session's Python, as it may be one that uv does not find by its version."""
+    return str(Path(session.bin) / ("python.exe" if os.name == "nt" else "python"))
+
+
 def build(session: nox.Session) -> list[Path]:
     """Return sdist and wheel, built into a folder of the first session that asks for them."""
     if not BUILT:
@@ -232,7 +237,7 @@ def wheel(session: nox.Session) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     scratch.mkdir()
     clean = scratch / "venv"
-    session.run("uv", "venv", "--quiet", "--python", str(session.python), str(clean))
+    session.run("uv", "venv", "--quiet", "--python", interpreter(session), str(clean))
     python = str(clean / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
 
     def run(*command: str) -> None:
@@ -275,7 +280,7 @@ def sdist(session: nox.Session, versions: str) -> None:
         oldest = resolve(session, versions, str(tree / "pyproject.toml"), "--extra", "test")
         environment["PIP_CONSTRAINT"] = str(oldest)
     clean = scratch / "venv"
-    session.run("uv", "venv", "--quiet", "--seed", "--python", str(session.python), str(clean))
+    session.run("uv", "venv", "--quiet", "--seed", "--python", interpreter(session), str(clean))
     session.chdir(tree)
     for command in readme_commands(tree / "README.md"):
         if session.posargs and "pytest" in command:
@@ -306,7 +311,7 @@ def audit(session: nox.Session) -> None:
     session.install("pip-audit", "cyclonedx-bom", "uv")
     scratch = Path(session.create_tmp()).resolve()
     installed = scratch / "installed"
-    session.run("uv", "venv", "--clear", "--quiet", "--seed", "--python", str(session.python), str(installed))
+    session.run("uv", "venv", "--clear", "--quiet", "--seed", "--python", interpreter(session), str(installed))
     python = str(installed / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     session.run("uv", "pip", "install", "--quiet", "--python", python, ".[fast,parquet,plot]")
     bill = ROOT / "dist" / "ipseval.cdx.json"
