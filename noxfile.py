@@ -311,7 +311,9 @@ def audit(session: nox.Session) -> None:
     session.install("pip-audit", "cyclonedx-bom", "uv")
     scratch = Path(session.create_tmp()).resolve()
     installed = scratch / "installed"
-    session.run("uv", "venv", "--clear", "--quiet", "--seed", "--python", interpreter(session), str(installed))
+    session.run(
+        "uv", "venv", "--clear", "--quiet", "--seed", "--python", interpreter(session), str(installed)
+    )
     python = str(installed / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     session.run("uv", "pip", "install", "--quiet", "--python", python, ".[fast,parquet,plot]")
     bill = ROOT / "dist" / "ipseval.cdx.json"

@@ -118,7 +118,7 @@ def adjust(frame: pd.DataFrame, correction: Correction, by: list[str]) -> FloatA
     if correction is None:
         return adjusted
     groups = frame.groupby(by, sort=False).indices.values() if by else [np.arange(raw.size)]
-    for members in groups:
+    for members in map(np.asarray, groups):
         tested = members[~np.isnan(raw[members])]
         if tested.size:
             adjusted[tested] = corrected(raw[tested], correction)

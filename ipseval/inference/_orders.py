@@ -67,7 +67,9 @@ def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArr
     k = [check_positive_int("k", cut) for cut in k]
     if max(k, default=1) > a.above.shape[1]:
         raise InputError(f"k must be at most the number of recommenders, {a.above.shape[1]}; got {max(k)}.")
-    result = {f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k}
+    result: dict[str, FloatArray] = {
+        f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k
+    }
     ranks = a.centred_ranks, b.centred_ranks
     result["src"] = _ratio((ranks[0] * ranks[1]).sum(axis=1), *((rank**2).sum(axis=1) for rank in ranks))
     product = a.sign * b.sign

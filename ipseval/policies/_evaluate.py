@@ -255,7 +255,7 @@ def evaluate_policies(
 def _clicked(values: FloatArray, mass: FloatArray, weight: FloatArray) -> Value:
     """Return Σ values / Σ mass, where the values are clicks with the weights of the impressions."""
     found, total = mean_of(values, mass), float(weight.sum())
-    further = float(weight @ weight) / (total * mass.sum()) if total else float("nan")
+    further = float(weight @ weight / (total * mass.sum())) if total else float("nan")
     return replace(found, clicks=found, further=further)
 
 

@@ -155,7 +155,7 @@ class PowerLawPropensity:
         refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._scaled(np.where(counts > 0, counts**eta, np.nan), scale)
-        top = None if scale is None else float(1 if scale == "max" else scale * counts.max() ** eta)
+        top = None if scale is None else float(1 if isinstance(scale, str) else scale * counts.max() ** eta)
         steps = (Step("power-law", {"gamma": gamma, "top": top}), *([Step("cap")] if n_capped else []))
         return Propensity(
             item,

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import lapack
+from scipy.linalg import get_lapack_funcs
 from scipy.sparse.linalg import svds
 
 from ipseval._base.border import guard
@@ -182,9 +182,8 @@ def ease(
 def _inverse(gram: AnyArray, regularization: float) -> AnyArray:
     """Return (gram + regularization I)^{-1} in C order, in the memory of `gram` (Fortran order)."""
     gram[np.diag_indices_from(gram)] += regularization
-    factor, invert = (
-        (lapack.spotrf, lapack.spotri) if gram.dtype == np.float32 else (lapack.dpotrf, lapack.dpotri)
-    )
+    both: Any = get_lapack_funcs(("potrf", "potri"), (gram,))
+    factor, invert = both
     cholesky, failed = factor(gram, lower=1, overwrite_a=1)
     if not failed:
         inverse, failed = invert(cholesky, lower=1, overwrite_c=1)

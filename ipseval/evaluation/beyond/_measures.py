@@ -201,10 +201,10 @@ def calibration(data: Recommended) -> UserSums:
         minlength=data.train.n_users * n_groups,
     ).reshape(-1, n_groups)[data.top.users]
     with np.errstate(divide="ignore", invalid="ignore"):
-        p, q = (one / one.sum(axis=1, keepdims=True) for one in (p, q.reshape(n, -1)))
-        mixed = (1 - SMOOTHING) * q + SMOOTHING * p
-        terms = np.where(p > 0, p * np.log2(p / mixed), 0.0)
-    defined = ~(np.isnan(p).any(axis=1) | np.isnan(q).any(axis=1))
+        own, listed = (one / one.sum(axis=1, keepdims=True) for one in (p, q.reshape(n, -1)))
+        mixed = (1 - SMOOTHING) * listed + SMOOTHING * own
+        terms = np.where(own > 0, own * np.log2(own / mixed), 0.0)
+    defined = ~(np.isnan(own).any(axis=1) | np.isnan(listed).any(axis=1))
     return UserSums.of(data.top.users, np.where(defined, terms.sum(axis=1), np.nan))
 
 

@@ -130,7 +130,7 @@ def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray, wanted: Bo
 
 def _share(plain: FloatArray, control: FloatArray, metric: IntArray) -> FloatArray:
     """Return λ of each cell, one for each metric, in [0, 1.5]; the last columns count pairs."""
-    value = plain[:, :-1].sum(axis=0) / max(plain[:, -1].sum(), 1e-12)
+    value = plain[:, :-1].sum(axis=0) / max(float(plain[:, -1].sum()), 1e-12)
     first, second = (one[:, :-1] - one[:, -1:] * value for one in (plain, control))
     both, square = (np.bincount(metric, (second * one).sum(axis=0)) for one in (first, second))
     return np.asarray((both / np.maximum(square, 1e-300)).clip(0, 1.5)[metric])
