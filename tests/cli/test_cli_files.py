@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -153,7 +154,8 @@ def test_an_interrupt_is_one_line(tmp_path):
     (tmp_path / "study.toml").write_text(
         '[logs.a]\nfile = "a.csv"\n[models.a]\nfunction = "slow:a"\n[models.b]\nfunction = "slow:a"\n'
     )
-    process = start("study", str(tmp_path / "study.toml"), stdout=subprocess.PIPE)
+    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # in the background, too
+    process = start("study", str(tmp_path / "study.toml"), stdout=subprocess.PIPE, preexec_fn=listens)
     assert process.stdout is not None
     process.stdout.readline()
     time.sleep(0.2)
