@@ -95,7 +95,7 @@ class ListMetrics:
 def lenskit_metric(
     metric: str | Metric, *, propensity: Any = None, estimator: Any = None, train: Any = None
 ) -> Any:
-    """Return a metric of LensKit (2025 and later) for its `RunAnalysis`.
+    """Return a metric of LensKit 2025 for its `RunAnalysis`; later ones show a metric no users.
 
     It is a `GlobalMetric`, as weights are normalised over all users of a run: its value is R as `evaluate`
     prints it. Users with test items and no list count as misses, with a `DataWarning`.
@@ -114,17 +114,24 @@ def lenskit_metric(
     Raises
     ------
     InputError, PropensityError
-        For a label that is none and a propensity that is missing; when it is measured, for test items that a
-        fitted propensity does not cover.
+        For a label that is none, a propensity that is missing, and LensKit from 2026 on; when it is measured,
+        for test items that a fitted propensity does not cover.
     """
-    from lenskit.metrics import GlobalMetric
+    from lenskit import metrics
 
+    if not hasattr(metrics, "GlobalMetric"):
+        raise InputError(
+            "from 2026 on LensKit shows a metric one list at a time, and not whose it is. "
+            "Pass what it recommends to ipseval.evaluate: {name: run.to_df()}."
+        )
     asked = ListMetrics.of([metric], estimator, propensity, train)
 
     def measure_run(self: Any, output: Any, test: Any) -> float:
         return asked.values(output, test)[0]
 
-    return type("IpsevalMetric", (GlobalMetric,), {"label": asked.label, "measure_run": measure_run})()
+    return type(
+        "IpsevalMetric", (metrics.GlobalMetric,), {"label": asked.label, "measure_run": measure_run}
+    )()
 
 
 def rectools_metric(

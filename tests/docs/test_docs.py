@@ -63,7 +63,9 @@ def test_a_page_of_the_reference_has_a_stability_and_an_example_of_every_name(pa
         pytest.importorskip("dask", reason="dask is not installed: pip install 'ipseval[dask]'")
         pytest.importorskip("duckdb", reason="duckdb is not installed: pip install 'ipseval[duckdb]'")
     if page == "integrations.md":
-        pytest.importorskip("lenskit", reason="lenskit is not installed")
+        lenskit = pytest.importorskip("lenskit", reason="lenskit is not installed")
+        if not lenskit.__version__.startswith("2025."):
+            pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
     text = (DOCS / "api" / page).read_text(encoding="utf-8")
     stability = r"^Stability: \[(?:stable|provisional)\]\(\.\./support\.md#stability\)\.$"
     assert len(re.findall(stability, text, re.MULTILINE)) == 1

@@ -14,7 +14,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.evaluation import recbole_metric, rectools_metric
+from ipseval.evaluation import lenskit_metric, recbole_metric, rectools_metric
 from tests.worlds import random_split, top_ten
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the libraries' own, and of weights in a small world
@@ -22,6 +22,13 @@ EXACT = {"rel": 0, "abs": 1e-12}
 PROPENSITY = ipseval.PowerLawPropensity(gamma=0.5, unseen="smooth")
 SPLIT = random_split(np.random.default_rng(0), 50, 30)
 TRAIN, TEST = (part.to_frame()[["user", "item"]] for part in (SPLIT.train, SPLIT.test))
+
+
+def test_a_lenskit_that_shows_no_users_is_refused_with_the_way(monkeypatch):
+    pytest.importorskip("lenskit", reason="lenskit is not installed")
+    monkeypatch.delattr("lenskit.metrics.GlobalMetric", raising=False)  # as from 2026 on
+    with pytest.raises(InputError, match=r"Pass what it recommends to ipseval\.evaluate"):
+        lenskit_metric("recall@10")
 
 
 def test_rectools_validates_folds_by_it_beside_its_own():

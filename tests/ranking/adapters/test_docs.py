@@ -99,7 +99,9 @@ INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
 def test_the_example_inside_a_library_has_the_number_of_evaluate(heading, folder, monkeypatch):
-    pytest.importorskip(module_of(heading), reason=f"{heading} is not installed")
+    library = pytest.importorskip(module_of(heading), reason=f"{heading} is not installed")
+    if heading == "LensKit" and not library.__version__.startswith("2025."):
+        pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (folder / "store").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     first, *others = blocks(INSIDE)

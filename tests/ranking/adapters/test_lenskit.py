@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -10,11 +12,13 @@ from ipseval.ranking.adapters import adapt
 from tests.ranking.adapters import checks
 
 pytest.importorskip("lenskit", reason="lenskit is not installed: pip install lenskit")
-from lenskit import batch, topn_pipeline
-from lenskit.als import ImplicitMFScorer
-from lenskit.basic import PopScorer
-from lenskit.data import ItemList, from_interactions_df
-from lenskit.knn import ItemKNNScorer
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of one of its modules at another
+    from lenskit import batch, topn_pipeline
+    from lenskit.als import ImplicitMFScorer
+    from lenskit.basic import PopScorer
+    from lenskit.data import ItemList, ItemListCollection, from_interactions_df
+    from lenskit.knn import ItemKNNScorer
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not know:ipseval.errors.DataWarning"),
@@ -43,7 +47,8 @@ def scored_in_batch(pipeline, split) -> np.ndarray:
     """Return LensKit's own batch scores of all pairs; what gets no score comes last."""
     everything = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
     dense = np.full((split.n_users, split.n_items), -np.inf)
-    for key, scored in batch.score(pipeline, everything, n_jobs=1):
+    asked = ItemListCollection.from_dict(everything, "user_id")
+    for key, scored in batch.score(pipeline, asked, n_jobs=1):
         dense[np.searchsorted(split.user_ids, key.user_id)] = scored.scores()
     dense[np.isnan(dense)] = -np.inf
     return dense
