@@ -1,3 +1,3 @@
 """The version, where every module can read it."""
 
-__version__ = "1.0.0rc1"
+__version__ = "1.0.0"
