@@ -148,10 +148,11 @@ def build(kind: str, given: dict[str, float], setting: Setting, rng: np.random.G
 
 
 def not_positive(world: World, busy: np.ndarray, later: np.ndarray, rng: np.random.Generator) -> Interactions:
-    """Return what is met, not liked and logged in the test period: by the exposure of the positives."""
+    """Return what is met, not liked and logged, in training or in the test period, as positives are."""
     user, item = np.divmod(np.arange(world.n_users * world.n_items), world.n_items)
     chance = np.minimum(world.propensity_at(user, item) * busy[user], 0.95)
-    met = rng.random(user.size) < 0.2 * np.minimum(chance * later[item], 0.95)
+    met = rng.random(user.size) < 0.8 * chance
+    met |= rng.random(user.size) < 0.2 * np.minimum(chance * later[item], 0.95)
     met &= ~np.isin(np.arange(user.size), world.relevant.pair_key)
     return Interactions(user[met], item[met], world.relevant.user_ids, world.relevant.item_ids)
 

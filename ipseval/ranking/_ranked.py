@@ -283,12 +283,13 @@ class RankedPositives:
         return self._rows(slice(None), **dict(zip(PER_POSITIVE[2:5], ranks, strict=True)))
 
     def _rows(self, rows: BoolArray | slice, **changes: Any) -> RankedPositives:
+        at = rows if isinstance(rows, slice) else np.flatnonzero(rows)  # half of a mask's time, or less
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in PER_POSITIVE:
             if values[name] is not None:
-                values[name] = values[name][rows]
+                values[name] = values[name][at]
         values |= changes
-        values["sampling"] = None if values["sampling"] is None else values["sampling"].select(rows)
+        values["sampling"] = None if values["sampling"] is None else values["sampling"].select(at)
         return RankedPositives.trusted(**values)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:

@@ -71,7 +71,7 @@ class Sampling:
             return None
         return 1 + self.above_estimate + self.tied_estimate / 2
 
-    def select(self, keep: BoolArray | slice) -> Sampling:
+    def select(self, keep: IntArray | slice) -> Sampling:
         """Return the record of the chosen positives."""
         values = {name: getattr(self, name) for name in (*PER_POSITIVE, *PER_DRAW)}
         kept = {name: values[name][keep] for name in PER_POSITIVE if values[name] is not None}

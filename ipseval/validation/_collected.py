@@ -133,12 +133,12 @@ class Collected:
     ) -> Propensity:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
+            warnings.filterwarnings("ignore", "gamma = .* > 1 says")  # which asks for this very check
             fitted = resolve_propensity(label, rule, split, exposure, scorers, fold)
             warn_of_whole_log(fitted, split)
         for warning in caught:
             words = " ".join(str(warning.message).split())  # a note is one line
-            text = f"{label}: {warning.category.__name__}: {words}"
-            self.notes.setdefault((label, warning.category), text)
+            self.notes.setdefault((label, warning.category), words)
         return fitted
 
     def _add_propensity(
@@ -230,7 +230,11 @@ class Collected:
 
     def result(self, study: RandomExposureStudy, n_liked: int) -> Validation:
         """Return the averages over splits, after a warning for what propensity models had to say."""
-        for text in self.notes.values():
+        said: dict[str, list[str]] = {}
+        for (label, _), words in self.notes.items():
+            said.setdefault(words, []).append(label)
+        notes = tuple(f"{', '.join(labels)}: {words}" for words, labels in said.items())
+        for text in notes:
             warn_user(text, DataWarning)
         cells = {}
         for key, parts in self.total.items():
@@ -248,7 +252,7 @@ class Collected:
             float(n_both),
             len(self.models),
             float(n_liked - n_kept),
-            notes=tuple(self.notes.values()),
+            notes=notes,
             confidence_level=self.confidence_level,
         )
 

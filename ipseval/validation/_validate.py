@@ -133,7 +133,8 @@ def validate(
     Warns
     -----
     DataWarning
-        Once per propensity that warned while it was fitted; all texts are in `.notes`.
+        Once for each text that fitting propensities warned of, with their names; all are in `.notes`. That
+        γ is above 1 is no warning here: it asks for this very check.
     """
     check_trainers(models, trained=split is not None)
     if not isinstance(propensities, Mapping) or not propensities:

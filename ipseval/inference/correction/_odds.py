@@ -114,8 +114,8 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
     design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
     weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size
-    slope = logistic(design, y, weight)
-    return lambda x: np.asarray((x - mean) / spread @ slope[1:])
+    slope = logistic(design, y, weight)[1:] / spread
+    return lambda x: np.asarray(x @ slope)
 
 
 def logistic(design: FloatArray, y: BoolArray, weight: FloatArray) -> FloatArray:

@@ -234,7 +234,7 @@ def contributions(
             if column is None:
                 raise InputError(f"{metric.label} {NO_AVERAGE}")
             columns.append(column)
-    return np.array(columns, dtype=np.float64).T.copy()
+    return np.column_stack(columns).astype(np.float64, copy=False)
 
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
@@ -300,7 +300,8 @@ def _weighted(
     np.minimum(share, _highest(log_odds)[:, None], out=share)
     kept = share.sum(axis=1)
     share /= kept[:, None]
-    parts = zip(*(_of_users(summing, centred, one, plain) for one in share), strict=True)
+    weighted = summing.copy()  # to make an array for each α would take longer than its product
+    parts = zip(*(_of_users(weighted, centred, one, plain) for one in share), strict=True)
     mean, covariance, cross = (np.array(part) for part in parts)
     spread = _spreads(centred[:, :-1], share) - mean[:, :, None] * mean[:, None, :]
     own = np.arange(mean.shape[1])
@@ -309,10 +310,10 @@ def _weighted(
 
 
 def _of_users(
-    summing: sparse.csr_array, centred: FloatArray, share: FloatArray, plain: FloatArray
+    weighted: sparse.csr_array, centred: FloatArray, share: FloatArray, plain: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return θ(α), its covariance, and that with θ(0), by the influence of users."""
-    weighted = sparse.csr_array((share, summing.indices, summing.indptr), shape=summing.shape)
+    weighted.data = share
     of_users: FloatArray = np.asarray(weighted @ centred)
     mean = of_users.sum(axis=0)[:-1]
     # The influence is Σ w (c − θ): what is summed, less θ times the sums of weights.

@@ -90,7 +90,7 @@ class CorrectionPrior:
     interactions_mean: float = 1.05
     interactions_sd: float = 0.18
     interactions_weight: float = 0.75
-    interactions_deviation: float = 0.5
+    interactions_deviation: float = 0.6
     profiles_weight: float = 0.05
 
     def __post_init__(self) -> None:
