@@ -148,7 +148,7 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def mutation(session: nox.Session) -> None:
-    """Change the code of six rooms in a sample of places, and ask that the tests notice."""
+    """Change the code of each wing in a sample of places, and ask that the tests notice."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.mutation.run", *(session.posargs or ["--n", "100"]), env=ONE_THREAD)
 
