@@ -83,14 +83,14 @@ LAYERS = {
 
 # A failure in CI must be the same failure at the desk: examples are derived from the test, not from a seed.
 # `make properties` and CI take six times as many examples as the fast suite.
-settings.register_profile("local", deadline=None, print_blob=True, max_examples=16)
+settings.register_profile("local", deadline=None, print_blob=True, max_examples=10)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
-settings.register_profile("thorough", settings.get_profile("ci"), max_examples=100)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=64)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 
 def examples(n: int) -> int:
-    """Return how many examples a property test takes that takes `n` in the thorough profile."""
+    """Return how many examples a property test takes, where others take 100 for its `n`."""
     return max(1, n * settings.default.max_examples // 100)
 
 

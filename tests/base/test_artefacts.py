@@ -37,6 +37,10 @@ def same(found: list[np.ndarray]) -> bool:
     return all(artefacts.array_digest(one) == artefacts.array_digest(other) for one, other in pairs)
 
 
+def test_a_digest_does_not_depend_on_the_order_of_names():
+    assert artefacts._digest({"a": 1, "b": 2}) == artefacts._digest({"b": 2, "a": 1})
+
+
 def test_an_archive_comes_back_as_it_was_and_has_the_same_bytes_each_time(tmp_path):
     write(tmp_path / "a.npz")
     time.sleep(0.01)

@@ -31,6 +31,7 @@ def folder(tmp_path, monkeypatch):
     pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.3), columns=["user_id", "sku"])
     pairs = pairs.assign(ts=1_700_000_000 + rng.permutation(len(pairs)), stars=rng.integers(1, 6, len(pairs)))
     pairs.to_csv("log.csv", index=False)
+    pd.concat([pairs] * 2).to_csv("twice.csv", index=False)
     pairs.rename(columns={"user_id": "who", "sku": "what"}).to_csv("odd.csv", index=False)
     shown = pd.DataFrame({"user": np.repeat(range(40), 10), "item": np.tile(range(10), 40)})
     shown = shown.assign(
@@ -100,7 +101,7 @@ SUCCESS = {
     "diversity": ["evaluate", "log.csv", *FAST, "--beyond", "ild@5", "--item-vectors", "vectors.npy"],
     "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *FAST],
     "a bootstrap": ["evaluate", "log.csv", "--interval", "percentile", "--n-resamples", "50", *FAST],
-    "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", *FAST],
+    "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", "--threads", "1", *FAST],
     "training items compete": ["evaluate", "log.csv", "--seen", "include", *FAST],
     "leave one out in time": [
         "evaluate",
@@ -125,6 +126,10 @@ SUCCESS = {
         *("fit", "correction", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
     ],
     "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
+    "parts with repeats": [
+        *("evaluate", "--train", "twice.csv", "--test", "log.csv", "--duplicates", "keep"),
+        *("--seen", "include", *FAST),
+    ],
     "plan": ["plan", "log.csv", "--positive-share", "0.1", "--n-users", "50", "--n-items", "5", *FAST],
     "metrics": ["evaluate", "--list-metrics", "recall@5"],
     "arguments of a file": ["evaluate", "@arguments.txt"],
@@ -227,14 +232,15 @@ FAILURE = {
         ["evaluate", "log.csv", "--confidence-level", "2", *FAST],
         "--confidence-level must be in (0, 1)",
     ),
+    "other items": (["evaluate", "log.csv", "--items", "few.csv", *FAST], "outside the given"),
     "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
 }
 
 
 @pytest.mark.parametrize("case", FAILURE)
 def test_a_command_that_cannot_work_says_in_its_own_words_what_to_do(case: str, folder, capsys):
-    pd.concat([pd.read_csv("log.csv")] * 2).to_csv("twice.csv", index=False)
     Path("open.txt").write_text("'log.csv")
+    Path("few.csv").write_text("item\n1\n2\n")
     arguments, expected = FAILURE[case]
     assert main(arguments) == 2
     captured = capsys.readouterr()
@@ -311,21 +317,18 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     assert "several results have one name" in capsys.readouterr().err
 
 
-def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys):
-    arguments = [
-        "evaluate",
-        "log.csv",
-        "--model",
-        "mine=lists.csv:seen=drop,unknown=drop",
-        "--metrics",
-        "recall@9",
-    ]
+def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monkeypatch):
+    monkeypatch.setattr("ipseval.ranking._threads.BAR_DELAY", 0)
+    arguments = ["evaluate", "log.csv", "--model", "mine=lists.csv:seen=drop,unknown=drop"]
+    arguments += ["--metrics", "recall@9"]
     assert main([*arguments, "--quiet", "--out", "r.md"]) == 0
     captured = capsys.readouterr()
     assert (captured.out, captured.err) == ("", "")
     assert (folder / "r.md").read_text().count("|") > 5
     assert main([*arguments, "--out", "-", "--out", "r.md", "--quiet"]) == 0
     assert capsys.readouterr().out
+    assert main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--quiet", "--out", "r.md"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
@@ -371,8 +374,10 @@ OTHERWISE = {
         "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
     },
     "plan_exposure": {"correction": "LOG and the options of fit correction"},
+    "split_leave_one_out": {"log": "LOG", "rng": "--seed", "seen": "of lists, too"},
 }  # fmt: skip
 COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "fit", "plan_exposure": "plan"}
+COMMANDS |= {"split_leave_one_out": "split"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -71,6 +71,11 @@ def test_lists_of_any_length_come_back_from_several_blocks(sizes, n_partitions, 
         assert found.item.dtype == np.int64 or not found.item.size
 
 
+def test_blocks_of_different_types_come_back_in_one_that_holds_both():
+    whole, half = (blocks_of(pd.DataFrame({"user": [one], "item": [one]}), [0], 1)[0] for one in (1, 0.5))
+    assert opened([whole, half])["user"].tolist() == [1.0, 0.5]
+
+
 def test_the_place_of_a_block_is_that_of_one_of_its_rows():
     frame = pd.DataFrame({"user": [5, 6, 7, 8], "item": [1, 1, 2, 2]})
     target = np.array([3, 1, 3, 0])

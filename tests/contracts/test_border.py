@@ -15,6 +15,10 @@ from tests.inside.base import _guarded
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:
     if name == "fault":
         raise KeyError("a fault of the library")
+    if name == "file":
+        raise FileNotFoundError(2, "No such file", "there.csv")
+    if name == "pipe":
+        raise BrokenPipeError
     return scores[count] + (1 if strict else 0)
 
 
@@ -33,6 +37,14 @@ def test_a_fault_with_right_arguments_and_a_missing_argument_stay_what_they_are(
         guarded(1, np.arange(3.0), name="fault")
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         guarded(1)
+
+
+def test_a_file_that_cannot_be_used_is_named_and_a_broken_pipe_stays_one():
+    guarded = _guarded(_example)
+    with pytest.raises(ipseval.InputError, match=r"cannot be used: .*there\.csv"):
+        guarded(1, np.arange(3.0), name="file")
+    with pytest.raises(BrokenPipeError):
+        guarded(1, np.arange(3.0), name="pipe")
 
 
 def test_public_functions_are_pickled_and_documented_as_before():

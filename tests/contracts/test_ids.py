@@ -103,11 +103,21 @@ def test_whole_numbers_beyond_int64_are_refused_as_values_and_kept_as_ids():
     assert log.user_ids[log.user].tolist() == large[::-1].tolist()
 
 
-def test_unsigned_and_signed_ids_of_equal_value_are_the_same_ids():
-    train, test = (pd.DataFrame({"user": [1, 2], "item": [row, row]}) for row in (1, 2))
-    split = Split.from_frames(train.astype(np.uint64), test)
-    assert split.user_ids.tolist() == [1, 2]
+DATES = np.array(["2022-01-01", "2022-01-02"], dtype="datetime64[s]")
+
+
+@pytest.mark.parametrize(
+    ("ids", "others"),
+    [(np.array([1, 2], dtype=np.uint64), np.array([1, 2])), (DATES, DATES.astype("datetime64[ns]"))],
+)
+def test_ids_of_equal_value_in_two_types_are_the_same_ids(ids, others):
+    train, test = (pd.DataFrame({"user": one, "item": row}) for row, one in enumerate((ids, others)))
+    split = Split.from_frames(train, test)
+    assert split.user_ids.tolist() == others.tolist()
     assert split.n_users == 2
+
+
+def test_an_unsigned_and_a_signed_id_that_no_type_holds_are_refused():
     with pytest.raises(InputError, match=r"uint64: 9223372036854775808.*int64: -1"):
         Split.from_frames(
             pd.DataFrame({"user": np.array([2**63], dtype=np.uint64), "item": [1]}),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ipseval
 from tests import floors
 from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, SPEED
@@ -50,10 +51,15 @@ def test_values_of_constants_of_speed_are_left_out_of_a_sample_and_counted(tmp_p
     )
 
 
+def test_every_wing_has_a_room():
+    assert {path.parent.name for path in Path(ipseval.__file__).parent.glob("*/__init__.py")} == set(ROOMS)
+
+
 @pytest.mark.parametrize("name", ROOMS)
 def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
     room = ROOMS[name]
-    path, old, new = room.control
+    file, old, new = room.control
+    path = f"{room.folder}/{file}"
     if not (ROOT / "ipseval").exists():
         pytest.skip("the source of the library is not beside the tests")
     assert ROOT / path in room.paths(ROOT)

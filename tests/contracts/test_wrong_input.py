@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -111,6 +112,7 @@ CASES = [
     (lambda: run(propensity=ipseval.PowerLawPropensity), r"as PowerLawPropensity\(gamma=0\) is; got type"),
     (lambda: ipseval.baselines.ease(SPLIT), r"train must be Interactions; got Split\. Pass .*split\.train"),
     (lambda: ipseval.PowerLawPropensity(gamma=1, eta=1), r"either gamma= or eta="),
+    (lambda: power_law().fit(popularity=[1, -1, 2**54]), r"at most 2\^53; 2 of 3 are not"),
     (lambda: power_law(unseen="ignore"), r"unknown value for unseen: 'ignore'"),
     (lambda: power_law(scale=-1), r"scale must be None, 'max' .* or a number > 0; got -1"),
     (lambda: known([0.5, 1, 1]).fit(SPLIT).clip(floor=0), r"floor must be in \(0, 1\], as .*; got 0\.$"),
@@ -120,6 +122,10 @@ CASES = [
     # Other ids, splits, labels and ranks than those that a caller may take them for.
     (
         lambda: ipseval.evaluate_ranks({"a": RANKED, "b": ipseval.rank_positives(SCORES, RENAMED)}),
+        r"'b' and 'a' rank different test positives \(2 and 2\)",
+    ),
+    (
+        lambda: ipseval.evaluate_ranks({"a": RANKED, "b": replace(RANKED, item=RANKED.item[::-1])}),
         r"'b' and 'a' rank different test positives \(2 and 2\)",
     ),
     (

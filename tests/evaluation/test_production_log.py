@@ -134,9 +134,9 @@ def check(found: ipseval.Evaluation) -> None:
         assert "leads most often" not in text
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize(
-    ("route", "split"), [(by_python, SPLITS[1]), (by_shell, SPLITS[8])], ids=["python", "shell"]
+    ("route", "split", "weights"),
+    [(by_python, SPLITS[1], "gamma"), (by_shell, SPLITS[8], "impressions"), (by_shell, SPLITS[1], "none")],
 )
 def test_no_route_names_the_worse_version(folder, route, split, weights):
     with warnings.catch_warnings():

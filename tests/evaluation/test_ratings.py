@@ -92,18 +92,18 @@ def test_pairs_that_could_not_be_held_out_do_not_count():
 
 def test_the_expectation_of_ips_over_all_observation_patterns_is_the_error_over_all_pairs():
     rng = np.random.default_rng(0)
-    truth, predicted = rng.integers(1, 6, size=(2, 3)).astype(float), rng.normal(3, 1, size=(2, 3))
-    chance = rng.uniform(0.2, 0.9, size=(2, 3))
+    truth, predicted = rng.integers(1, 6, size=(2, 2)).astype(float), rng.normal(3, 1, size=(2, 2))
+    chance = rng.uniform(0.2, 0.9, size=(2, 2))
     expectation = np.zeros(2)
-    for seen in itertools.product([False, True], repeat=6):
-        mask = np.array(seen).reshape(2, 3)
+    for seen in itertools.product([False, True], repeat=4):
+        mask = np.array(seen).reshape(2, 2)
         probability = float(np.prod(np.where(mask, chance, 1 - chance)))
         user, item = np.nonzero(mask)
         if not user.size:
             continue  # no rating, an estimate of 0
         frame = pd.DataFrame({"user": user, "item": item, "value": truth[mask]})
         pairs = pd.DataFrame({"user": user, "item": item, "propensity": chance[mask]})
-        ratings = log(frame, n_users=2)
+        ratings = log(frame, n_users=2, n_items=2)
         known = ipseval.KnownPropensity(pair=pairs).fit(ratings)
         options = {"propensity": known, "metrics": ["mae", "mse"], "estimators": ["ips"]}
         expectation += probability * run(ratings, predicted, **options)["estimate"].to_numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -315,8 +316,8 @@ class Tally:
         return self.same + self.refused + len(self.wrong)
 
 
-def dressed(seeds: range = range(2)) -> Tally:
-    """Return what came of every door in all clothes."""
+def dressed(seeds: range = range(2), share: int = 1) -> Tally:
+    """Return what came of every door in all clothes, or in one of `share`, by a checksum of its name."""
     tally, wrong = Tally(), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -326,6 +327,8 @@ def dressed(seeds: range = range(2)) -> Tally:
                 for argument, clothes in door.dress.items():
                     for name, changed in clothes(door.arguments[argument]):
                         case = f"{door.name} ({argument} as {name}, world {seed})"
+                        if zlib.crc32(case.encode()) % share:
+                            continue
                         try:
                             found = door.numbers(**{**door.arguments, argument: changed})
                         except ipseval.IpsevalError:

@@ -26,8 +26,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    # With few calls the fast suite has run as well, which dresses the world 1.
-    tally = dressed(range(1 if options.calls else 2))
+    tally = dressed()
     print(f"{tally.n:,} of the same data in other clothes: {tally.same:,} same, {tally.refused:,} refused, "
           f"{len(tally.wrong)} wrong", *tally.wrong, sep="\n", flush=True)  # fmt: skip
     chooser, end, n_run, foreign = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
 
 
 def rank(scores: Mapping[int, float], positive: int, excluded: Collection[int]) -> tuple[int, int]:
@@ -18,14 +19,6 @@ def rank(scores: Mapping[int, float], positive: int, excluded: Collection[int]) 
     return above, tied
 
 
-def inner_product(user: Sequence[float], item: Sequence[float], bias: float | None = None) -> float:
-    """Return Σ_k u_k v_k (+ bias), added from the first to the last; Python floats are double precision."""
-    total = 0.0
-    for u, v in zip(user, item, strict=True):
-        total += float(u) * float(v)
-    return total if bias is None else total + float(bias)
-
-
 def rank_all(
     scores: Sequence[Sequence[float]],
     train: Collection[tuple[int, int]],
@@ -35,14 +28,12 @@ def rank_all(
 ) -> list[tuple[int, int, int, int]]:
     """Return (user, item, n_above, n_tied) of every test pair, sorted."""
     result = []
-    for user, item in sorted(test):
+    for user, pairs in groupby(sorted(test), key=lambda pair: pair[0]):
         row = {
             j: score
             for j, score in enumerate(scores[user])
             if (allowed is None or j in allowed) and (candidates is None or (user, j) in candidates)
         }
-        if item not in row:
-            continue
         excluded = {j for u, j in train if u == user}
-        result.append((user, item, *rank(row, item, excluded)))
+        result += [(user, item, *rank(row, item, excluded)) for _, item in pairs if item in row]
     return result

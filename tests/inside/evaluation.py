@@ -19,5 +19,5 @@ from ipseval.evaluation.partitions._partition import (
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.segments._built_in import resolve
-from ipseval.evaluation.segments._segments import family_level, gap_error, satterthwaite, t_test
+from ipseval.evaluation.segments._segments import family_level, gap_error, reach, satterthwaite, t_test
 from ipseval.evaluation.segments._sums import AS_KNOWN

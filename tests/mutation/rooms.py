@@ -1,25 +1,50 @@
-"""The rooms whose tests are tested: what is mutated, by which tests it has to be found, and the controls."""
+"""The rooms whose tests are tested, one a wing: what is mutated, by which tests, and the controls.
+
+Not mutated are `errors`, faces of wings, the recommenders of `baselines`, and what other libraries run:
+adapters, Dask, Spark, and the compiled kernels, which must give the integers of those of NumPy.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+
+LEFT_OUT = (
+    *("__init__.py", "baselines.py", "_dask.py", "_spark.py"),
+    *("numba_compile.py", "numba_kernels.py", "numba_count.py"),
+)
 
 
 @dataclass(frozen=True)
 class Room:
-    """Files, the fast tests that concern them, and the control: a change that has to be found."""
+    """A wing, the control (a change that has to be found), and fast tests elsewhere that concern the wing."""
 
-    files: str
-    tests: tuple[str, ...]
-    control: tuple[str, str, str]  # file, text, and what it is replaced with
-    left_out: tuple[str, ...] = field(default=())
+    wing: str
+    control: tuple[str, str, str]  # file of the wing, text, and what it is replaced with
+    elsewhere: tuple[str, ...] = ()
+    plugin: tuple[str, ...] = ()  # a file beside the folder
+
+    @property
+    def folder(self) -> str:
+        """Where the wing is."""
+        return f"ipseval/{self.wing}"
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests of the wing, those that concern all wings, and those elsewhere."""
+        return (
+            f"tests/{self.wing.removeprefix('_')}/",
+            *SHARED,
+            *(f"tests/{one}.py" for one in self.elsewhere),
+        )
 
     def paths(self, root: Path) -> list[Path]:
         """Return the files that are mutated."""
-        found = sorted(root.glob(self.files))
-        found = [path for path in found if "adapters" not in path.parts]
-        return [path for path in found if path.name not in ("__init__.py", "baselines.py", *self.left_out)]
+        found = [
+            *sorted((root / self.folder).rglob("*.py")),
+            *(root / "ipseval" / one for one in self.plugin),
+        ]
+        return [path for path in found if "adapters" not in path.parts and path.name not in LEFT_OUT]
 
 
 # Constants that say how much is done at once, or from when on another way is faster: whatever they are, the
@@ -39,66 +64,58 @@ SHARED = (
     "tests/evaluation/test_evaluation_oracle.py",
     "tests/estimators/test_identities.py",
 )
-ROOMS = {
-    "estimators": Room(
-        "ipseval/estimators/*.py",
+WINGS = (
+    Room(
+        "_base", ("checks.py", "number <= 1", "number < 1"), ("contracts/test_ids", "contracts/test_stored")
+    ),
+    Room("data", ("splits/_rows.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
+    Room(
+        "report",
+        ("_text.py", "max(map(_width, column))", "min(map(_width, column))"),
         (
-            *SHARED,
-            *("tests/contracts/test_estimators.py", "tests/contracts/test_copies.py"),
-            *("tests/metrics/test_parts.py", "tests/metrics/test_numerics.py"),
-            "tests/policies/test_doubly_robust.py",
-            *("tests/inference/test_weights.py", "tests/evaluation/test_ratings.py"),
-            *("tests/inference/test_intervals.py", "tests/golden/test_printed.py"),
-            *(f"tests/estimators/test_{name}.py" for name in ("sums", "claims", "estimators", "trust")),
+            *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
+            *("evaluation/test_diff", "evaluation/test_verdict"),
         ),
-        ("ipseval/estimators/_sums.py", "= numerator / denominator", "= 2 * numerator / denominator"),
     ),
-    "metrics": Room(
-        "ipseval/metrics/*.py",
+    Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
+    Room(
+        "ranking",
+        ("_factors.py", "score > own", "score < own"),
         (
-            *SHARED,
-            *(f"tests/metrics/test_{name}.py" for name in ("known_answers", "labels", "parts", "numerics")),
-            *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "traits")),
-            *("tests/contracts/test_metrics.py", "tests/contracts/test_copies.py"),
+            *("contracts/test_ids", "metrics/sampled/test_pools"),
+            *("data/reading/test_lists", "data/test_splits"),
         ),
-        ("ipseval/metrics/_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
     ),
-    "inference": Room(
-        "ipseval/inference/*.py",
-        (*SHARED, "tests/inference", "tests/estimators/test_trust.py", "tests/contracts/test_copies.py"),
-        ("ipseval/inference/_intervals.py", "1 - confidence_level", "2 - confidence_level"),
+    Room(
+        "metrics",
+        ("_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
+        ("contracts/test_metrics", "contracts/test_copies"),
     ),
-    "ranking": Room(
-        "ipseval/ranking/**/*.py",
+    Room(
+        "estimators",
+        ("_sums.py", "= numerator / denominator", "= 2 * numerator / denominator"),
         (
-            *(*SHARED, "tests/ranking", "tests/contracts/test_ids.py"),
-            *("tests/metrics/sampled/test_pools.py", "tests/data/reading/test_lists.py"),
-            "tests/data/test_splits.py",
-        ),
-        ("ipseval/ranking/_factors.py", "score > own", "score < own"),
-        # Compiled code: another engine, which must give the integers of the NumPy kernels.
-        left_out=(
-            "numba_compile.py",
-            "numba_kernels.py",
-            "numba_count.py",
+            *("contracts/test_estimators", "contracts/test_copies", "policies/test_doubly_robust"),
+            *("metrics/test_parts", "metrics/test_numerics", "evaluation/test_ratings"),
+            *("golden/test_printed", "inference/test_weights", "inference/test_intervals"),
         ),
     ),
-    "testing": Room(
-        "ipseval/testing/*.py",
-        (
-            *("tests/testing", "tests/base/test_artefacts.py"),
-            "tests/evaluation/test_saved_evaluations.py",
-        ),
-        ("ipseval/testing/_gate.py", "if high < -margin", "if high > -margin"),
+    Room(
+        "inference",
+        ("_intervals.py", "1 - confidence_level", "2 - confidence_level"),
+        ("estimators/test_trust", "contracts/test_copies"),
     ),
-    "report": Room(
-        "ipseval/report/*.py",
-        (
-            *(f"tests/report/test_{name}.py" for name in ("report", "report_page", "report_names", "reprs")),
-            "tests/evaluation/test_diff.py",
-            *("tests/golden/test_writers.py", "tests/golden/test_pictures.py"),
-            *("tests/golden/test_printed.py", "tests/evaluation/test_verdict.py"),
-        ),
-        ("ipseval/report/_text.py", "max(map(_width, column))", "min(map(_width, column))"),
+    Room("evaluation", ("_windows.py", "users / (users - 1)", "users / (users + 1)")),
+    Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
+    Room("policies", ("_evaluate.py", "np.log2(1 + rank)", "np.log2(2 + rank)")),
+    Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
+    Room("clusters", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
+    Room(
+        "testing",
+        ("_gate.py", "if high < -margin", "if high > -margin"),
+        ("base/test_artefacts", "evaluation/test_saved_evaluations"),
+        plugin=("pytest_plugin.py",),
     ),
-}  # fmt: skip
+    Room("cli", ("_stored.py", "int(found.exit_code)", "int(not found.exit_code)")),
+)
+ROOMS = {room.wing: room for room in WINGS}

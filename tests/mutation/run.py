@@ -1,4 +1,4 @@
-"""Are wrong numbers found? Mutants of six rooms against their tests.
+"""Are wrong numbers found? Mutants of each wing against its tests.
 
     python -m tests.mutation.run                      all rooms: what `make mutation` runs
     python -m tests.mutation.run metrics --n 20       one room, fewer mutants
@@ -7,8 +7,8 @@
 
 A mutant is one change of one expression (an operator, a comparison, a number, a truth value, a loop) by
 Cosmic Ray, at a place drawn with a fixed seed. It runs against tests that run its line, those of its room and
-fast ones first, until one fails. Before that all tests pass without a change, and some fail with the control,
-a change that has to be found.
+fast ones first, then other tests of their files, until one fails. Before that all tests pass without a
+change, and some fail with the control, a change that has to be found.
 
 The raw score is the share of mutants found. The score is their share without those that no test can tell from
 the library, or need not: `survivors.txt` names each with its reason, and they are printed. What is not drawn
@@ -44,7 +44,9 @@ from tests.mutation.trace import ALWAYS, FAR, Trace
 ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
-MARKS = ("-m", "not slow and not engines", "-W", "ignore::pytest.PytestAssertRewriteWarning")  # imported once
+# Imported before the forks: pytest does not rewrite it, and filters of warnings that SciPy sets are gone.
+IGNORED = ("-W", "ignore::pytest.PytestAssertRewriteWarning", "-W", "ignore:the matrix subclass")
+MARKS = ("-m", "not slow and not engines", *IGNORED)
 # Tests by engine: NumPy's, which is what is changed. Numba's call the same code around it and take longer.
 ONE_ENGINE = ("-k", "not [numba and not -numba")
 NO_TESTS = 5  # exit code of pytest: all of them are slow
@@ -176,7 +178,7 @@ def scope(rooms: Sequence[str], *, near: bool) -> tuple[str, ...]:
     """Return the tests and doctests that judge the mutants of rooms: all, or those that are near."""
     if not near:
         return "tests", "ipseval"
-    folders = dict.fromkeys(str(Path(ROOMS[name].files).parent) for name in rooms)
+    folders = (ROOMS[name].folder for name in rooms)
     tests = dict.fromkeys(one for name in rooms for one in ROOMS[name].tests)
     return (*tests, *folders, *(one.partition("::")[0] for one in ALWAYS))
 
@@ -199,9 +201,12 @@ def is_found(
     kept = target.with_suffix(".kept")
     shutil.copy2(target, kept)
     names = trace.of(path, line, room)
+    result: int | None = NO_TESTS
     try:
         target.write_text(code, encoding="utf-8")
-        result = forked(copy, ("--doctest-modules", *names), 20 + 6 * trace.expected(names))
+        for tests in (names, trace.beside(names)):
+            if tests and result in (0, NO_TESTS):
+                result = forked(copy, ("--doctest-modules", *tests), 20 + 6 * trace.expected(tests))
     finally:
         os.replace(kept, target)
     output = (copy.parent / "output.txt").read_text(encoding="utf-8", errors="replace")
@@ -214,7 +219,8 @@ def is_found(
 
 def control(copy: Path, room: Room, trace: Trace) -> None:
     """Stop where the change that must be found is not."""
-    path, old, new = room.control
+    file, old, new = room.control
+    path = f"{room.folder}/{file}"
     code = (copy / path).read_text(encoding="utf-8")
     place = code.find(old)
     if place < 0:

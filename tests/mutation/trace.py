@@ -14,7 +14,7 @@ MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as the
 FAR = (
     *(f"tests/{name}/" for name in ("fuzz", "mutation", "typed", "docs", "reproductions")),
     *("tests/report/browser/", "tests/ranking/adapters/"),
-    *("tests/base/test_kills.py", "tests/cli/test_demo.py"),
+    "tests/base/test_kills.py",
     *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
 )
 
@@ -38,6 +38,12 @@ class Trace:
         near = {one for one in known if one.startswith(room.tests)}
         always = [one for one in ALWAYS if one in self.seconds]
         return list(dict.fromkeys([*doctests, *self.fast(near), *self.fast(known - near), *always]))
+
+    def beside(self, names: list[str]) -> list[str]:
+        """Return other tests of the same files: what a module keeps is made in the first test that asks."""
+        files = {one.partition("::")[0] for one in names if one not in ALWAYS}
+        others = {one for one in self.seconds if one.partition("::")[0] in files}
+        return self.fast(others.difference(names))
 
     def fast(self, names: Iterable[str]) -> list[str]:
         """Return the fastest of some tests: at least one, and no more than fit the time of a mutant."""

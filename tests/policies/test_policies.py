@@ -227,13 +227,22 @@ def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
 
 
 def test_differences_with_a_control_variate_are_never_wider():
-    found = evaluate_policies(
-        drawn(np.random.default_rng(2), 300), {"new": NEW, "other": OTHER, "log": LOGGED}, rng=0
-    )
+    log = drawn(np.random.default_rng(2), 300)
+    found = evaluate_policies(log, {"new": NEW, "other": OTHER, "log": LOGGED}, rng=0)
     table = found.compare(reference="log").set_index(["policy", "estimator"])
     for policy in ("new", "other"):
         assert table.loc[(policy, "delta-ips"), "std_error"] <= table.loc[(policy, "ips"), "std_error"]
+    shift = NEW[log.item, log.position - 1] / log.propensity - 1  # the logged policy has weights of 1
+    covariance = np.cov(shift * log.clicked, shift)
+    gain = shift * (log.clicked - covariance[0, 1] / covariance[1, 1])
+    error = gain.std(ddof=1) / np.sqrt(300)
+    expected = [gain.mean(), error, 2 * norm.sf(abs(gain.mean()) / error)]
+    columns = ["difference", "std_error", "p_value"]
+    assert table.loc[("new", "delta-ips"), columns].tolist() == pytest.approx(expected, rel=1e-9)
     assert len(found.compare()) == 3 * 4
+    same = evaluate_policies(log, {"log": LOGGED, "again": LOGGED}, rng=0).compare()
+    assert (same["difference"] == 0).all()
+    assert same["p_value"].isna().all()
     overlap = found.overlap.set_index("policy")
     assert overlap.loc["log", ["ess", "max_weight", "mean_weight"]].tolist() == pytest.approx([300, 1, 1])
     assert overlap.loc["new", "ess"] < 300

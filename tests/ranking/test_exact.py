@@ -19,8 +19,9 @@ from ipseval.errors import DataWarning
 from ipseval.ranking import top_items
 from ipseval.ranking.kernels import numpy_count
 from tests.conftest import examples
-from tests.golden.ranking_oracle import inner_product, rank_all
+from tests.golden.ranking_oracle import rank_all
 from tests.inside.ranking import _exact_topk, _factors, _top_lists, kernels_for
+from tests.ranking.adapters.checks import exact_scores
 from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, random_world, rows, world_of
 
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", ">f4", ">i8")
@@ -62,16 +63,6 @@ def set_sizes(patch: pytest.MonkeyPatch, engine: str, values: dict[str, int]) ->
                 patch.setattr(module, name, value)
 
 
-def exact_scores(user, item, bias=None) -> np.ndarray:
-    """Return Σ_k u_k v_k (+ bias) of all pairs, added in order in double precision."""
-    return np.array(
-        [
-            [inner_product(u, v, None if bias is None else bias[i]) for i, v in enumerate(item.tolist())]
-            for u in user.tolist()
-        ]
-    )
-
-
 def best_of(scores, split, k: int, pool=None) -> dict[tuple[int, int], tuple[int, int]]:
     """Return {(user, item): (above, tied)} of each user's best items, by comparing every pair of scores."""
     hidden = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
@@ -80,10 +71,13 @@ def best_of(scores, split, k: int, pool=None) -> dict[tuple[int, int], tuple[int
         items = [
             i for i in range(row.size) if (user, i) not in hidden and (pool is None or (user, i) in pool)
         ]
-        for item in items:
-            above = int((row[items] > row[item]).sum())
-            if above < k:
-                found[user, item] = above, int((row[items] == row[item]).sum()) - 1
+        mine = row[items]
+        above, same = (mine > mine[:, None]).sum(axis=1), (mine == mine[:, None]).sum(axis=1)
+        found |= {
+            (user, i): (a, n - 1)
+            for i, a, n in zip(items, above.tolist(), same.tolist(), strict=True)
+            if a < k
+        }
     return found
 
 
@@ -306,10 +300,7 @@ def several_tiles(kind, dtype):
     item = kind(rng, rng.normal(size=(n_items, 5)).astype(dtype)).astype(dtype)
     item[1000:1300], item[2000:2300] = item[999], 0
     user[::7] = 0
-    scores = np.zeros((n_users, n_items))
-    for u, v in zip(user.T.astype(float), item.T.astype(float), strict=True):
-        scores += u[:, None] * v
-    return world_of(n_users, n_items, train, test), (user, item), scores
+    return world_of(n_users, n_items, train, test), (user, item), exact_scores(user, item)
 
 
 @engines

@@ -72,12 +72,12 @@ def test_an_effect_of_the_pair_is_found_and_its_size_is_about_right():
 
 def test_a_known_part_of_the_odds_takes_its_effect_away():
     z = []
-    for seed in range(60):
+    for seed in range(30):
         user, item, first, f, _ = draw(np.random.default_rng(100 + seed), 0.4)
         found = conditional_score(user, item, first, f, n_users=400, offset=0.4 * f[:, 0])
         z.append(z_of(found)[0])
-    assert abs(np.mean(z)) < 4 / np.sqrt(60)
-    assert (np.abs(z) > 1.96).mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 60)
+    assert abs(np.mean(z)) < 4 / np.sqrt(30)
+    assert (np.abs(z) > 1.96).mean() < 0.05 + 4 * np.sqrt(0.05 * 0.95 / 30)
 
 
 def test_influences_add_up_to_the_value_times_the_correction_for_fitted_items():

@@ -161,7 +161,7 @@ def test_uncorrected_draws_are_above_and_corrected_ones_nearer_to_full_ranking()
         scores = rng.normal(size=(300, 600))
         scores[split.test.user, split.test.item] += lift
         models_[name] = scores
-    runs = trained.draws(models_, split, n_draws=4)
+    runs = trained.draws(models_, split, n_draws=2)
     part = runs[(runs["metric"] == "Recall@10") & (runs["law"] == "with")]
     gap = (part["estimate"] - part["exact"]).groupby(part["correction"]).mean()
     assert gap["uncorrected"] > 0.2

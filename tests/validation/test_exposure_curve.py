@@ -75,8 +75,10 @@ def test_removed_is_one_minus_the_ratio_of_mean_errors_and_its_error_is_over_spl
 
 
 def test_the_same_seed_gives_the_same_curve(study, curve):
-    again = exposure_curve(MODELS, study, n_users=[0, 50, 200], metrics=["recall@5"], n_draws=2, rng=0)
-    pd.testing.assert_frame_equal(again.scores, curve.scores[curve.scores["split"] == 0])
+    again = exposure_curve(MODELS, study, n_users=[0, 50], metrics=["recall@5"], n_draws=2, rng=0)
+    pd.testing.assert_frame_equal(
+        again.scores, curve.scores[(curve.scores["split"] == 0) & (curve.scores["n_users"] < 200)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -135,10 +135,17 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
 
 
 def test_equal_weights_remove_nothing_and_change_no_order(study):
-    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=20).summary
+    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=2).summary
     summary = summary[summary["propensity"] == "equal"]
     assert summary["reduction"].tolist() == pytest.approx([0, 0], abs=1e-12)  # but for rounding
     assert summary["tau_change"].tolist() == [0, 0]
+    assert summary["if_unbiased"].notna().all()  # two resamples are the fewest that have a spread
+
+
+def test_without_propensities_those_of_a_grid_and_what_the_study_can_fit_are_compared(study):
+    rules = list(default_propensities(study))
+    assert rules[:6] == [f"gamma = {gamma}" for gamma in ("-1", "0", "1", "1.5", "2", "3")]
+    assert {"gamma calibrated", "gamma from lists"} < set(rules)
 
 
 def test_each_model_is_trained_once_per_split_and_ranks_each_user_once(study):
@@ -236,18 +243,23 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
 
-def test_what_propensities_warn_about_is_kept_and_said_once(study):
-    with pytest.warns(DataWarning, match=r"steep: IdentificationWarning: gamma = 2 > 1") as record:
+def test_what_propensities_warn_about_is_kept_and_said_once_of_all_of_them(study):
+    def thin(calibration):
+        warnings.warn("few pairs", DataWarning, stacklevel=2)
+        return EQUAL["equal"].fit(calibration.train)
+
+    steep = PowerLawPropensity(gamma=2, unseen="smooth")  # it asks for a check that is this one
+    with pytest.warns(DataWarning, match=r"^one, two: few pairs$") as record:
         result = validate(
             MODELS,
             study,
-            propensities={"steep": PowerLawPropensity(gamma=2, unseen="smooth")},
+            propensities={"one": thin, "two": thin, "steep": steep},
             metrics=["atop"],
             n_splits=3,
             n_resamples=5,
         )
     assert len(record) == 1
-    assert len(result.notes) == 1
+    assert result.notes == ("one, two: few pairs",)
 
 
 @pytest.mark.parametrize(

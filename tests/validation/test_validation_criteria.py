@@ -114,7 +114,7 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
         validate(models, study, propensities={"true": rule}, metrics=["atop"], n_resamples=0, rng=0)
 
     for rule in (known, lambda calibration: known):
-        with pytest.warns(DataWarning, match=r"true: DataWarning: .*held_out\(test_fraction=0.2"):
+        with pytest.warns(DataWarning, match=r"true: .*held_out\(test_fraction=0.2"):
             run(rule)
     low = KnownPropensity(item=np.full(60, 0.9))  # equal ones give equal weights either way
     with warnings.catch_warnings():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.inside.evaluation import family_level, gap_error, satterthwaite, t_test
+from tests.inside.evaluation import family_level, gap_error, reach, satterthwaite, t_test
 
 
 def test_independent_groups_have_the_level_of_sidak():
@@ -44,3 +44,10 @@ def test_two_independent_groups_are_tested_as_by_welch():
 def test_a_difference_to_a_group_whose_users_are_alike_has_no_error():
     one, two, both = np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.5, 1.0])
     assert gap_error(one, two, both).tolist() == [0.0, np.sqrt(2), 0.0]
+
+
+def test_an_interval_of_a_group_is_as_much_wider_as_halls_expansion_says():
+    # z = 1.96, (z⁴ + 2z² − 3)/18 = (14.757 + 7.683 − 3)/18 = 1.0800 and (z² − 3)/12 = .8415/12 = .07012.
+    tails = np.array([[0.5], [0.1], [1.2]])
+    wide = stats.t.ppf(0.975, 19) + 1.95996 * (0.5 * 1.0800 - 0.1 * 0.07012)
+    assert reach(np.array([2.0]), np.array([20.0]), 0.05, tails) == pytest.approx([2 * 1.2 * wide], rel=1e-4)

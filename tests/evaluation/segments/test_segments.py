@@ -8,6 +8,7 @@ import pytest
 from scipy.special import logit
 
 import ipseval
+from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.report import Report
 from tests.conftest import examples
@@ -207,6 +208,24 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
         "activity:6"
     )
     assert hidden.frame["estimate"].isna().all()  # each group of about 10
+    chance = np.full(world.split.n_items, 0.5)
+    chance[world.split.test.item[world.split.test.user == 24][0]] = 1e-4  # of two users of the third group
+    with pytest.warns(PositivityWarning):
+        heavy = ipseval.evaluate(
+            {"m": world.scores},
+            world.split,
+            propensity=ipseval.KnownPropensity(item=chance),
+            metrics=["recall@5"],
+            estimators=["snips-global"],
+        )
+    notes = heavy.by(ipseval.evaluation.segments.user_groups(label, name="size")).frame.set_index("group")[
+        "note"
+    ]
+    assert notes.str.contains("effective sample size 2 of").to_dict() == {
+        "few": False,
+        "many": True,
+        "some": False,
+    }
 
 
 def test_a_report_holds_an_evaluation_with_its_segments():
@@ -216,6 +235,8 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     text = repr(report)
     assert text.index("3 groups of items") < text.index("2 groups of users")
     assert "By popularity: 3 groups of items" in text
+    whole = evaluation.frame.set_index("metric").loc["recall@5", "estimate"]
+    assert "all {:.3f} {:.3f} 100.0%".format(*whole) in " ".join(repr(found).split())
     assert max(map(len, text.splitlines())) <= 100
     page = report.to_html()
     opening = "<details><summary><h2"

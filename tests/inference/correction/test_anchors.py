@@ -87,15 +87,18 @@ def test_every_door_takes_known_values():
     world = World(n_users=300, n_items=60, mean_relevant=8, rng=0)
     split = world.split(rng=1)
     models = {name: one for name, one in world.example_models(split, rng=2).items() if name != "noisy"}
-    evidence = Evidence(known={"popular": {"recall@10": (0.2, 0.01)}}, source=BUCKET)
-    found = ipseval.correct(models, split, evidence=evidence, rng=0)
+    values = {"recall@10": (0.2, 0.01), "mean_dcg@10": (0.5, 0.1)}
+    evidence = Evidence(known={"popular": values}, source=BUCKET)
+    found, without = (ipseval.correct(models, split, evidence=one, rng=0) for one in (evidence, None))
+    # Both values are of one bucket, so that neither is expected from the other.
+    corrected = without.frame[without.frame["estimator"] == "correction-strength"].set_index("model")
+    assert found.known["expected"].tolist() == pytest.approx(corrected.loc["popular", "estimate"].tolist())
     result = ipseval.evaluate(models, split, evidence=evidence, rng=0)
     mine, other = (one[one["estimator"] == "correction-strength"] for one in (found.frame, result.frame))
     assert mine["estimate"].tolist() == other["estimate"].tolist()
     assert result.leader is None  # known values say of levels, not of the order
     plan, plain = (
-        ipseval.plan_exposure(one, n_users=[25], n_items=[10], positive_share=0.1)
-        for one in (found, ipseval.correct(models, split, rng=0))
+        ipseval.plan_exposure(one, n_users=[25], n_items=[10], positive_share=0.1) for one in (found, without)
     )
     assert plan["half_width"][0] < plain["half_width"][0]
 

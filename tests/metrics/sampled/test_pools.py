@@ -106,7 +106,7 @@ def test_uniform_draws_agree_with_the_exact_expectation(replacement, per):
     m = 10
     exact = expected_sampled(EXACT.n_above + 1, EXACT.n_candidates, m, "recall@3", replacement).mean()
     mean, error = monte_carlo(
-        60, lambda ranked: np.mean(ranked.n_above < 3), n_sampled=m, replacement=replacement, per=per
+        30, lambda ranked: np.mean(ranked.n_above < 3), n_sampled=m, replacement=replacement, per=per
     )
     assert abs(mean - exact) < 4 * error
 
@@ -121,7 +121,7 @@ def test_popularity_draws_agree_with_the_exact_expectation():
         miss = 1 - above / POPULAR[others].sum()
         expected.append(miss**m)  # recall@1: nobody above is drawn
     mean, error = monte_carlo(
-        60, lambda ranked: np.mean(ranked.n_above < 1), n_sampled=m, distribution=POPULAR
+        30, lambda ranked: np.mean(ranked.n_above < 1), n_sampled=m, distribution=POPULAR
     )
     assert abs(mean - np.mean(expected)) < 4 * error
 
@@ -129,7 +129,7 @@ def test_popularity_draws_agree_with_the_exact_expectation():
 @pytest.mark.parametrize(("per", "replacement"), [("user", True), ("user", False), ("positive", False)])
 def test_the_importance_weighted_rank_is_unbiased(replacement, per):
     mean, error = monte_carlo(
-        60,
+        30,
         lambda ranked: ranked.sampling.rank_estimate.mean(),
         n_sampled=10,
         distribution=POPULAR,

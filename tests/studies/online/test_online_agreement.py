@@ -56,7 +56,9 @@ def test_without_noise_the_correlation_is_pearsons():
 def test_heavy_tails_widen_the_interval_by_the_kurtosis_of_the_residuals():
     # Squared residuals d² = 8, 0, 0, 0: mean d⁴/8 = (64/4)/8 = 2.
     x = np.array([2.0, 0, 0, 0])
-    fit = TrueSpread(Noisy(x, x, np.zeros(4), np.zeros(4)), np.ones(2), 0.0, np.zeros(2), 0.0)
+    mean = np.array([3.0, -5.0])
+    data = Noisy(*(x + mean[:, None]), np.zeros(4), np.zeros(4))
+    fit = TrueSpread(data, np.ones(2), 0.0, mean, 0.0)
     assert fit.kurtosis == pytest.approx(2.0)
 
 

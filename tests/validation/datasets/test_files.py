@@ -76,6 +76,13 @@ def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
         load_movielens(path)
 
 
+def test_a_packed_file_that_is_as_large_as_data_are_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "SMALL", 100)
+    rows = "".join(f"{row}\t{row % 7}\t{row % 5 + 1}\t{row}\n" for row in range(1, 201))
+    (tmp_path / "u.data.gz").write_bytes(gzip.compress(rows.encode()))
+    assert len(load_movielens(tmp_path)) == 200
+
+
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "gz"])
 def test_an_archive_that_unpacks_to_far_more_than_data_do_is_refused_unread(kind, tmp_path, monkeypatch):
     zeros = bytes(70 * 2**20)
