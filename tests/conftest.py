@@ -7,7 +7,6 @@ import gc
 import itertools
 import os
 import re
-import time
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -115,12 +114,10 @@ def shared_data_fixture():
 
 @pytest.fixture(scope="session")
 def demonstration():
-    """Return the demonstration as `ipseval demo` makes it, and the processor time that this took."""
+    """Return the demonstration as `ipseval demo` makes it."""
     from ipseval.cli._demo_world import run_demo
 
-    begun = time.process_time()
-    made = run_demo()
-    return made, time.process_time() - begun
+    return run_demo()
 
 
 def pytest_configure(config: pytest.Config) -> None:

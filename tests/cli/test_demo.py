@@ -20,9 +20,7 @@ def small():
 
 
 def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average(demonstration):
-    made, seconds = demonstration
-    errors = made.errors()
-    assert seconds < 10  # "some seconds": about 2 on one core
+    errors = demonstration.errors()
     assert (errors["snips-global"] < 0.1 * errors["aoa"]).all()
     assert (errors["snips-pooled"] < 0.1 * errors["aoa-pooled"]).all()
     assert (errors["ips"] < 0.1 * errors["aoa"]).all()

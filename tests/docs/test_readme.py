@@ -36,7 +36,7 @@ def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(
 ):
     monkeypatch.chdir(tmp_path)
     assert "\nipseval demo --log clicks.csv\n" in blocks("sh")[0]
-    demonstration[0].log.to_csv("clicks.csv", index=False)
+    demonstration.log.to_csv("clicks.csv", index=False)
     exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 

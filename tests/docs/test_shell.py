@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import runpy
 import shlex
 import shutil
@@ -69,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch, demonstration):
-    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: demonstration[0])
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: demonstration)
     run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
     assert (folder / "page.html").exists()
@@ -92,35 +91,32 @@ def test_the_five_commands_of_the_first_page_lead_from_a_file_to_a_page(folder, 
     assert "Verdict" in capsys.readouterr().out
 
 
-def run_script(text: str, folder: Path) -> tuple[str, float]:
-    """Run a script as a user would; return what it printed and the processor time it took."""
+def run_script(text: str, folder: Path) -> str:
+    """Run a script as a user would; return what it printed."""
     (folder / "bin").mkdir()
     program = folder / "bin" / "ipseval"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ipseval "$@"\n')
     program.chmod(0o755)
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder, env=environment, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
-    return done.stdout, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done.stdout
 
 
 @pytest.mark.slow
-def test_the_journey_with_a_downloaded_log_takes_a_minute_at_most(tmp_path, shared_data):
+def test_the_journey_with_a_downloaded_log_runs_from_its_first_block_to_its_last(tmp_path, shared_data):
     shutil.copy(shared_data("ml-100k") / "u.data", tmp_path)
-    printed, seconds = run_script(script(DOCS / "cookbook.md", after="## I have a downloaded log"), tmp_path)
+    printed = run_script(script(DOCS / "cookbook.md", after="## I have a downloaded log"), tmp_path)
     assert "Nobody measured exposure, so weights do not decide" in printed
     assert "\\begin{tabular}" in (tmp_path / "time.tex").read_text()
     assert "Verdict" in (tmp_path / "time.html").read_text()
-    assert seconds < 60
 
 
 @pytest.mark.slow
-def test_the_journey_with_a_production_log_takes_a_minute_at_most(tmp_path, shared_data):
+def test_the_journey_with_a_production_log_runs_from_its_first_block_to_its_last(tmp_path, shared_data):
     make = shared_data("ml-100k").parents[1] / "journeys" / "production.py"
     if not make.exists():
         pytest.skip("the script that simulates the production log is not beside the data")
@@ -131,12 +127,11 @@ def test_the_journey_with_a_production_log_takes_a_minute_at_most(tmp_path, shar
     finally:
         sys.argv = arguments
         os.chdir(here)
-    printed, seconds = run_script(script(DOCS / "cookbook.md", after="## I have impressions"), tmp_path)
+    printed = run_script(script(DOCS / "cookbook.md", after="## I have impressions"), tmp_path)
     assert "No verdict: the plain average puts v1 first, weights from impressions put v2 first" in printed
     assert "the plain average and weights from impressions contradict each other" in printed
     assert "exit code 4" in printed
     assert "Verdict" in (tmp_path / "versions.html").read_text()
-    assert seconds < 60
 
 
 def write_what_the_examples_name(folder: Path, coat: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import tracemalloc
 from math import comb
 
@@ -177,15 +176,12 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
 
 @pytest.mark.parametrize("method", ["bv", "cls", "rank"])
 @pytest.mark.parametrize("metric", ["recall@10", "ap"])
-def test_ten_million_candidates_take_seconds_and_little_memory(metric, method):
+def test_ten_million_candidates_take_little_memory(metric, method):
     tracemalloc.start()
-    start = time.process_time()
     corrected = corrected_metric(10**7, 100, metric, method, replacement=False)
-    seconds = time.process_time() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert corrected.shape == (101,)
-    assert seconds < 5
     assert peak < 500e6
 
 
