@@ -159,12 +159,14 @@ def targets(folder: Path) -> list[Target]:
     return found
 
 
-def cases(folder: Path) -> list[tuple[Target, str, str, Callable[[], Any]]]:
+def cases(
+    folder: Path, found: list[Target] | None = None
+) -> list[tuple[Target, str, str, Callable[[], Any]]]:
     """Return every target × argument × wrong value."""
     values = wrong(folder)
     return [
         (target, argument, name, make)
-        for target in targets(folder)
+        for target in found or targets(folder)
         for argument in (*target.arguments, *target.optional)
         for name, make in values.items()
         if not (argument in SIZES and name in HUGE)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from tests.conftest import examples
 
 FRAME = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": [1, 2, 1], "rating": [4.5, 2.0, 1.0]})
 LISTS = pd.DataFrame({"user": ["ann", "bob"], "items": [[1, 2], [1]], "scores": [[4.5, 2.0], [1.0]]})
@@ -39,7 +40,7 @@ def test_a_damaged_file_is_read_or_refused(name, tmp_path):
     FORMATS[name](tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     chooser, n_read = random.Random(name), 0
-    for number in range(60):
+    for number in range(examples(200)):
         packed = number % 4 == 0
         path = tmp_path / (f"{name}.gz" if packed else name)
         content = damaged(whole, chooser)
