@@ -12,7 +12,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NoReturn
 
 from ipseval._version import __version__
@@ -155,6 +155,7 @@ def _as_option(text: str) -> str:
     return f"--{found[1].replace('_', '-')} {found[2]}".rstrip() if found else ""
 
 
+@cache
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(

@@ -163,20 +163,20 @@ def _column(
     half = _half_widths(part)
     marked = not flag and len(standing.ranked) > 1
     common, cells = decimals(half, digits), {}
-    for row, width in zip(part.to_dict("records"), half, strict=True):
-        value = row["estimate"]
+    read = (part[name] for name in ("model", "estimate", "ci_low", "ci_high", "note"))
+    for model, value, low, high, note, width in zip(*read, half, strict=True):
         if np.isnan(value):
-            cells[row["model"]] = undefined(row["note"], flag)
+            cells[model] = undefined(note, flag)
             continue
         places = max(common, decimals([width], 1, default=0))
-        bounds = "" if np.isnan(width) else f"[{bare(row['ci_low'], places)}, {bare(row['ci_high'], places)}]"
-        cells[row["model"]] = Cell(
+        bounds = "" if np.isnan(width) else f"[{bare(low, places)}, {bare(high, places)}]"
+        cells[model] = Cell(
             f"{value:.{places}f}".replace("-", "−"),
             bounds,
-            strong=marked and row["model"] == standing.best,
-            mark="†" if marked and row["model"] not in standing.leaders else "",
+            strong=marked and model == standing.best,
+            mark="†" if marked and model not in standing.leaders else "",
             flag=flag,
-            at=(row["ci_low"], value, row["ci_high"]),
+            at=(low, value, high),
             short=None if of_record else "",
         )
     return cells
@@ -238,9 +238,8 @@ def _left_out(data: pd.DataFrame) -> list[str]:
 def _notes(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
     """Return what was left out or replaced, each once; whom and what it concerns where that is not all."""
     said: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    elsewhere = {
-        text for row in diagnostics.to_dict("records") for text in _parts(row["flag"], row["cautions"])
-    }
+    said_below = zip(diagnostics["flag"], diagnostics["cautions"], strict=True)
+    elsewhere = {text for notes in said_below for text in _parts(*notes)}
     for model, metric, note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
         for text in _parts(note):
             if text not in elsewhere and not text.startswith("suppressed"):
