@@ -21,6 +21,7 @@ from ipseval.ranking.kernels.blocks import Batch, Shape, frozen
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together
+WORTH = 2**17  # scores below which to start a thread takes longer than it saves
 
 Counts = tuple[IntArray, IntArray]
 
@@ -84,10 +85,11 @@ def _rank_products(
     width = kernels.tile_width(one)
     tile = one._replace(n_items=width)
     fixed, per_user = kernels.block_bytes(tile)
+    share = max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))
     size = resources.users_per_block(
         per_user,
         fixed=fixed,
-        wanted=min(kernels.block_users(tile), max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))),
+        wanted=min(kernels.block_users(tile), max(WORTH // one.n_items, share)),
         n_workers=n_workers,
         what="a block of one user",
     )
@@ -148,7 +150,7 @@ def rank_stored(
     per_user = 8 * n_items * (2 if columns is None else 3)
     size = resources.users_per_block(
         per_user,
-        wanted=PART if parallel else 2 * CALL_TARGET // per_user,
+        wanted=max(PART, WORTH // n_items) if parallel else 2 * CALL_TARGET // per_user,
         n_workers=n_workers,
         what="the scores of one user",
     )

@@ -56,6 +56,7 @@ SPEED = {
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
+    "ipseval/ranking/_passes.py": ("WORTH",),
     "ipseval/ranking/_top_lists.py": ("ENTRIES", "SHARED"),
     "ipseval/ranking/kernels/numpy_kernels.py": ("COPIED", "PAIRS", "FEW"),
 }
