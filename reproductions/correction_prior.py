@@ -181,21 +181,19 @@ def features(path: CorrectionPath) -> np.ndarray:
 def foretold(cases: Sequence[Case], prior: CorrectionPrior) -> str:
     """Return how α of one simulator is foretold by the other, and what that does to the log density."""
     own = [one for one in cases if "interactions" not in one.kind and one.size in (0, 25)]
-    rows = []
+    rows, logs = [], [one for one in own if not one.size]
+    alpha = {one: strength_likelihood(one, prior) @ one.path.alpha[:25] for one in logs}
     for fitted, judged in (("first", "second"), ("second", "first"), ("first", "coat"), ("second", "coat")):
-        part = [[one for one in own if one.source == name] for name in (fitted, judged)]
-        logs = [[one for one in side if not one.size] for side in part]
-        x = [np.array([features(one.path) for one in side]) for side in logs]
-        y = [
-            np.array([strength_likelihood(one, prior) @ one.path.alpha[:25] for one in side]) for side in logs
-        ]
+        sides = [[one for one in logs if one.source == name] for name in (fitted, judged)]
+        x = [np.array([features(one.path) for one in side]) for side in sides]
+        y = [np.array([alpha[one] for one in side]) for side in sides]
         centre, spread = x[0].mean(axis=0), x[0].std(axis=0)
         spread[spread == 0], centre[0] = 1, 0
         design = [(one - centre) / spread for one in x]
         slope = np.linalg.solve(design[0].T @ design[0] + np.diag([0, *[1.0] * 7]), design[0].T @ y[0])
         left = float(np.std(y[0] - design[0] @ slope, ddof=8))
         change = []
-        for one in part[1]:
+        for one in (one for one in own if one.source == judged):
             row = (features(one.path) - centre) / spread
             mean = float(np.clip(row @ slope, 0, 1.8))
             made = fit_of([one], replace(prior, mean=mean, sd=max(left, 0.1)))

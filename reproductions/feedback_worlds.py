@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -101,25 +102,25 @@ class FeedbackWorld:
 
     def truth(self, metrics: Sequence[str] = METRICS) -> np.ndarray:
         """Return the pooled mean over all positive pairs outside training, (n_metrics · n_models,)."""
-        ranks = self._ranks()
-        means = [metric(one).contributions(own) for one in metrics for own in ranks.values()]
+        means = [metric(one).contributions(own) for one in metrics for own in self.ranks.values()]
         return np.array([one.mean() for one in means if one is not None])
 
-    def _ranks(self) -> dict[str, Any]:
+    @cached_property
+    def ranks(self) -> dict[str, Any]:
+        """Every positive pair outside training, ranked by each recommender."""
         everything = Split(self.split.train, self.left())
         return {name: rank_positives(one, everything, name=name) for name, one in self.models.items()}
 
     def simulated(self, rng: np.random.Generator) -> Simulated:
         """Return the world with its paths and ranks, from which many samples can be drawn."""
-        ranks = self._ranks()
         held_out = np.isin(self.left().pair_key, self.split.test.pair_key)
-        test = {name: one.select(held_out) for name, one in ranks.items()}
+        test = {name: one.select(held_out) for name, one in self.ranks.items()}
         seed = int(rng.integers(2**31))  # the same uniform pairs for both paths
         paths = [
             correction_path(test, self.split, metrics=METRICS, interactions=one, rng=seed)
             for one in (None, self.interactions)
         ]
-        return Simulated(self.kind, paths[0], paths[1], self.truth(), ranks, self.liked.shape[1])
+        return Simulated(self.kind, paths[0], paths[1], self.truth(), self.ranks, self.liked.shape[1])
 
 
 def world_of(number: int, seed: int, sizes: Sizes) -> FeedbackWorld:

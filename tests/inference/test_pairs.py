@@ -26,9 +26,9 @@ def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluatio
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("n_models", [5, FEW + 9])
+@pytest.mark.parametrize("n_models", [5, FEW])  # and two more: above FEW by products of all at once
 def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
-    found = evaluation(n_models, metrics=["recall@5", "ndcg@5"], estimators=["aoa"])
+    found = evaluation(n_models, metrics=["recall@5"], estimators=["aoa"])
     tests = pair_tests(found.estimates)
     for row in found.compare().itertuples():
         gap, p_value = tests[row.metric, row.estimator].of(row.model, row.reference)
@@ -38,12 +38,12 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_hundreds_of_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path):
-    """Tens of thousands of pairs would take long; `benchmarks/large.py` times a thousand recommenders."""
+def test_many_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path):
+    """`benchmarks/large.py` times a thousand recommenders."""
     found = evaluation(
-        298, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
+        98, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
     )
-    assert "300 recommenders" in repr(found)
+    assert "100 recommenders" in repr(found)
     found.save(tmp_path / "many.npz")
     assert (tmp_path / "many.npz").exists()
-    assert "m297" in found.to_html()
+    assert "m97" in found.to_html()

@@ -46,6 +46,21 @@ def test_where_regions_decide_what_is_met_profiles_alone_come_nearest():
         assert profiles < 0.6 * min(pairs, items)
 
 
+def of_five(path: CorrectionPath) -> CorrectionPath:
+    """Return the path of every other one of ten recommenders, which costs a fifth."""
+    part = np.arange(0, len(path.hit), 2)
+    square = np.ix_(part, part)
+    return replace(
+        path,
+        models=path.models[::2],
+        value=path.value[:, part],
+        covariance=path.covariance[:, *square],
+        spread=path.spread[:, *square],
+        similarity=path.similarity[square],
+        **{name: getattr(path, name)[part] for name in ("within", "hit")},
+    )
+
+
 def of_pairs(path: CorrectionPath) -> CorrectionPath:
     """Return the part of the path whose odds are of pairs: the first 25 points of the grid."""
     names = ("alpha", "value", "covariance", "spread", "ess", "clipped")
@@ -71,12 +86,12 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
     path, rng = of_pairs(world.path), np.random.default_rng(0)
     tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3, own_personal=1e-3)
     found, kept = [], []
-    for truth in rng.multivariate_normal(path.value[8], path.covariance[8], 60):
+    for truth in rng.multivariate_normal(path.value[8], path.covariance[8], 30):
         made = case_of(path, truth)
         likelihood = correction_prior.strength_likelihood(made, tight)
         found.append(path.alpha[likelihood.argmax()])
         kept.append(likelihood[8] > 100 * max(likelihood[0], likelihood[24]))
-    assert np.mean(found) == pytest.approx(path.alpha[8], abs=4 * np.std(found) / np.sqrt(60))
+    assert np.mean(found) == pytest.approx(path.alpha[8], abs=4 * np.std(found) / np.sqrt(30))
     assert np.mean(kept) > 0.9
     case = case_of(path, path.value[8])
     near, far = (
@@ -87,9 +102,9 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
 
 
 def test_numbers_of_a_path_foretell_where_they_do(world):
-    path, cases = world.path, []
-    for source in ("first", "second", "coat"):
-        for alpha in (2, 6, 10, 14, 18) * 2:
+    path, cases = of_five(world.path), []
+    for source, times in (("first", 2), ("second", 2), ("coat", 1)):
+        for alpha in (2, 6, 10, 14, 18) * times:
             ess = path.ess * np.geomspace(1, np.exp(alpha), path.ess.size)
             cases.append(replace(case_of(replace(path, ess=ess), path.value[alpha]), source=source, size=0))
     table = correction_prior.foretold([*cases, *(replace(one, size=25) for one in cases)], CorrectionPrior())

@@ -78,7 +78,7 @@ def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator)
 @pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
 def test_the_posterior_is_that_of_importance_sampling(path):
     sample, rng = tiny_sample(), np.random.default_rng(0)
-    values = drawn_from_the_prior(path, 400_000, rng)
+    values = drawn_from_the_prior(path, 200_000, rng)
     miss = sample.value - values
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
     weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
