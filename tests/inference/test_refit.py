@@ -99,9 +99,9 @@ def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, 
     for row, counts in enumerate(drawn):
         propensity = rule(counts)
         lost += bool(np.isnan(propensity.at(ranks["a"].user, ranks["a"].item)).any())
+        again = {name: repeated(one, propensity, counts) for name, one in ranks.items()}
         for column, (name, label, way) in enumerate(result.keys):
-            again = repeated(ranks[name], propensity, counts)
-            expected = estimate(again, metric(label), resolve_estimator(way)).value
+            expected = estimate(again[name], metric(label), resolve_estimator(way)).value
             assert result.replicates[row, column] == pytest.approx(expected, rel=1e-10)
     assert lost > 0
 

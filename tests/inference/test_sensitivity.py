@@ -57,7 +57,7 @@ FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips")
     ],
 )
 def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(scale, steps, options):
-    ranks, popularity = random_ranks(0)
+    ranks, popularity = random_ranks(0, models=2)
 
     def evaluation(gamma):
         made = power_law(popularity, gamma, scale=scale)
@@ -142,8 +142,8 @@ def test_equal_recommenders_never_tip():
 
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
-    evaluation = evaluated(0, metrics=("atop", "recall@10", "ndcg@10"), estimators=("snips", "snips-pooled"))
-    fine = np.linspace(-1, 3, 401)
+    evaluation = evaluated(0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"))
+    fine = np.linspace(-1, 3, 201)
     frame = evaluation.sensitivity(fine, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])

@@ -51,6 +51,23 @@ def a_correction(world, exposure):
     return correct(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
 
 
+@pytest.fixture(scope="module", name="alone")
+def a_correction_by_the_log_alone(world):
+    _, split, models = world
+    return correct(models, split, metrics=METRICS, rng=0)
+
+
+@pytest.fixture(scope="module", name="ranks")
+def ranks_of_the_log(world):
+    _, split, models = world
+    return {name: rank_positives(model, split) for name, model in models.items()}
+
+
+@pytest.fixture(scope="module", name="path")
+def a_path(world, ranks):
+    return correction_path(ranks, world[1], metrics=METRICS, rng=0)
+
+
 def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
     part = frame[frame["estimator"] == estimator]
     return part.set_index(["model", "metric"])[["estimate", "std_error", "ci_low", "ci_high"]].sort_index()
@@ -70,9 +87,7 @@ def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, e
     np.testing.assert_allclose(by_name(found.frame, RANDOM_SAMPLE)["estimate"], mean, rtol=1e-12)
 
 
-def test_random_exposure_narrows_the_interval_and_moves_the_strength(world, found):
-    _, split, models = world
-    alone = correct(models, split, metrics=METRICS, rng=0)
+def test_random_exposure_narrows_the_interval_and_moves_the_strength(alone, found):
     assert alone.sample is None
     assert "rests on the prior" in alone.frame["note"].iloc[-1]
     width = [by_name(one.frame).eval("ci_high - ci_low") for one in (alone, found)]
@@ -98,11 +113,8 @@ def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, 
     np.testing.assert_allclose(by_name(other.frame), by_name(found.frame), atol=1e-7)
 
 
-def test_the_names_of_users_do_not_matter(world):
-    _, split, models = world
-    ranks = {name: rank_positives(model, split) for name, model in models.items()}
-    path = correction_path(ranks, split, metrics=METRICS, rng=0)
-    last = split.n_users - 1
+def test_the_names_of_users_do_not_matter(world, ranks, path):
+    last = world[1].n_users - 1
     order = np.lexsort((ranks["popular"].item, last - ranks["popular"].user))
     turned = {
         name: replace(
@@ -130,21 +142,16 @@ def test_comparisons_come_from_the_joint_posterior(found):
     assert len(found.compare()) == 6
 
 
-def test_a_sample_without_a_positive_says_nothing(world):
-    _, split, models = world
-    ranks = {name: rank_positives(model, split) for name, model in models.items()}
-    path = correction_path(ranks, split, metrics=METRICS, rng=0)
+def test_a_sample_without_a_positive_says_nothing(ranks, path):
     nobody = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
     assert correct_path(path, nobody).frame.equals(correct_path(path).frame)
 
 
-def test_the_prior_can_be_replaced(world):
+def test_the_prior_can_be_replaced(world, alone):
     _, split, models = world
     strong = CorrectionPrior(no_bias=0.01, mean=0.9, sd=0.05)
-    usual, other = (
-        by_name(correct(models, split, metrics=METRICS, prior=prior, rng=0).frame)["estimate"]
-        for prior in (None, strong)
-    )
+    replaced = correct(models, split, metrics=METRICS, prior=strong, rng=0)
+    usual, other = (by_name(one.frame)["estimate"] for one in (alone, replaced))
     assert (other.loc["popular"] < usual.loc["popular"]).all()
 
 
@@ -156,17 +163,14 @@ def test_the_report_has_every_estimator(found):
     assert found.alpha.density[["prior", "posterior"]].sum().to_numpy() == pytest.approx(1)
 
 
-def test_the_plan_foresees_the_intervals(world, exposure):
-    _, split, models = world
-    alone = correct(models, split, metrics=METRICS, rng=0)
-    shown = exposure.without(split.train)
+def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
+    shown = exposure.without(world[1].train)
     plan = plan_exposure(alone, n_users=[50, 200], n_items=[20], positive_share=float(shown.positive.mean()))
-    got = correct(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
-    half = by_name(got.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
+    half = by_name(found.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
     foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
     np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
     assert (plan["half_width"] < plan["half_width_random"]).all()
-    with_pilot = plan_exposure(got, n_users=[1000], n_items=[20])
+    with_pilot = plan_exposure(found, n_users=[1000], n_items=[20])
     assert with_pilot["half_width"].max() < foreseen.max()
 
 
@@ -201,10 +205,7 @@ def test_what_cannot_be_used_is_refused(world, exposure, door, change, said):
         door(models, split, **{"metrics": METRICS, "evidence": Evidence(exposure), **change})
 
 
-def test_other_recommenders_for_the_random_sample_are_refused(world):
-    _, split, models = world
-    ranks = {name: rank_positives(model, split) for name, model in models.items()}
-    path = correction_path(ranks, split, metrics=METRICS, rng=0)
+def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
     with pytest.raises(InputError, match="confidence_level"):
         correct_path(path, confidence_level=95)
     with pytest.raises(InputError, match="in this order"):
@@ -243,7 +244,7 @@ def test_an_evaluation_with_exposure_has_the_rows_of_the_correction_and_keeps_th
     assert str(again) == str(evaluation)
 
 
-def test_all_interactions_give_another_basis_with_odds_of_their_own(world, exposure):
+def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone):
     population, split, models = world
     rng = np.random.default_rng(4)
     key = np.arange(split.n_users * split.n_items)
@@ -252,10 +253,9 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, expos
     met |= np.isin(key, split.test.pair_key)
     every = ipseval.Interactions(user[met], item[met], split.user_ids, split.item_ids)
     options = {"metrics": METRICS, "rng": 0}
-    plain = correct(models, split, **options)
     found = correct(models, split, evidence=Evidence(interactions=every), **options)
-    assert found.path.bases == (*plain.path.bases, "interactions")
-    np.testing.assert_array_equal(found.path.value[:75], plain.path.value)
+    assert found.path.bases == (*alone.path.bases, "interactions")
+    np.testing.assert_array_equal(found.path.value[:75], alone.path.value)
     # At α = .975 the weights are about 1/P: level and truth agree where AOA is far off.
     truth = population.truth(models, METRICS, split).set_index(["model", "metric"])["ideal_pooled"]
     gaps = {
