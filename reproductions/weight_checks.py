@@ -237,7 +237,7 @@ class Checks:
     frame: pd.DataFrame
     per_item: dict[str, bool]
 
-    @property
+    @cached_property
     def diagnostics(self) -> pd.DataFrame:
         """One row per propensity and estimator.
 

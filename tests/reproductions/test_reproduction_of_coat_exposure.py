@@ -104,7 +104,7 @@ def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
     def taste(log: Interactions):
         return ipseval.baselines.pure_svd(log, n_factors=3)
 
-    models = {"popularity": ipseval.baselines.popularity, "svd": taste, "knn": ipseval.baselines.item_knn}
+    models = {"popularity": ipseval.baselines.popularity, "svd": taste}
     monkeypatch.setattr(coat_exposure, "recommenders", lambda: models)
     monkeypatch.setattr(coat_exposure, "REWARDS", {"item": coat_exposure.REWARDS["item"]})
     found = rows(study, 1)

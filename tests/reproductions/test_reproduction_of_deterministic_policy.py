@@ -31,6 +31,7 @@ def test_a_click_counts_right_where_its_item_was_shown_and_the_click_model_is_ri
 def small_case():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(dp, "N_USERS", 200)
+        patch.setattr(dp, "LEFT_OUT", (*dp.LEFT_OUT, "content", "EASE 50", "SVD 8"))
         yield dp.Case.of("positions", 0)
 
 
@@ -53,7 +54,7 @@ def test_places_are_the_propensity_of_a_policy_that_shows_with_certainty(case):
 
 
 def test_every_estimator_has_its_error_and_places_alone_are_repaired_by_places(case, monkeypatch):
-    monkeypatch.setattr(dp, "N_USERS", 200)
+    monkeypatch.setattr(dp.Case, "of", lambda *at: case)
     monkeypatch.setattr(dp, "KINDS", ("positions",))
     rows = dp.judged(("positions", 0))
     error = rows.set_index(["estimator", "metric"])["error"]

@@ -20,7 +20,7 @@ def test_simulated_chances_agree_with_enumeration():
 
 
 def test_the_study_compares_every_setting_with_full_ranking():
-    world = random_world(2, n_users=60, n_items=60)
+    world = random_world(2, n_users=30, n_items=50)
     rng = np.random.default_rng(1)
     relevant = np.zeros((world.split.n_users, world.split.n_items))
     relevant[world.split.test.user, world.split.test.item] = 1
@@ -72,7 +72,7 @@ def test_em_finds_ranks_that_are_certain():
 
 
 def test_only_positives_that_nothing_has_beaten_get_more_candidates():
-    world = World(n_users=300, n_items=400, mean_relevant=12, affinity=6.0, rng=0)
+    world = World(n_users=120, n_items=400, mean_relevant=12, affinity=6.0, rng=0)
     split = world.split(rng=1)
     model = world.example_models(split, rng=2)["taste"]
     drawn, last, above, n = adaptive.stages(model, split, 10, 80, np.random.default_rng(0))

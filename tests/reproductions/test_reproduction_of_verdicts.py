@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from reproductions import verdicts
+from reproductions import correction_family, feedback_worlds, verdicts
 from reproductions.verdicts import FAMILIES, KNOWN, Call, table, world_of
 
 TRUTH = {"a": 0.3, "b": 0.2}
@@ -32,7 +32,11 @@ def test_the_table_counts_names_and_wrong_names():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_world_has_a_log_and_a_truth(family):
+def test_a_world_has_a_log_and_a_truth(family, monkeypatch):
+    small = ((300,), (60,), (0.15,), (5, 20), (10.0, 100.0), (2, 4))
+    monkeypatch.setattr(feedback_worlds, "HELD_OUT", feedback_worlds.Sizes(*small))
+    kinds = correction_family.KINDS
+    monkeypatch.setattr(correction_family, "HELD_OUT", correction_family.Setting(*small, kinds))
     world = world_of(family, 0)
     truth = world.truth((verdicts.METRIC,))
     assert truth.shape == (len(world.models),) == (10,)

@@ -153,12 +153,12 @@ def test_shares_of_right_pairs_count_draws_in_the_order_of_full_ranking():
 def test_uncorrected_draws_are_above_and_corrected_ones_nearer_to_full_ranking():
     rng = np.random.default_rng(1)
     split = Split(
-        log([(u, 0) for u in range(300)], 300, 600),
-        log([(u, int(i)) for u, i in enumerate(rng.integers(1, 600, size=300))], 300, 600),
+        log([(u, 0) for u in range(150)], 150, 600),
+        log([(u, int(i)) for u, i in enumerate(rng.integers(1, 600, size=150))], 150, 600),
     )
     models_ = {}
     for name, lift in (("good", 2.5), ("fair", 1.5)):
-        scores = rng.normal(size=(300, 600))
+        scores = rng.normal(size=(150, 600))
         scores[split.test.user, split.test.item] += lift
         models_[name] = scores
     runs = trained.draws(models_, split, n_draws=2)
