@@ -16,7 +16,7 @@ FULL = {"recall@10": "recall@10", "ndcg@10": "mean_dcg@10"}  # ndcg of one relev
 
 @pytest.fixture(scope="module")
 def world():
-    return World(n_users=1200, n_items=800, mean_relevant=40, popularity_skew=0.9, gamma=0.3, rng=1)
+    return World(n_users=500, n_items=800, mean_relevant=40, popularity_skew=0.9, gamma=0.3, rng=1)
 
 
 @pytest.fixture(scope="module")
