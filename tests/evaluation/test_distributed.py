@@ -141,7 +141,7 @@ def assert_same_groups(ours, theirs, *, words: bool) -> None:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n_partitions", "n_relevant"), [(1, None), (50, 25), (6, "estimated")])
+@pytest.mark.parametrize(("n_partitions", "n_relevant"), [(50, None), (6, "estimated")])
 def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_relevant):
     frames = example()
     models = {"first": frames["first"], "second": frames["second"]}

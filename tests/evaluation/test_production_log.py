@@ -20,6 +20,7 @@ from ipseval.cli import main
 from ipseval.data import Evidence, Exposure, ExposureLog
 
 N_USERS, N_ITEMS, SLATE, RATE = 3000, 800, 10, 0.03
+MONTH = 600  # of these users, whose month is read from files
 SPLITS = [("time", fraction, 0) for fraction in (0.1, 0.2, 0.3)]
 SPLITS += [("random", fraction, seed) for fraction in (0.1, 0.2, 0.3) for seed in range(5)]
 WEIGHTS = ("impressions", "gamma", "none")
@@ -35,15 +36,15 @@ class Shop:
     liked: np.ndarray
 
     @classmethod
-    def of(cls, seed: int, months: int, rate: float = 0.0) -> Shop:
+    def of(cls, seed: int, months: int, rate: float = 0.0, n_users: int = N_USERS) -> Shop:
         """Return so many times the traffic of two to seven slates a user, and a share of random slots."""
         rng = np.random.default_rng(seed)
         popular = rng.zipf(1.6, N_ITEMS).clip(1, 500).astype(float)
         appeal = np.log(popular / popular.sum())
-        taste, kind = rng.normal(size=(N_USERS, 8)), rng.normal(size=(N_ITEMS, 8))
+        taste, kind = rng.normal(size=(n_users, 8)), rng.normal(size=(N_ITEMS, 8))
         fit = taste @ kind.T
         liked = 1 / (1 + np.exp(-(fit / 3 - 1.5)))
-        views = np.repeat(np.arange(N_USERS), rng.integers(2 * months, 8 * months, N_USERS))
+        views = np.repeat(np.arange(n_users), rng.integers(2 * months, 8 * months, n_users))
         slates, random = [], []
         for user in np.array_split(views, len(views) // 4000 + 1):
             score = appeal + 0.5 * fit[user] + rng.gumbel(size=(user.size, N_ITEMS))
@@ -59,9 +60,9 @@ class Shop:
         # Where chance fills a slot with what the slate holds already, the explored one stays.
         frame = frame.sort_values("explored", ascending=False, kind="stable")
         frame = frame.drop_duplicates(["slate", "item"])
-        ids = {"users": np.arange(N_USERS), "items": np.arange(N_ITEMS)}
+        ids = {"users": np.arange(n_users), "items": np.arange(N_ITEMS)}
         log = ExposureLog.from_frame(frame, position="position", query="slate", gaps="keep", **ids)
-        noise = rng.normal(size=(2, N_USERS, N_ITEMS))
+        noise = rng.normal(size=(2, n_users, N_ITEMS))
         scores = {"v1": appeal + 0.3 * noise[0] + 0.3 * fit, "v2": 0.2 * appeal + fit + noise[1]}
         return cls(log, frame["explored"].to_numpy(), scores, liked)
 
@@ -80,17 +81,18 @@ class Shop:
 @pytest.fixture(scope="module", name="folder")
 def fixture_folder(tmp_path_factory) -> Path:
     """Write the impressions of a month, and the top fifty of two versions for most users."""
-    folder, shop, rng = tmp_path_factory.mktemp("production"), Shop.of(0, months=1), np.random.default_rng(1)
-    users = np.array([f"u_{code:05d}" for code in range(N_USERS)])
+    folder, rng = tmp_path_factory.mktemp("production"), np.random.default_rng(1)
+    shop = Shop.of(0, months=1, n_users=MONTH)
+    users = np.array([f"u_{code:05d}" for code in range(MONTH)])
     items = np.array([f"sku-{code:04d}" for code in range(N_ITEMS)])
     frame = shop.log.to_frame()
-    start, minutes = pd.Timestamp("2026-03-01", tz="UTC"), rng.permutation(N_USERS * 60)
+    start, minutes = pd.Timestamp("2026-03-01", tz="UTC"), rng.permutation(MONTH * 60)
     when = start + pd.to_timedelta(minutes[frame["query"]], unit="min")
     columns = {"user_id": users[frame["user"]], "item_id": items[frame["item"]], "ts": when}
     frame[["position", "clicked"]].assign(**columns).to_parquet(folder / "log.parquet")
     for name, score in shop.scores.items():
         top = np.argsort(-score, axis=1)[:, :50]
-        has = np.flatnonzero(rng.random(N_USERS) < 0.95)
+        has = np.flatnonzero(rng.random(MONTH) < 0.95)
         lists = pd.DataFrame({"user_id": np.repeat(users[has], 50), "item_id": items[top[has].ravel()]})
         lists.assign(rank=np.tile(np.arange(1, 51), has.size)).to_parquet(folder / f"{name}.parquet")
     return folder

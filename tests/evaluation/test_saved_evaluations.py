@@ -16,6 +16,7 @@ import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
 from ipseval.errors import InputError
 from ipseval.evaluation.slates import evaluate_slates
+from ipseval.propensity import Propensity
 from tests.evaluation.slates.worlds import random_slates
 from tests.inside.estimators import resolve_estimator
 
@@ -65,6 +66,10 @@ def known() -> KnownPropensity:
     return KnownPropensity(item=np.linspace(0.9, 0.1, N_ITEMS))
 
 
+def clipped() -> Propensity:
+    return PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)
+
+
 def slates() -> Evaluation:
     frame = random_slates(np.random.default_rng(0), 60).assign(propensity=0.5)
     scores = {"als": "score", "ease | <b>": np.random.default_rng(1).random(len(frame))}
@@ -72,17 +77,17 @@ def slates() -> Evaluation:
 
 
 CASES: dict[str, Callable[[], Evaluation]] = {
-    "as it is": evaluated,
     "without a propensity": lambda: evaluated(propensity=None),
-    "ids of text": lambda: evaluated(split=split(lambda one: f"Ü{one:03}")),
-    "graded": lambda: evaluated(split=split(value=True)),
+    "graded, with ids of text": lambda: evaluated(split=split(lambda one: f"Ü{one:03}", value=True)),
     "probabilities": lambda: evaluated(propensity=known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]),
-    "bootstrap": lambda: evaluated().with_intervals("bca", n_resamples=200, rng=0),
-    "clipped": lambda: evaluated(propensity=PowerLawPropensity(gamma=1).fit(split().train).clip(floor=9.0)),
+    "clipped, bootstrap": lambda: evaluated(propensity=clipped()).with_intervals(
+        "bca", n_resamples=50, rng=0
+    ),
     "sampled": lambda: evaluated(candidates=SampledCandidates(9, rng=0), metrics=["recall@5"]),
     "slates": slates,
-    "an own metric": lambda: evaluated(metrics=[MyMetric(5), "recall@5"]),
-    "an own estimator": lambda: evaluated(estimators=["aoa", mine()]),
+    "an own metric and estimator": lambda: evaluated(
+        metrics=[MyMetric(5), "recall@5"], estimators=["aoa", mine()]
+    ),
 }
 
 

@@ -11,6 +11,7 @@ from ipseval.evaluation.segments import TrainingCounts
 
 N_USERS, N_ITEMS = 40, 25
 METRICS = ["ndcg@5", "recall@3", "dcg@5", "rr", "hit@2", "auc"]
+SIGN = {"one": 1, "two": -1}
 ESTIMATORS = ["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"]
 DEVICE = {f"u{number}": ["app", "tv", "web"][number % 3] for number in range(N_USERS)}
 pytestmark = pytest.mark.filterwarnings("ignore:the median")
@@ -43,19 +44,20 @@ def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
     leads = found.differences().set_index(["metric", "estimator", "group"])
     for device in ("app", "tv", "web"):
         alone = evaluated(frame[frame["user"].map(DEVICE) == device])
-        for key, row in alone.frame.set_index(["model", "metric", "estimator"]).iterrows():
-            here = rows.loc[(*key, device)]
-            assert here["estimate"] == pytest.approx(row["estimate"], abs=1e-12)
-            assert here["std_error"] == pytest.approx(row["std_error"], abs=1e-12)
-            # Users with queries of positives alone have no pairs to win, and no weight in that of pairs.
-            assert here["n_users"] == row["n_users"] or key[1:] == ("auc", "snips-pooled")
-        for key, row in alone.compare().set_index(["metric", "estimator"]).iterrows():
-            here, sign = leads.loc[(*key, device)], 1 if row["model"] == "one" else -1
-            assert here["difference"] * sign == pytest.approx(row["difference"], abs=1e-12)
-            assert here["std_error"] == pytest.approx(row["std_error"], rel=1e-9)
+        expected = alone.frame.set_index(["model", "metric", "estimator"])
+        here = rows.xs(device, level="group").reindex(expected.index)
+        numbers = ["estimate", "std_error"]
+        np.testing.assert_allclose(here[numbers], expected[numbers], rtol=0, atol=1e-12)
+        # Users with queries of positives alone have no pairs to win, and no weight in that of pairs.
+        same = (here["n_users"] == expected["n_users"]).groupby(level=["metric", "estimator"]).all()
+        assert same.drop(("auc", "snips-pooled")).all()
+        expected = alone.compare().set_index(["metric", "estimator"])
+        here, sign = leads.xs(device, level="group").reindex(expected.index), expected["model"].map(SIGN)
+        np.testing.assert_allclose(here["difference"] * sign, expected["difference"], rtol=0, atol=1e-12)
+        np.testing.assert_allclose(here["std_error"], expected["std_error"], rtol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_parts_of_users_and_items_sum_to_the_whole(seed):
     metrics, estimators = ["ndcg@5", "recall@3", "dcg@5"], ESTIMATORS
     kind = ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
