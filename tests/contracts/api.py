@@ -14,6 +14,7 @@ import pkgutil
 import sys
 import types
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Generic, Protocol
 
@@ -23,6 +24,7 @@ FILE = Path(__file__).with_name("api.txt")
 WIDTH = 100  # a longer signature has lines of parameters below it
 
 
+@cache
 def public_modules() -> list[str]:
     """Return the modules that users import: without an underscore in their path, with a list of names."""
     every = (one.name for one in pkgutil.walk_packages(ipseval.__path__, "ipseval."))

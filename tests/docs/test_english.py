@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import PACKAGE, modules
+from tests.sources import PACKAGE, modules, nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -68,13 +68,19 @@ def faults(text: str, banned: tuple[str, ...] = BANNED) -> list[str]:
     return found + [f"{count} words in a sentence" for count in counts if count > MOST_WORDS]
 
 
-def first_lines() -> Iterator[tuple[str, str]]:
-    """Yield where a docstring stands and its first paragraph."""
-    for path, tree in modules().items():
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
-                text = (ast.get_docstring(node) or "").split("\n\n")[0].replace("\n", " ")
-                yield f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}", text
+@cache
+def first_lines() -> tuple[tuple[str, str], ...]:
+    """Return where a docstring stands and its first paragraph, its spaces left as they are."""
+    owners = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    return tuple(
+        (
+            f"{path.relative_to(PACKAGE.parent)}:{getattr(node, 'lineno', 1)}",
+            text.split("\n\n")[0].replace("\n", " "),
+        )
+        for path, tree in modules().items()
+        for node in nodes(tree)
+        if isinstance(node, owners) and (text := ast.get_docstring(node, clean=False))
+    )
 
 
 def prose() -> Iterator[tuple[str, str]]:
