@@ -16,7 +16,7 @@ from tests.inside.cli import run_demo
 
 @pytest.fixture(scope="module")
 def small():
-    return run_demo(n_users=200, n_items=120)
+    return run_demo(n_users=80, n_items=80)
 
 
 def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average(demonstration):
@@ -28,8 +28,8 @@ def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average(d
 
 
 def test_the_same_seed_gives_the_same_table(small):
-    assert run_demo(n_users=200, n_items=120).table.equals(small.table)
-    assert not run_demo(rng=1, n_users=200, n_items=120).table.equals(small.table)
+    assert run_demo(n_users=80, n_items=80).table.equals(small.table)
+    assert not run_demo(rng=1, n_users=80, n_items=80).table.equals(small.table)
 
 
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):

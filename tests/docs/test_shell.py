@@ -18,7 +18,7 @@ import pytest
 import ipseval
 from ipseval.cli import main
 from ipseval.ranking import baselines
-from tests.inside.cli import COMMANDS
+from tests.inside.cli import COMMANDS, run_demo
 from tests.worlds import STUDY
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,8 +67,9 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch, demonstration):
-    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: demonstration)
+def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
+    small = run_demo(n_users=200, n_items=150)
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
     assert (folder / "page.html").exists()
