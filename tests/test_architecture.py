@@ -263,7 +263,7 @@ def test_every_public_name_of_the_stub_is_there_and_comes_from_its_module():
 
 
 def lines_of_code(text: str, most: int) -> int:
-    """Return how many lines are neither empty, nor a comment, nor, where these are too many, in a docstring."""
+    """Return how many lines are neither empty, nor a comment, nor, where that is too many, of a docstring."""
     lines = enumerate(text.splitlines(), 1)
     written = {number for number, line in lines if line.strip() and not line.lstrip().startswith("#")}
     owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
