@@ -338,10 +338,10 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert np.array_equal(drawn, 100 * result.summary["reduction"][result.summary["metric"] == "recall@5"])
 
 
-def test_seven_models_seven_propensities_six_metrics_and_two_estimators_on_coat(shared_data):
+def test_two_models_seven_propensities_two_metrics_and_two_estimators_on_coat(shared_data):
     study = load_coat(shared_data("coat"))
     split = split_random(study.positives().biased, rng=0)
-    models = {name: train(split.train) for name, train in default_models().items()}
+    models = {name: train(split.train) for name, train in list(default_models().items())[:2]}
     rules = default_propensities(study)
     chosen = ["gamma = -1", "gamma = 0", "gamma calibrated", "gamma from lists", "published", "direct",
               "density ratio"]  # fmt: skip
@@ -351,8 +351,8 @@ def test_seven_models_seven_propensities_six_metrics_and_two_estimators_on_coat(
             models,
             study,
             propensities={name: rules[name] for name in chosen},
-            metrics=("atop", "recall@5", "recall@10", "recall@50", "mean_dcg", "mean_dcg@5"),
+            metrics=("atop", "recall@10"),
             split=split,
         )
-    assert len(result.frame) == 7 * 6 * 2 * (7 + 2)  # 7 propensities, and the random sample in 2 folds
+    assert len(result.frame) == 2 * 2 * 2 * (7 + 2)  # 7 propensities, and the random sample in 2 folds
     assert result.frame[["reference", "estimate", "bias_se"]].notna().all(axis=None)

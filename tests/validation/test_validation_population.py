@@ -272,9 +272,9 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
     assert DIFFERENCE in repr(result)
 
 
-def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0, 0.5, 1)):
+def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0, 0.5, 1), n_users=1500):
     world = World(
-        n_users=1500,
+        n_users=n_users,
         n_items=300,
         mean_relevant=60,
         affinity=3.0,
@@ -313,7 +313,7 @@ def fixture_right_world():
 
 @pytest.fixture(scope="module", name="wrong_world")
 def fixture_wrong_world():
-    return by_propensity(in_a_world(selection=2.5))
+    return by_propensity(in_a_world(selection=2.5, n_resamples=100))
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
 
 
 def test_the_factor_is_where_the_bounds_meet_the_reference():
-    result = in_a_world(selection=0.0, n_resamples=0, gammas=(0, 1))
+    result = in_a_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=1000)
     rows = result.frame.query("propensity != 'random-sample'")
     assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
     assert (rows["factor_beyond_noise"] >= 1).all()

@@ -50,12 +50,8 @@ def bias_left(world, propensity, n_logs):
     return {name: (bias.loc[name] / bias.loc[plain]).max() for name, plain in BASELINE.items()}
 
 
-@pytest.fixture(scope="module", name="world")
-def large_world():
-    return World(n_users=3000, n_items=800, mean_relevant=40, rng=1)
-
-
-def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric(world):
+def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric():
+    world = World(n_users=1000, n_items=500, mean_relevant=40, rng=1)
     left = bias_left(world, world.propensity, n_logs=4)
     assert left["snips-global"] < 0.1
     assert left["snips-pooled"] < 0.1
@@ -64,7 +60,8 @@ def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric(
 
 
 @pytest.mark.slow
-def test_known_propensities_leave_three_percent_at_most_over_many_logs(world):
+def test_known_propensities_leave_three_percent_at_most_over_many_logs():
+    world = World(n_users=3000, n_items=800, mean_relevant=40, rng=1)
     left = bias_left(world, world.propensity, n_logs=40)
     assert left["snips-global"] < 0.03
     assert left["snips-pooled"] < 0.03

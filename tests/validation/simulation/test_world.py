@@ -108,7 +108,8 @@ def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says()
     assert longer.value[:10].tolist() == list(range(1, 11))
 
 
-def test_truth_equals_brute_force_over_all_relevant_items_outside_training(world):
+def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
+    world = World(n_users=100, n_items=120, mean_relevant=12, rng=1)
     split = world.split(3)
     models = world.example_models(split, rng=0)
     table = world.truth(models, ("recall@10", "atop", "auc", "rr"), split).set_index(["model", "metric"])
