@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -12,12 +14,20 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and more
 
 
+@pytest.fixture(name="few_folds")
+def five_folds(monkeypatch):
+    """Twenty, as by default, take four times as long and are in the slow tests."""
+    monkeypatch.setattr(
+        steady, "DensityRatioPropensity", partial(ipseval.DensityRatioPropensity, cross_fit=5)
+    )
+
+
 @pytest.fixture(scope="module", name="small")
 def a_small_world():
     return steady.simulated("popularity", n_users=120)
 
 
-def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small):
+def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small, few_folds):
     users = small.exposed[:50]
     found = ipseval.evaluate_ranks(
         small.ranks,
@@ -32,7 +42,9 @@ def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small):
     assert small.removed(users, 3)[1] == pytest.approx(expected)
 
 
-def test_a_row_has_a_number_of_each_metric_and_the_worst_draw_is_below_the_mean(small, monkeypatch):
+def test_a_row_has_a_number_of_each_metric_and_the_worst_is_below_the_mean(
+    small, few_folds, monkeypatch
+):
     monkeypatch.setattr(steady, "SIZES", (25, 500))
     monkeypatch.setattr(steady, "N_RESAMPLES", 3)
     few, everyone = steady.rows(small, 2)  # 500 users are not there
@@ -43,7 +55,7 @@ def test_a_row_has_a_number_of_each_metric_and_the_worst_draw_is_below_the_mean(
     assert everyone[4:6] == ["–", "–"]
 
 
-def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, monkeypatch):
+def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, few_folds, monkeypatch):
     monkeypatch.setattr(steady, "HANDFUL", (1, 2, 5))
     ends = list(steady.handful(small, n_draws=2))
     assert len(ends) == 6
@@ -51,7 +63,7 @@ def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, monk
     assert steady.ended([*ends, "ZeroDivisionError"])[2] == "ZeroDivisionError"
 
 
-def test_coverage_is_over_new_worlds_with_and_without_the_error_of_the_weights(monkeypatch):
+def test_coverage_is_over_new_worlds_with_and_without_the_error_of_the_weights(few_folds, monkeypatch):
     made, simulated = [], steady.simulated
     monkeypatch.setattr(steady, "SIZES", (25,))
     monkeypatch.setattr(steady, "simulated", lambda *which: made.append(which) or simulated(*which, 150))

@@ -16,7 +16,7 @@ def zipf(seed: int, exponent: float, size: int = 4000) -> np.ndarray:
     return np.random.default_rng(seed).zipf(exponent, size)
 
 
-@pytest.mark.parametrize(("seed", "exponent"), [(0, 2.3), (1, 1.8), (2, 3.0)])
+@pytest.mark.parametrize(("seed", "exponent"), [(0, 2.3), (1, 1.8)])
 def test_agrees_with_the_powerlaw_package(seed, exponent):
     powerlaw = pytest.importorskip("powerlaw")
     counts = np.minimum(zipf(seed, exponent), 10**6)

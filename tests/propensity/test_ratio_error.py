@@ -29,7 +29,7 @@ def test_the_influence_of_a_user_is_the_derivative_of_the_slopes_by_how_often_it
 
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users():
     split, exposure = two_samples()
-    found = ratio(split, exposure, limit=None)
+    found = ratio(split, exposure, limit=None, cross_fit=20)
     user, item = split.test.user, split.test.item
     step = 1e-4 * np.random.default_rng(0).normal(size=60)
     # Σ_u z_uj step_u along each axis. The models of the folds lack a twentieth of the users each.
