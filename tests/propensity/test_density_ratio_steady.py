@@ -42,9 +42,7 @@ def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small, few
     assert small.removed(users, 3)[1] == pytest.approx(expected)
 
 
-def test_a_row_has_a_number_of_each_metric_and_the_worst_is_below_the_mean(
-    small, few_folds, monkeypatch
-):
+def test_a_row_has_a_number_of_each_metric_and_the_worst_is_below_the_mean(small, few_folds, monkeypatch):
     monkeypatch.setattr(steady, "SIZES", (25, 500))
     monkeypatch.setattr(steady, "N_RESAMPLES", 3)
     few, everyone = steady.rows(small, 2)  # 500 users are not there

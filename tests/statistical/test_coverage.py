@@ -158,8 +158,8 @@ def rejections(n_sets: int, n_users: int, seed: int) -> np.ndarray:
 
 
 def test_the_paired_test_rarely_rejects_a_true_null():
-    # 200 data sets: the standard deviation of the share is 1.5 %.
-    assert (rejections(200, 100, seed=3) < 0.11).all()
+    # 100 data sets: the standard deviation of the share is 2.2 %, four of which are allowed.
+    assert (rejections(100, 100, seed=3) < 0.137).all()
 
 
 @pytest.mark.slow

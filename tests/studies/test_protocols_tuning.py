@@ -103,11 +103,11 @@ def test_a_stopped_study_finds_the_settings_that_were_tried(tmp_path: Path) -> N
 
 def test_a_budget_draws_other_settings_in_each_repeat_and_repeats_itself(tmp_path: Path) -> None:
     model = Tuned(mixed, {"share": np.linspace(0, 1, 9).tolist()}, metric="recall@5", budget=2)
-    found = run(tmp_path, model, Protocol("temporal", k_core=None, n_repeats=6))
-    assert found.settings["n_tried"].tolist() == [2] * 6
-    assert found.settings["n_settings"].tolist() == [9] * 6
+    found = run(tmp_path, model, Protocol("temporal", k_core=None, n_repeats=3))
+    assert found.settings["n_tried"].tolist() == [2] * 3
+    assert found.settings["n_settings"].tolist() == [9] * 3
     assert found.settings["setting"].nunique() > 1
-    again = run(tmp_path / "other", model, Protocol("temporal", k_core=None, n_repeats=6))
+    again = run(tmp_path / "other", model, Protocol("temporal", k_core=None, n_repeats=3))
     assert again.settings["setting"].tolist() == found.settings["setting"].tolist()
     spread = found.frame.set_index("model")["std_repeats"]
     assert spread["tuned"] > 0
@@ -208,7 +208,7 @@ def orders_in_blocks(rng: np.random.Generator, n_models: int = 8, noise: float =
 def test_planted_blocks_are_recovered():
     rng = np.random.default_rng(7)
     scores = []
-    for _ in range(6):
+    for _ in range(3):
         truth, src = orders_in_blocks(rng)
         scores.append(adjusted_rand_score(truth, blocks(src).label))
     assert np.mean(scores) >= 0.9
