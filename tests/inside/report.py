@@ -10,4 +10,13 @@ from ipseval.report._pictures import curves, scatter
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Remark, Table
 from ipseval.report._text import to_text
-from ipseval.report._words import csv_text, decimals, shown_p
+from ipseval.report._words import csv_text, decimals, listed, shown_p
+from ipseval.report.plots._curves import plot_exposure_curve, plot_windows
+from ipseval.report.plots._estimates import (
+    plot_decomposition,
+    plot_differences,
+    plot_result,
+    plot_segments,
+    plot_weight_shares,
+)
+from ipseval.report.plots._truth import plot_online

@@ -32,92 +32,6 @@ def error_bars(ax) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(box[0].get_xydata(), np.array(box[2][0].get_segments())) for box in ax.containers]
 
 
-def test_estimates_are_drawn_with_their_intervals_one_mark_style_per_estimator():
-    ax = plots.plot_estimates(estimates())
-    (aoa, aoa_bars), (snips, _) = error_bars(ax)
-    assert aoa[:, 0] == pytest.approx([0.4, 0.3])
-    assert snips[:, 0] == pytest.approx([0.2, 0.22])
-    assert aoa_bars[0][:, 0] == pytest.approx([0.35, 0.45])
-    assert aoa_bars[1][:, 0] == pytest.approx([0.25, 0.36])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["als", "bpr"]
-    assert len({box[0].get_marker() for box in ax.containers}) == 2
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips"]
-
-
-def test_sensitivity_draws_a_line_and_a_band_per_model_and_the_tipping_points():
-    gamma = np.array([-1.0, 0.0, 1.0])
-    frame = pd.concat(
-        pd.DataFrame(
-            {
-                "model": m,
-                "metric": "auc",
-                "estimator": "snips",
-                "gamma": gamma[::-1],
-                "estimate": v - 0.1 * gamma,
-            }
-        )
-        for m, v in (("a", 0.7), ("b", 0.6))
-    )
-    frame["ci_low"], frame["ci_high"] = frame["estimate"] - 0.05, frame["estimate"] + 0.05
-    tipping = pd.DataFrame(
-        {
-            "metric": ["auc", "auc", "recall@5"],
-            "estimator": "snips",
-            "tipping_points": [(0.83,), (), (0.2,)],
-        }
-    )
-    ax = plots.plot_sensitivity(frame, tipping=tipping)
-    first = ax.lines[0].get_xydata()
-    assert first[:, 0] == pytest.approx(gamma)
-    assert first[:, 1] == pytest.approx([0.6, 0.7, 0.8])
-    assert len(ax.collections) == 2
-    assert [list(line.get_xdata()) for line in ax.lines[2:]] == [[0.83, 0.83]]
-    assert len({line.get_linestyle() for line in ax.lines[:2]}) == 2
-
-
-def test_popularity_and_frequency_are_on_log_axes_with_the_fit():
-    popularity = plots.plot_popularity(
-        pd.DataFrame({"popularity": [0, 1, 2], "n_at_least": [5, 4, 1], "fitted": [np.nan, np.nan, 1.2]})
-    )
-    assert popularity.get_xscale() == popularity.get_yscale() == "log"
-    assert popularity.lines[0].get_xydata().tolist() == [[1, 4], [2, 1]]
-    assert popularity.lines[1].get_xydata().tolist() == [[2, 1.2]]
-    frequency = plots.plot_frequency(
-        pd.DataFrame({"popularity": [1, 2], "frequency": [0.0, 3.0], "fitted": [1, 2]})
-    )
-    assert frequency.lines[0].get_xydata().tolist() == [[2, 3]]
-    assert "1 at 0 not shown" in frequency.get_legend().get_texts()[0].get_text()
-
-
-def test_bias_draws_estimates_against_the_truth_and_the_diagonal():
-    frame = estimates().assign(truth=[0.25, 0.2, 0.25, 0.2])
-    ax = plots.plot_bias(frame, estimators=["snips", "aoa"])
-    (snips, _), (aoa, _) = error_bars(ax)
-    assert snips.tolist() == [[0.25, 0.2], [0.2, 0.22]]
-    assert aoa.tolist() == [[0.25, 0.4], [0.2, 0.3]]
-    diagonal = ax.lines[0].get_xydata()
-    assert diagonal[:, 0].tolist() == diagonal[:, 1].tolist()
-
-
-def test_weights_draw_the_effective_size_inside_that_of_equal_weights():
-    frame = pd.DataFrame(
-        {
-            "estimator": ["aoa", "snips"],
-            "ess": [100, 80],
-            "max_weight_share": [0.01, 0.02],
-            "ess_own": [100, 12.5],
-            "ess_equal": [100, 60],
-            "share_own": [0.01, 0.2],
-        }
-    )
-    ax = plots.plot_weights(frame)
-    widths = [bar.get_width() for bar in ax.patches]
-    assert widths == [100, 60, 100, 12.5]
-    assert [text.get_text() for text in ax.get_yticklabels()] == [
-        *("aoa\nlargest weight: 1 %", "snips\nlargest weight: 20 %")
-    ]
-
-
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
     ax = plots.plot_agreement(pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "src": [0.5, -0.25]}))
     matrix = ax.images[0].get_array().filled(np.nan)
@@ -132,24 +46,6 @@ def test_agreement_takes_a_square_frame_and_scales_colours_to_counts():
     assert ax.images[0].get_array().tolist() == [[0, 7], [7, 0]]
     assert ax.images[0].get_clim() == (0, 7)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
-
-
-def test_sampled_draws_the_metric_over_m_and_the_exact_value():
-    frame = pd.DataFrame(
-        {
-            "model": "a",
-            "metric": "ndcg@10",
-            "n_sampled": [100, 10],
-            "estimate": [0.5, 0.8],
-            "ci_low": [0.4, 0.7],
-            "ci_high": [0.6, 0.9],
-            "exact": 0.1,
-        }
-    )
-    ax = plots.plot_sampled(frame)
-    assert ax.containers[0][0].get_xydata().tolist() == [[10, 0.8], [100, 0.5]]
-    assert ax.get_xscale() == "log"
-    assert list(ax.lines[-1].get_ydata()) == [0.1, 0.1]
 
 
 def test_limits_begin_at_zero_only_where_that_is_near():

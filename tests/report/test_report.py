@@ -21,6 +21,7 @@ from tests.inside.report import (
     Cell,
     Table,
     decimals,
+    listed,
     scatter,
     to_html,
     to_text,
@@ -259,3 +260,11 @@ def test_names_in_a_picture_of_estimates_are_text():
     frame = pd.DataFrame({"metric": ["</text><script>"], "estimator": "<script>", "truth": 0.1})
     drawn = scatter(frame.assign(estimate=0.1, ci_low=0.0, ci_high=0.2), estimators=["<script>"]).drawn
     assert "<script" not in drawn
+
+
+def test_of_many_or_long_names_the_first_are_listed():
+    assert listed(["a"]) == "a"
+    assert listed(list("abcd")) == "a, b, c and d"
+    assert listed(list("abcdef")) == "a, b, c, d and 2 more"
+    assert listed(["x" * 50, "y" * 30, "z"]) == f"{'x' * 50}, {'y' * 30} and 1 more"
+    assert listed(["x" * 90, "y"]) == f"{'x' * 90} and 1 more"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
+from scipy.special import stdtrit
 
 from ipseval.estimators import Claim, Estimate, UserSums
 from tests.inside.estimators import Moments
@@ -82,6 +84,18 @@ def test_the_stated_loss_is_seen_in_four_of_five_samples(n):
     assert 0.8 - 4 * np.sqrt(0.16 / 500) <= seen <= 0.92
 
 
+def test_the_stated_loss_carries_the_error_of_the_standard_error_of_uneven_differences():
+    each = np.repeat([0.0, 0.9, -0.9], [180, 10, 10])
+    found = difference(each)
+    bound = brentq(lambda loss: _chance(each - loss, 1.0, -0.1) - LEVEL, 0.0, 2.0)
+    # By Student's t the loss is the bound and rest more; a kurtosis of 10 leaves √(9/4n) unknown.
+    by_t = Difference(found.gap, found.std_error, 200, None).smallest_visible(LEVEL, 0.1)
+    rest = by_t - 0.1 - stdtrit(199, 1 - LEVEL) * found.std_error
+    unknown = np.sqrt(9 / 800) * (bound - 0.1 + rest) / found.std_error
+    stated = bound + rest * np.sqrt(1 + unknown**2)
+    assert found.smallest_visible(LEVEL, 0.1) == pytest.approx(stated, rel=1e-5)
+
+
 def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
     # Of users 0 to 3 with weights 1, 1, 1, 5 the last has 5/2 times the mean weight.
     weight = [1, 1, 1, 5]
@@ -116,6 +130,7 @@ def test_where_only_moments_were_kept_the_bounds_are_those_of_student():
 def test_a_difference_that_is_the_same_for_all_users_is_no_certainty(n):
     # The imagined user gains 1 where the others lose 1, and has a share W of the weight: P(W > w) = (1 − w)^n
     low, high = Difference(-1.0, 0.0, n, np.full(n, -1.0)).bounds(LEVEL)
+    assert Difference(-1.0, 0.0, n, None).bounds(LEVEL) == (low, high)  # where only moments were kept
     assert low == pytest.approx(-1.0)
     share = 1 - LEVEL ** (1 / n)  # that the imagined user takes with probability LEVEL
     assert high == pytest.approx(2 * share - 1, abs=0.02)

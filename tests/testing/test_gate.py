@@ -92,6 +92,8 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert found.verdict.startswith(line)
     assert str(found).splitlines()[-1].startswith(line[:60])
     assert "False alarms: at most 0.05 in a season of 26 weeks" in str(found)
+    assert len(found.tables(page=True).verdict) == 1
+    assert not found.tables().verdict  # it is the last line
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
 
 

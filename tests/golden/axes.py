@@ -1,0 +1,160 @@
+"""Axes of small tables of round numbers: every mark, line, bar and word of each kind of plot.
+
+`python -m tests.golden.axes` writes them to axes.txt, to be looked at before they are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from ipseval.report import plots
+from tests.golden.pictures import rows
+from tests.inside import report
+
+FILE = Path(__file__).parent / "axes.txt"
+
+
+def sizes(**more: Iterable[object]) -> pd.DataFrame:
+    """Return two names by two numbers of users, in falling order."""
+    return pd.DataFrame({"metric": "atop", "n_users": [400, 25, 400, 25]} | more)
+
+
+def cells(names: Iterable[str]) -> pd.DataFrame:
+    """Return two recommenders in each group, with what a plot of groups reads."""
+    groups = [name for name in names for _ in range(2)]
+    number = np.arange(len(groups))
+    estimate = number / 10
+    return pd.DataFrame(
+        {
+            "by": "activity",
+            "group": groups,
+            "model": ["als", LONG] * (len(groups) // 2),
+            "metric": "rr",
+            "estimator": "aoa",
+            "estimate": estimate,
+            "ci_low": estimate - 0.1,
+            "ci_high": estimate + 0.2,
+            "share": number / 20,
+            "share_weighted": number / 25,
+            "value": np.where(number == 1, np.nan, estimate),
+        }
+    )
+
+
+LONG = "a name that is far too long to stand beside a row of marks"
+COUNTED = ("10 (n* 1 to 3)", "12 (n* 4 to 9)", "9 (n* 10 and more)")
+EXPERIMENTS = pd.DataFrame(
+    {
+        "offline": [-0.1, 0.2, 0.3],
+        "offline_error": 0.05,
+        "online": [0.1, 0.3, 0.2],
+        "online_error": [0.01, 0.02, 0.03],
+    }
+)
+SHARES = pd.DataFrame(
+    {
+        "by": "n*",
+        "estimator": ["snips"] * 3 + ["ips"] * 3,
+        "group": list(COUNTED) * 2,
+        "share": [0.2, 0.3, 0.5] * 2,
+        "weight_share": [0.5, 0.3, 0.2, 0.6, 0.3, 0.1],
+    }
+)
+REDUCTIONS = pd.DataFrame(
+    {
+        "propensity": ["gamma = 0", "direct"],
+        "estimator": "snips",
+        "metric": "rr",
+        "reduction": [0.4, -0.2],
+        "reduction_low": [0.3, -0.5],
+        "reduction_high": [0.5, 0.1],
+    }
+)
+SQUARE = pd.DataFrame([[1.0, 0.3], [0.3, 1.0]], ["a", "_b"], ["a", "_b"])
+COUNTS = {"popularity": [0, 4, 2, 1], "n_at_least": [9, 2, 3, 5], "frequency": [1, 8, 0, 3]}
+SWEPT = rows().assign(gamma=[0.0, 0.1, 1.0, 0.9, 0.5, 0.4], model="als", estimator="snips")
+DIFFERENCES = rows().rename(columns={"estimate": "difference"})
+TIPPING = pd.DataFrame({"metric": "recall@10", "estimator": "snips", "tipping_points": [(0.7, 0.2)]})
+WEIGHTS = pd.DataFrame(
+    {"estimator": ["aoa", "ips"], "ess_own": [90, 5.5], "ess_equal": 90.0, "share_own": [0.011, 0.4]}
+)
+ERRORS = sizes(
+    estimator=["aoa", "aoa", "ips", "ips"], error=[0.1, 0.2, 0.3, 0.4], half_width=[0.2, 0.3, 0.1, 0.5]
+)
+PLAN = sizes(n_items=[5, 5, 50, 50], half_width=[0.1, 0.2, 0.05, 0.1])
+DRAWN_SAMPLES = rows().assign(n_sampled=[100, 10] * 3, exact=0.25)
+
+AXES: dict[str, Callable[[], Axes]] = {
+    "estimates": lambda: plots.plot_estimates(rows()),
+    "result": lambda: report.plot_result(DIFFERENCES, estimator="aoa"),
+    "sensitivity": lambda: plots.plot_sensitivity(
+        SWEPT,
+        tipping=pd.DataFrame({"metric": "recall@10", "estimator": "snips", "tipping_points": [(0.7, 0.2)]}),
+    ),
+    "weights": lambda: plots.plot_weights(WEIGHTS),
+    "differences": lambda: report.plot_differences(DIFFERENCES.assign(reference="ease")),
+    "weight shares": lambda: report.plot_weight_shares(SHARES),
+    "groups by count": lambda: report.plot_segments(cells(COUNTED), metric="rr", estimator="aoa"),
+    "groups below 0": lambda: report.plot_segments(
+        cells(COUNTED).assign(estimate=-0.1), metric="rr", estimator="aoa"
+    ),
+    "groups": lambda: report.plot_segments(cells(("new", "old")), metric="rr", estimator="aoa"),
+    "decomposition": lambda: report.plot_decomposition(cells(COUNTED)),
+    "decomposition by name": lambda: report.plot_decomposition(cells(("new", "old"))),
+    "windows": lambda: report.plot_windows(rows().assign(window=1), metric="recall@10", estimator="aoa"),
+    "examination": lambda: plots.plot_examination(
+        pd.DataFrame({"position": [2, 1], "theta": [0.5, 1.0], "std_error": [0.1, 0.0], "method": "em"})
+    ),
+    "sampled": lambda: plots.plot_sampled(DRAWN_SAMPLES),
+    "popularity": lambda: plots.plot_popularity(pd.DataFrame(COUNTS).assign(fitted=[np.nan, 1, 2, np.nan])),
+    "frequency": lambda: plots.plot_frequency(pd.DataFrame(COUNTS)),
+    "frequency with its fit": lambda: plots.plot_frequency(pd.DataFrame(COUNTS).assign(fitted=[1, 7, 4, 2])),
+    "exposure curve": lambda: report.plot_exposure_curve(ERRORS),
+    "plan": lambda: plots.plot_plan(
+        sizes(n_items=[5, 5, 50, 50], half_width=[0.1, 0.2, 0.05, 0.1]), bound=0.02
+    ),
+    "bias": lambda: plots.plot_bias(rows(), estimators=["snips-global", "aoa"]),
+    "validation": lambda: plots.plot_validation(REDUCTIONS),
+    "online": lambda: report.plot_online(EXPERIMENTS, line=(0.5, 0.1), label="aoa"),
+    "agreement": lambda: plots.plot_agreement(SQUARE, value="tau_b", ends=[1]),
+}
+
+
+def numbers(values: object) -> str:
+    """Return an array in four digits, a row after the other."""
+    return " ".join(f"{one:.4g}" for one in np.ravel(np.asarray(values, dtype=float)) + 0.0)
+
+
+def described(ax: Axes) -> str:
+    """Return the words of axes, and where their marks, lines, bars and fields are."""
+    ax.figure.canvas.draw()  # where ticks have their words
+    legend = ax.get_legend()
+    size = numbers(ax.figure.get_size_inches())
+    words = (ax.get_title(), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale())
+    lines = [f"{size}: {' | '.join(words)}"]
+    for side in (ax.get_yticklabels(), ax.get_xticklabels()):
+        words = [text.get_text() for text in side]
+        if any(map(str.isalpha, "".join(words))) and "$" not in words[0]:
+            lines.append(f"ticks {words}")
+    lines += [f"line {one.get_linestyle()} {one.get_marker()}: {numbers(one.get_data())}" for one in ax.lines]
+    lines += [f"field: {numbers(path.vertices)}" for one in ax.collections for path in one.get_paths()]
+    lines += [f"bar: {numbers([one.get_xy(), (one.get_width(), one.get_height())])}" for one in ax.patches]
+    lines += [f"text {one.get_text()!r} {one.get_color()}: {numbers(one.get_position())}" for one in ax.texts]
+    lines += [f"image: {numbers(one.get_array())}; {numbers(one.get_clim())}" for one in ax.images]
+    lines += [f"legend {[one.get_text() for one in legend.get_texts()]}"] if legend else []
+    lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
+    return "\n".join(lines)
+
+
+def text() -> str:
+    """Return all axes in words and numbers."""
+    return "\n\n".join(f"== {name}\n{described(make())}" for name, make in AXES.items()) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(text(), encoding="utf-8")
