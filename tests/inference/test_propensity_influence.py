@@ -26,7 +26,7 @@ def a_world_with_fitted_weights():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
         shown = world.exposure.select(np.isin(world.exposure.user, world.exposed[:60]))
-        model = ipseval.DensityRatioPropensity(shown, biased=world.split.test, cross_fit=8, rng=0)
+        model = ipseval.DensityRatioPropensity(shown, biased=world.split.test, cross_fit=5, rng=0)
         return world, model.fit(world.split.train)
 
 
@@ -49,7 +49,7 @@ def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_
             if key[2] != "aoa":
                 moved.append(one.user_sums.propensity_influence[user])
                 expected.append((up[key].value - down[key].value) / (2 * step))
-    # To first order; models of the folds lack an eighth of the users, and each user its own fold.
+    # To first order; models of the folds lack a fifth of the users, and each user its own fold.
     assert np.corrcoef(moved, expected)[0, 1] > 0.99
     assert np.polyfit(expected, moved, 1)[0] == pytest.approx(1, abs=0.1)
 

@@ -1,4 +1,4 @@
-"""A hundred thousand positives of one user with one score have the right values."""
+"""Sixty thousand positives of one user with one score have the right values."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ LABELS = ["hit@10", "rr", "rr@10", "ap", "ap@10", "ndcg", "ndcg@10", "auc", "rec
 
 
 @pytest.mark.parametrize("label", LABELS)
-def test_a_hundred_thousand_tied_positives_take_no_square_of_their_number(label):
-    ranked = tied(100_000, 100)
-    weights = np.random.default_rng(0).uniform(1, 10, 100_000)
+def test_sixty_thousand_tied_positives_take_no_square_of_their_number(label):
+    ranked = tied(60_000, 100)
+    weights = np.random.default_rng(0).uniform(1, 10, 60_000)
     for given in (None, weights):
         assert 0 <= metric(label).user_values(ranked, given)[0] <= 1
 

@@ -15,10 +15,10 @@ BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and mor
 
 
 @pytest.fixture(name="few_folds")
-def five_folds(monkeypatch):
-    """Twenty, as by default, take four times as long and are in the slow tests."""
+def three_folds(monkeypatch):
+    """Twenty, as by default, take six times as long and are in the slow tests."""
     monkeypatch.setattr(
-        steady, "DensityRatioPropensity", partial(ipseval.DensityRatioPropensity, cross_fit=5)
+        steady, "DensityRatioPropensity", partial(ipseval.DensityRatioPropensity, cross_fit=3)
     )
 
 

@@ -12,7 +12,7 @@ from scipy.special import zeta
 from ipseval.propensity import fit_popularity_exponent
 
 
-def zipf(seed: int, exponent: float, size: int = 4000) -> np.ndarray:
+def zipf(seed: int, exponent: float, size: int = 2000) -> np.ndarray:
     return np.random.default_rng(seed).zipf(exponent, size)
 
 

@@ -49,7 +49,7 @@ def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool 
         rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
     rules |= {f"gamma {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in WRONG_GAMMAS}
     if ratio:
-        rules["ratio"] = DensityRatioPropensity(rng=0)
+        rules["ratio"] = DensityRatioPropensity(cross_fit=5, rng=0)
     return check_weights(
         MODELS,
         study,

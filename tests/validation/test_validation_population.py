@@ -147,7 +147,7 @@ def test_the_random_sample_has_no_bias_where_weights_have_one():
         world = World(n_users=400, n_items=80, mean_relevant=16, max_propensity=0.9, rng=seed)
         study = world.study(seed, n_per_user=20)
         results.append(
-            validate(MODELS, study, propensities=EQUAL, metrics=["recall@10"], n_resamples=50, rng=seed)
+            validate(MODELS, study, propensities=EQUAL, metrics=["recall@10"], n_resamples=10, rng=seed)
         )
     summary = pd.concat([one.summary for one in results]).groupby(["propensity", "estimator"])
     reduction, best = summary["reduction"].mean(), summary["if_unbiased"].mean()
@@ -288,7 +288,7 @@ def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0, 0.5, 1), n_users=150
     rules = {"item": known.held_out(test_fraction=0.3, counted_on="log")}
     rules |= {f"gamma {g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in gammas}
     if selection:
-        rules["ratio"] = DensityRatioPropensity(rng=0)
+        rules["ratio"] = DensityRatioPropensity(cross_fit=5, rng=0)
         rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
     return validate(
         MODELS,

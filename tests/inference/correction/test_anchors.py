@@ -27,9 +27,14 @@ def ratio(value: float, error: float) -> Evidence:
     return Evidence(known={("a", "b"): {"recall@5": (value, error)}}, source=ARMS)
 
 
-@pytest.mark.parametrize("sample", [None, tiny_sample()], ids=["log", "exposure"])
 @pytest.mark.parametrize(
-    "evidence", [known(a=(0.3, 0.03)), known(a=(0.3, 0.05), b=(0.2, 0.02)), ratio(1.2, 0.1)]
+    ("sample", "evidence"),
+    [
+        (None, known(a=(0.3, 0.03))),
+        (tiny_sample(), known(a=(0.3, 0.05), b=(0.2, 0.02))),
+        (None, ratio(1.2, 0.1)),
+        (tiny_sample(), ratio(1.2, 0.1)),
+    ],
 )
 def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_anchors(sample, evidence):
     path, rng = tiny_path(), np.random.default_rng(0)
