@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -154,9 +155,14 @@ def test_a_module_that_fails_or_ends_the_program_is_an_error(name: str, tmp_path
     assert re.search(message.replace("_0:", f"_{number}:"), capsys.readouterr().err)
 
 
-def write_files(folder: Path, text: str) -> None:
+@functools.cache
+def shop() -> str:
     frame = make_log().to_frame().rename(columns={"timestamp": "time"})
-    frame.assign(stars=3).to_csv(folder / "shop.csv", index=False)
+    return str(frame.assign(stars=3).to_csv(index=False))
+
+
+def write_files(folder: Path, text: str) -> None:
+    (folder / "shop.csv").write_text(shop())
     (folder / "config_models.py").write_text(MODULE)
     (folder / "study.toml").write_text(text)
 
