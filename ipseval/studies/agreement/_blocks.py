@@ -74,7 +74,7 @@ def blocks(agreement: FloatArray) -> Blocks:
     tree = optimal_leaf_ordering(linkage(flat, method="average"), flat)
     order = np.asarray(leaves_list(tree), dtype=np.int64)
     score, label = np.nan, np.zeros(n, dtype=np.int64)
-    for cut in (cut_tree(tree, n_clusters=[count])[:, 0].astype(np.int64) for count in range(2, n)):
+    for cut in cut_tree(tree, n_clusters=range(2, n)).T.astype(np.int64):
         found = silhouette(distance, cut)
         if found > 0 and not found <= score:
             score, label = found, cut
