@@ -111,13 +111,21 @@ def results(frames: dict[str, pd.DataFrame], form) -> Evaluation:
     )
 
 
+@cache
+def result_of_pandas(user: type, item: type, *, in_order: bool = False) -> Evaluation:
+    frames = with_ids_of(user, item)
+    if in_order:
+        frames = {name: frame.sort_values(["user", "item"]) for name, frame in frames.items()}
+    return results({name: frame.reset_index(drop=True) for name, frame in frames.items()}, as_it_is)
+
+
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("ids", [(str, int), (str, str), (int, int)], ids=["text-int", "text", "int"])
+@pytest.mark.parametrize("ids", [(str, int), (int, str)], ids=["text-int", "int-text"])
 def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
     frames = with_ids_of(*ids)
     assert not frames["train"]["user"].is_monotonic_increasing
-    ours, expected = results(frames, form), results(frames, as_it_is)
+    ours, expected = results(frames, form), result_of_pandas(*ids)
     pd.testing.assert_frame_equal(ours.frame, expected.frame, check_exact=True)
     for model in ("lists", "random"):
         per_user = [one.per_user(model, "ndcg@5", "snips-global") for one in (ours, expected)]
@@ -128,11 +136,8 @@ def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
 @pytest.mark.parametrize("form", [as_it_is, *FORMS])
 def test_the_order_of_the_rows_changes_no_bit(form):
     frames = with_ids_of(str, int)
-    in_order = {
-        name: frame.sort_values(["user", "item"], ignore_index=True) for name, frame in frames.items()
-    }
     shuffled = {name: frame.iloc[::-1].reset_index(drop=True) for name, frame in frames.items()}
-    expected = results(in_order, as_it_is)
+    expected = result_of_pandas(str, int, in_order=True)
     pd.testing.assert_frame_equal(results(shuffled, form).frame, expected.frame, check_exact=True)
 
 
@@ -145,8 +150,9 @@ def missing(frame: str, column: str, size: int) -> str:
 
 @pytest.mark.parametrize("form", [as_it_is, *FORMS])
 @pytest.mark.parametrize("ids", [(str, str), (int, int)], ids=["text", "int"])
-@pytest.mark.parametrize("frame", ["train", "test", "lists"])
-@pytest.mark.parametrize("column", ["user", "item"])
+@pytest.mark.parametrize(
+    ("frame", "column"), [("train", "item"), ("test", "user"), ("lists", "user"), ("lists", "item")]
+)
 def test_a_missing_id_is_the_same_error_in_every_frame_library(form, ids, frame, column):
     frames = with_ids_of(*ids)
     holed = frames[frame].astype({column: object if ids[0] is str else "Int64"})
