@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -57,8 +58,9 @@ class Fixed:
         return self.values[user].sum(axis=1)
 
 
+@cache
 def patterns():
-    """Yield (chance, clicked, shown) over all ways in which the pairs can be shown and examined."""
+    """Return (chance, clicked, shown) of all ways in which the pairs can be shown and examined."""
     outcomes = [
         [
             (1 - SHOWN[pair], 0, 0),
@@ -67,10 +69,9 @@ def patterns():
         ]
         for pair in PAIRS
     ]
-    for chosen in itertools.product(*outcomes):
-        chance = np.prod([one[0] for one in chosen])
-        if chance > 0:
-            yield chance, np.array([one[1] for one in chosen]), np.array([one[2] for one in chosen])
+    possible = [[one for one in own if one[0] > 0] for own in outcomes]
+    ways = [np.array(chosen).T for chosen in itertools.product(*possible)]
+    return [(chance.prod(), clicked > 0, shown > 0) for chance, clicked, shown in ways]
 
 
 def expectation(label, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
@@ -90,11 +91,10 @@ def expectation(label, propensity, reward, metric=DCG, *, part=lambda sums: sums
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
     whole = sum_candidates(SCORES, SPLIT, fitted, weight, [metric], **options)
     total = 0.0
-    for chance, clicked, shown in patterns():
-        seen, taken = shown > 0, clicked > 0
+    for chance, taken, seen in patterns():
         made = whole.of_metric[metric.label]
         now = type(whole)(
-            user[seen], clicked[seen].astype(float), whole.examined[seen], whole.predicted[seen],
+            user[seen], taken[seen].astype(float), whole.examined[seen], whole.predicted[seen],
             whole.weight[seen], whole.total, whole.n_candidates,
             {metric.label: type(made)(made.modelled, made.shown[seen])},
         )  # fmt: skip

@@ -134,7 +134,7 @@ def settled_by_hand(lists, train, catalogue, seen, unknown):
 @pytest.mark.parametrize("unknown", ["drop", "candidate"])
 def test_training_items_and_unknown_ones_are_settled_as_by_plain_loops(seen, unknown):
     rng = np.random.default_rng(7)
-    for _ in range(12):
+    for _ in range(6):
         n_users, n_items = int(rng.integers(2, 9)), int(rng.integers(6, 15))
         train, test = set(), set()
         for user in range(n_users):

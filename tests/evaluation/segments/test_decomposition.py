@@ -40,6 +40,7 @@ def test_shares_values_and_terms_by_hand():
     totals = found.totals.set_index("model")
     expected = [1 / 3, 1 / 2, 1 / 6, 1 / 6, 0.0]
     assert totals.loc["a"].tolist() == pytest.approx(expected)
+    assert frame.loc["a", "moved"].to_dict() == pytest.approx({"rare": 1 / 9, "popular": 1 / 18})
     # b leads by 1/3 with equal weights: 2/3 in popular against 1/3 in rare; weighted they are even.
     text = repr(found)
     assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
