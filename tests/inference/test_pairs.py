@@ -18,7 +18,12 @@ def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluatio
     train = pairs.groupby("user").head(3)
     split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(n_users), items=range(30))
     base = rng.random((n_users, 30))
-    models = {f"m{k}": base + rng.random((n_users, 30)) * (0.2 + k / n_models) for k in range(n_models)}
+    test = np.zeros((n_users, 30))
+    test[pairs.drop(train.index)["user"], pairs.drop(train.index)["item"]] = 1
+    models = {
+        f"m{k}": base + k / n_models * test + rng.random((n_users, 30)) * (0.2 + k / n_models)
+        for k in range(n_models)
+    }
     models["again"] = models["m0"]  # tied with another
     models["nearly"] = models["m1"].copy()
     models["nearly"][0] = -base[0]
@@ -30,7 +35,9 @@ def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluatio
 def test_the_tests_of_all_pairs_are_those_of_compare(n_models):
     found = evaluation(n_models, metrics=["recall@5"], estimators=["aoa"])
     tests = pair_tests(found.estimates)
-    for row in found.compare().itertuples():
+    compared = found.compare()
+    assert compared["p_adjusted"].between(1e-12, 0.99).sum() > n_models  # not all 0 or 1
+    for row in compared.itertuples():
         gap, p_value = tests[row.metric, row.estimator].of(row.model, row.reference)
         assert gap == pytest.approx(row.difference, rel=1e-12, abs=0.0)
         assert p_value == pytest.approx(row.p_adjusted, rel=1e-6, abs=1e-300)

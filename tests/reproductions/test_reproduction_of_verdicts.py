@@ -42,7 +42,7 @@ def test_a_world_has_a_log_and_a_truth(family, monkeypatch):
     assert truth.shape == (len(world.models),) == (10,)
     assert np.isfinite(truth).all()
     assert not (world.left().pair_key[:, None] == world.split.train.pair_key[:50]).any()
-    assert set(world.split.test.pair_key) <= set(world.left().pair_key)
+    assert set(world.split.test.pair_key) <= set(world.left().pair_key) & set(world.interactions.pair_key)
 
 
 @pytest.mark.slow
