@@ -135,20 +135,31 @@ def result_of(name: str) -> Any:
     return RESULTS[name]()
 
 
+@cache
+def texts(name: str) -> dict[str, str]:
+    """Return what each verb says of a result."""
+    said = {verb: getattr(result_of(name), verb)() for verb in ("explain", *WRITERS)}
+    return said | {"__repr__": repr(result_of(name)), "explain": repr(said["explain"])}
+
+
 @pytest.mark.parametrize("name", RESULTS)
-def test_every_result_has_the_same_verbs(name, tmp_path):
+def test_every_result_has_the_same_verbs(name):
     result = result_of(name)
     assert isinstance(result.frame, pd.DataFrame)
     assert len(result.frame)
     assert isinstance(result.verdict, str)
-    assert repr(result.explain())
+    assert texts(name)["explain"]
     for verb, start in WRITERS.items():
-        text = getattr(result, verb)()
-        path = tmp_path / f"file.{verb[3:]}"
-        assert getattr(result, verb)(path) == str(path)
-        assert text.startswith(start)
-        assert path.read_text(encoding="utf-8") == text
+        assert texts(name)[verb].startswith(start)
     assert not {"n_effective", "stderr", "se"} & set(result.frame)
+
+
+@pytest.mark.parametrize("verb", WRITERS)
+def test_a_text_is_written_where_a_path_says(verb, tmp_path):
+    path = tmp_path / f"file.{verb[3:]}"
+    assert getattr(result_of("gate"), verb)(path) == str(path)
+    assert path.read_text(encoding="utf-8") == texts("gate")[verb]
+    assert {getattr(one, verb) for one in results()} == {getattr(Result, verb)}  # so the others do the same
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -159,8 +170,9 @@ def test_a_saved_result_is_read_again_and_prints_explains_and_draws_the_same(nam
     assert type(again) is type(result)
     assert type(type(result).load(tmp_path / "a.npz")) is type(result)
     pd.testing.assert_frame_equal(again.frame, result.frame)
-    for verb in ("__repr__", "explain", "to_html"):
-        assert repr(getattr(again, verb)()) == repr(getattr(result, verb)())
+    assert repr(again) == texts(name)["__repr__"]
+    assert repr(again.explain()) == texts(name)["explain"]
+    assert again.to_html() == texts(name)["to_html"]
     assert again.verdict == result.verdict
     drawn = [one.plot(**OF_PLOT.get(name, {})) for one in (again, result)]
     assert all(one.has_data() for one in drawn)
