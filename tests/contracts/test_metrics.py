@@ -69,32 +69,27 @@ def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positive
 
 @pytest.mark.parametrize("label", LABELS)
 @settings(max_examples=examples(100))
-@given(user=users(), ties=st.sampled_from(["mean", "min", "max", "expected"]))
-def test_weighted_values_are_in_the_range_and_equal_weights_give_the_plain_value(label, ties, user):
+@given(user=users(), ties=st.sampled_from(["mean", "min", "max", "expected"]), scale=st.floats(1e-6, 1e6))
+def test_weighted_values_are_in_the_range_and_only_proportions_of_weights_matter(label, ties, user, scale):
     scores, weights = user
     low, high = ipseval.metric(label).value_range
     plain = value(label, scores, None, weights.size, ties=ties)
+    weighted = value(label, scores, weights, weights.size, ties=ties)
     # Positives that share a mean rank inside the cutoff can be more than fit there, with or without weights.
     if ties != "mean" or ipseval.metric(label).linear_in_rank:
-        assert low <= value(label, scores, weights, weights.size, ties=ties) <= high + 1e-12
+        assert low <= weighted <= high + 1e-12
+    assert value(label, scores, scale * weights, weights.size, ties=ties) == pytest.approx(weighted, rel=1e-9)
     for equal in (0.01, 1.0, 700.0):
         got = value(label, scores, np.full(weights.size, equal), weights.size, ties=ties)
         assert got == pytest.approx(plain, abs=1e-12)
 
 
-@pytest.mark.parametrize("label", LABELS)
-@settings(max_examples=examples(30))
-@given(user=users(), scale=st.floats(1e-6, 1e6))
-def test_only_proportions_of_weights_matter(label, user, scale):
-    scores, weights = user
-    once = value(label, scores, weights, weights.size)
-    assert value(label, scores, scale * weights, weights.size) == pytest.approx(once, rel=1e-9)
-
-
 @pytest.mark.parametrize("label", PLAIN)
 @settings(max_examples=examples(50))
 @given(user=users(ties=False), ties=st.booleans())
-def test_a_positive_that_moves_above_a_non_positive_never_lowers_the_value(label, user, ties):
+def test_no_positive_that_moves_up_lowers_the_value_and_the_best_arrangement_has_the_plain_best(
+    label, user, ties
+):
     scores, weights = user
     m = weights.size
     if ties:
@@ -105,14 +100,7 @@ def test_a_positive_that_moves_above_a_non_positive_never_lowers_the_value(label
             moved = scores.copy()
             moved[[positive, other]] = moved[[other, positive]]
             assert value(label, moved, weights, m) >= before - 1e-12
-
-
-@pytest.mark.parametrize("label", PLAIN)
-@settings(max_examples=examples(50))
-@given(user=users(ties=False))
-def test_the_best_arrangement_of_the_same_positives_has_the_plain_best_value(label, user):
-    _, weights = user
-    m, n = weights.size, user[0].size
+    n = scores.size
     best = np.concatenate([n + np.argsort(np.argsort(weights)), np.zeros(n - m)])
     got, name = value(label, best, weights, m), label.partition("@")[0]
     if name in ONE_AT_BEST:
