@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -23,10 +25,24 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 FAST = ("--model", "popularity", "--model", "random", "--metrics", "recall@5")
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
     """A folder with a log, ratings, impressions, lists and random exposure."""
+    folder = tmp_path_factory.mktemp("files")
+    with contextlib.chdir(folder):
+        write_files()
+    return folder
+
+
+@pytest.fixture
+def folder(written, tmp_path, monkeypatch):
+    """A copy of that folder, in which a test may write."""
+    shutil.copytree(written, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_files() -> None:
     rng = np.random.default_rng(0)
     pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.3), columns=["user_id", "sku"])
     pairs = pairs.assign(ts=1_700_000_000 + rng.permutation(len(pairs)), stars=rng.integers(1, 6, len(pairs)))
@@ -48,7 +64,6 @@ def folder(tmp_path, monkeypatch):
     exposure = World(n_users=40, n_items=30, mean_relevant=8, rng=0).expose(5, 1).to_frame()
     exposure.to_csv("shown.csv", index=False)
     Path("arguments.txt").write_text("log.csv --gamma 0  # a comment\n\n" + " ".join(FAST))
-    return tmp_path
 
 
 def test_a_log_becomes_a_table_a_page_and_a_result_in_one_command(folder, capsys):

@@ -31,8 +31,8 @@ def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files
         ".tex": "",
         ".csv": "model,metric,estimator",
     }
-    for suffix in starts:
-        assert evaluate(files, *scores, "--out", str(files / f"new/x{suffix}")) == 0
+    outs = [word for suffix in starts for word in ("--out", str(files / f"new/x{suffix}"))]
+    assert evaluate(files, *scores, *outs) == 0
     found = {path.suffix: path.read_text() for path in (files / "new").iterdir()}
     assert set(found) == set(starts)
     for suffix, start in starts.items():

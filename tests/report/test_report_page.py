@@ -122,17 +122,17 @@ def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
     assert len(picture.legend) == 8
 
 
-def test_the_page_of_30_recommenders_6_metrics_and_5_estimators_is_smaller_than_500_kilobytes():
-    """`benchmarks/report.py` measures the time, on more users; the size does not depend on them."""
+def test_the_page_of_15_recommenders_3_metrics_and_3_estimators_is_smaller_than_130_kilobytes():
+    """`benchmarks/report.py` measures a larger one; the size does not depend on the number of users."""
     rng = np.random.default_rng(0)
     split = random_split(rng, 40, 30)
     page = ipseval.evaluate(
-        {f"model {n}": rng.normal(size=(split.n_users, split.n_items)) for n in range(30)},
+        {f"model {n}": rng.normal(size=(split.n_users, split.n_items)) for n in range(15)},
         split,
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
-        metrics=["recall@10", "ndcg@10", "auc", "ap", "rr", "precision@5"],
-        estimators=["aoa", "snips", "snips-global", "snips-pooled", "aoa-pooled"],
+        metrics=["recall@10", "ndcg@10", "auc"],
+        estimators=["aoa", "snips", "snips-global"],
         on_low_ess="ignore",
     ).to_html()
-    assert page.count("<tr>") > 6 * 30 * 2
-    assert 200_000 < len(page.encode()) < 500_000
+    assert page.count("<tr>") > 3 * 15 * 2
+    assert 50_000 < len(page.encode()) < 130_000

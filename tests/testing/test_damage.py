@@ -10,13 +10,13 @@ import numpy as np
 from ipseval.cli import main
 from ipseval.evaluation import evaluate_ranks
 from ipseval.ranking import RankedPositives
-from tests.testing.test_testing import TRUTH, baseline, evaluated, noisy
+from tests.testing.test_testing import WORSE, baseline
 
 __all__ = ["baseline"]  # a fixture
 
 
 def test_a_gate_never_passes_on_a_damaged_baseline(baseline, tmp_path, capsys):
-    evaluated(noisy(TRUTH, 1, 4.0)).save(tmp_path / "worse.npz")
+    WORSE.save(tmp_path / "worse.npz")
     compare = ["compare", str(tmp_path / "worse.npz"), str(baseline), "--metric", "recall@5"]
     assert main(compare) == 1
     whole = baseline.read_bytes()

@@ -45,28 +45,31 @@ def evaluated(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation
     return evaluate({"model": scores}, split, **given)
 
 
+SAME, WORSE, OTHER = (evaluated(noisy(TRUTH, *one)) for one in ((1,), (1, 4.0), (2,)))
+
+
 @pytest.fixture
 def baseline(tmp_path) -> Path:
     path = tmp_path / "baselines" / "model.npz"
-    evaluated(noisy(TRUTH, 1)).save(path, ranks=False)
+    SAME.save(path, ranks=False)
     return path
 
 
 def test_the_same_recommender_passes_with_a_difference_of_zero(baseline):
-    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline)
-    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, margin=0.001)
-    assert_metric(evaluated(noisy(TRUTH, 1)), baseline, metric="ndcg@5", tolerance=0)
+    assert_not_worse(SAME, baseline)
+    assert_not_worse(SAME, baseline, margin=0.001)
+    assert_metric(SAME, baseline, metric="ndcg@5", tolerance=0)
 
 
 def test_a_recommender_made_worse_on_purpose_fails(baseline):
     with pytest.raises(
         AssertionError, match=r"WORSE by recall@5 \(aoa\), beside .*\nmodel by recall@5 \(aoa\): \.\d+"
     ):
-        assert_not_worse(evaluated(noisy(TRUTH, 1, noise=4.0)), baseline)
+        assert_not_worse(WORSE, baseline)
 
 
 def test_where_the_gate_cannot_tell_the_test_fails_or_warns(baseline):
-    other = evaluated(noisy(TRUTH, 2))
+    other = OTHER
     with pytest.raises(AssertionError, match=r"cannot tell by recall@5 \(aoa\): too few users"):
         assert_not_worse(other, baseline, margin=0.001)
     with pytest.warns(DataWarning, match="cannot tell by recall@5"):
@@ -80,10 +83,10 @@ def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
 
 
 def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
-    new = evaluated(noisy(TRUTH, 2))
+    new = OTHER
     found = gate(new, Evaluation.load(baseline))
     ours = new.per_user("model", "recall@5", "aoa")
-    difference = ours - evaluated(noisy(TRUTH, 1)).per_user("model", "recall@5", "aoa")
+    difference = ours - SAME.per_user("model", "recall@5", "aoa")
     assert found.difference == pytest.approx(difference.mean(), abs=1e-12)
     assert found.std_error == pytest.approx(difference.std(ddof=1) / np.sqrt(difference.size), rel=1e-12)
     assert found.low < found.difference - 2.9 * found.std_error
@@ -131,11 +134,11 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
     old = Evaluation.load(baseline)
     old.basis["metrics"]["ndcg@5"]["discount"] = "1/ln(1 + r)"
     old.save(baseline)
-    assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline)
+    assert_not_worse(SAME, baseline)
     with pytest.raises(
         InputError, match=r"definition of ndcg@5: discount '1/ln\(1 \+ r\)' -> '1/log2\(1 \+ r\)'"
     ):
-        assert_not_worse(evaluated(noisy(TRUTH, 1)), baseline, metric="ndcg@5")
+        assert_not_worse(SAME, baseline, metric="ndcg@5")
 
 
 LEAKED = np.full(TRUTH.shape, 0.0)
@@ -143,20 +146,20 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
 
 
 @pytest.mark.parametrize(
-    ("scores", "options", "code", "last"),
+    ("new", "options", "code", "last"),
     [
-        (noisy(TRUTH, 1), (), 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
-        (noisy(TRUTH, 1, 4.0), (), 1, "WORSE by recall@5 (aoa)"),
-        (noisy(TRUTH, 1), ("--metric", "mrr"), 2, ""),
-        (LEAKED, (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
+        (SAME, (), 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
+        (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
+        (SAME, ("--metric", "mrr"), 2, ""),
+        (evaluated(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
         (
-            noisy(TRUTH, 2),
+            OTHER,
             ("--margin", "0.001"),
             4,
             "cannot tell by recall@5 (aoa): too few users; a loss below",
         ),
         (
-            noisy(TRUTH, 2),
+            OTHER,
             ("--margin", "0.001", "--lenient"),
             0,
             "cannot tell by recall@5 (aoa): too few users",
@@ -164,11 +167,10 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
     ],
 )
 def test_compare_exits_with_the_code_of_the_decision_and_says_it_last(
-    scores, options, code, last, baseline, tmp_path, capsys
+    new, options, code, last, baseline, tmp_path, capsys
 ):
-    new = tmp_path / "new.npz"
-    evaluated(scores).save(new)
-    assert main(["compare", str(new), str(baseline), *options]) == code
+    new.save(tmp_path / "new.npz")
+    assert main(["compare", str(tmp_path / "new.npz"), str(baseline), *options]) == code
     printed = capsys.readouterr().out
     assert "old    new" in printed or "old     new" in printed  # what changed is shown in any case
     if last:
@@ -176,7 +178,7 @@ def test_compare_exits_with_the_code_of_the_decision_and_says_it_last(
 
 
 def test_compare_writes_the_gate_and_reads_a_folder_of_them(baseline, tmp_path, capsys):
-    evaluated(noisy(TRUTH, 1, 4.0)).save(tmp_path / "new.npz")
+    WORSE.save(tmp_path / "new.npz")
     (tmp_path / "gates").mkdir()
     compare = ["compare", str(tmp_path / "new.npz"), str(baseline), "--out"]
     for week in ("1.npz", "2.npz"):
