@@ -112,14 +112,6 @@ def shared_data_fixture():
     return shared_data
 
 
-@pytest.fixture(scope="session")
-def demonstration():
-    """Return the demonstration as `ipseval demo` makes it."""
-    from ipseval.cli._demo_world import run_demo
-
-    return run_demo()
-
-
 def pytest_configure(config: pytest.Config) -> None:
     # Looking for garbage after every few hundred objects took a sixth of the suite's time.
     gc.set_threshold(100_000, 10, 10)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.compute import ComputeOptions, one_blas_thread
+from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
@@ -103,15 +104,24 @@ class Demo(Reported):
         )
 
 
+def demo_world(rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> tuple[World, Split]:
+    """Return the world of a seed, and a log of it that is split."""
+    check_positive_int("rng", rng, minimum=0)
+    world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
+    return world, world.split(rng=rng + 1)
+
+
+def demo_log(split: Split) -> pd.DataFrame:
+    """Return the log before it was split, in the order of users and items."""
+    log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
+    return log.reset_index(drop=True)
+
+
 def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
     """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
-    check_positive_int("rng", rng, minimum=0)
     # Products of this size are faster by one thread, and idle threads cost processor time.
     with one_blas_thread():
-        world = World(
-            n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng
-        )
-        split = world.split(rng=rng + 1)
+        world, split = demo_world(rng, n_users, n_items)
         models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
         with warnings.catch_warnings():
             # The few positives per user are the point of the demonstration, and its text says so.
@@ -126,8 +136,7 @@ def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
                 compute=ComputeOptions(progress=False),
             )
         truth = world.truth(models, METRICS, split)
-    log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
-    return Demo(evaluation, _beside_truth(evaluation, truth), log.reset_index(drop=True))
+    return Demo(evaluation, _beside_truth(evaluation, truth), demo_log(split))
 
 
 def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:

@@ -44,11 +44,10 @@ def test_every_public_name_is_in_the_reference():
     assert missing == []
 
 
-@pytest.mark.parametrize("name", sorted(REFERENCE))
-def test_every_name_in_the_reference_exists_and_says_what_it_is(name: str):
-    module, _, member = name.rpartition(".")
-    value = getattr(importlib.import_module(module), member)
-    assert value.__doc__ or not (inspect.isfunction(value) or inspect.isclass(value))
+def test_every_name_in_the_reference_exists_and_says_what_it_is():
+    for module, _, member in (name.rpartition(".") for name in sorted(REFERENCE)):
+        value = getattr(importlib.import_module(module), member)
+        assert value.__doc__ or not (inspect.isfunction(value) or inspect.isclass(value)), member
 
 
 PAGES = sorted(

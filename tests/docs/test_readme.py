@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.inside.cli import demo_log, demo_world
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 INDEX = (ROOT / "docs/index.md").read_text(encoding="utf-8")
@@ -31,12 +33,10 @@ def lines(text: str) -> str:
 
 
 @pytest.mark.usefixtures("at_the_root")
-def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(
-    capsys, demonstration, tmp_path, monkeypatch
-):
+def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "\nipseval demo --log clicks.csv\n" in blocks("sh")[0]
-    demonstration.log.to_csv("clicks.csv", index=False)
+    demo_log(demo_world()[1]).to_csv("clicks.csv", index=False)
     exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 

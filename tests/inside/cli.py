@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 from ipseval.cli._about import EXTRAS, NEEDED
-from ipseval.cli._demo_world import run_demo
+from ipseval.cli._demo_world import demo_log, demo_world, run_demo
 from ipseval.cli._main import COMMANDS, build_parser
