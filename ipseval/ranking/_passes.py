@@ -225,13 +225,13 @@ def count_block(batch: Batch, scores: AnyArray, kernels: ModuleType) -> tuple[In
 
 def comparable(scores: AnyArray) -> AnyArray:
     """Return scores in one of the types that the kernels compare, in the same order."""
-    # float16 becomes float32, short integers float64, each without loss; 64-bit integers stay what they are.
+    # float16 becomes float32, short integers float64, long ones int64: its bit of sign turns in uint64.
     dtype = scores.dtype
     if dtype.kind == "f" and dtype.itemsize <= 8:
         return scores.astype(np.float64 if dtype.itemsize == 8 else np.float32, copy=False)
     if dtype.kind in "iu":
-        wide = np.float64 if dtype.itemsize < 8 else dtype.newbyteorder("=")
-        return scores.astype(wide, copy=False)
+        signed = scores ^ np.uint64(2**63) if dtype.newbyteorder("=") == np.uint64 else scores
+        return signed.astype(np.float64 if dtype.itemsize < 8 else np.int64, copy=False)
     raise InputError(f"scores must be real numbers of at most 64 bits; got {dtype}.")
 
 

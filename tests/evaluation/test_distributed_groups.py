@@ -122,7 +122,7 @@ def check_partitions(rng, frames, models, options, per_user):
 ANY = given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @ANY
 @also(30095, "drop", False, False)  # two users with the same difference but for the last digit of a value
 def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of_factors, per_user):
@@ -130,7 +130,7 @@ def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of
     check_partitions(rng, *any_world(rng, missing, of_factors), per_user)
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @ANY
 def test_any_partition_of_any_population_gives_the_local_groups(seed, missing, of_factors, per_user):
     rng = np.random.default_rng(seed)

@@ -49,9 +49,9 @@ def with_scores(lists):
     return lists.assign(score=-0.5 * lists["rank"]).drop(columns="rank")
 
 
-@pytest.mark.parametrize("n_partitions", [None, 3])
-def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions):
-    frames = example()
+@pytest.mark.parametrize(("n_partitions", "by"), [(None, None), (3, ("popularity:3", "activity:2"))])
+def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
+    frames, options = example(), {**OPTIONS, "by": by}
     train, test, first, second = write(frames, tmp_path, first=as_arrays, second=with_scores)
     (tmp_path / "scratch").mkdir()
     ours = evaluate_duckdb(
@@ -60,20 +60,10 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions):
         sorted(test.iterdir()),
         n_partitions=n_partitions,
         temporary=tmp_path / "scratch",
-        **OPTIONS,
+        **options,
     )
-    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))
+    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **options))
     assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def test_groups_of_users_and_items_are_those_of_the_local_path(tmp_path):
-    frames = example()
-    train, test, first, _ = write(frames, tmp_path)
-    options = OPTIONS | {"by": ("popularity:3", "activity:2")}
-    ours = evaluate_duckdb({"first": first}, train, test, n_partitions=3, **options)
-    theirs = local(frames, {"first": frames["first"]}, **options)
-    for name in theirs.segments:
-        pd.testing.assert_frame_equal(ours.segments[name].frame, theirs.segments[name].frame)
 
 
 def test_ids_of_text_take_the_long_road(tmp_path):

@@ -378,7 +378,7 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
         evaluation.estimate("popular", "recal@10", "snips")
 
 
-@settings(max_examples=examples(50))
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32 - 1))
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_smallest_logs_have_a_verdict_or_a_reason(seed):
