@@ -122,7 +122,7 @@ RESULTS = {
         FITS, study(), propensities={"p": ipseval.PowerLawPropensity(gamma=0)}, metrics=["recall@5"], rng=0
     ),
     "exposure curve": lambda: exposure_curve(
-        FITS, study(), n_users=[0, 20], metrics=["recall@5"], n_splits=2, n_draws=2, rng=0
+        FITS, study(), n_users=[0, 20], metrics=["recall@5"], n_splits=1, n_draws=2, rng=0
     ),
     "policies": policies,
     "protocols": protocols,

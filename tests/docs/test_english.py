@@ -38,14 +38,16 @@ MOST_WORDS = 25
 
 def texts(node: ast.AST) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of every literal that is printed; values become one word each."""
-    for child in ast.iter_child_nodes(node):
+    left = [node]
+    while left:
+        child = left.pop()
         if isinstance(child, ast.JoinedStr):
             parts = [part.value if isinstance(part, ast.Constant) else "X" for part in child.values]
             yield child.lineno, "".join(map(str, parts))
         elif isinstance(child, ast.Constant) and isinstance(child.value, str):
             yield child.lineno, child.value
         elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
-            yield from texts(child)
+            left += ast.iter_child_nodes(child)
 
 
 def sentences(text: str) -> list[str]:
