@@ -17,7 +17,7 @@ from tests.golden import oracle
 from tests.golden.ranking_oracle import rank_all
 from tests.ranking.worlds import INSTALLED, rows
 
-FAST = examples(120)
+FAST = examples(60)
 WORLDS = 10_000
 
 

@@ -57,7 +57,7 @@ def mine() -> Any:
 
 
 def evaluated(**options: Any) -> Evaluation:
-    given: dict[str, Any] = {"metrics": ["recall@5", "ndcg@5", "auc"]}
+    given: dict[str, Any] = {"metrics": ["recall@5", "auc"]}
     given["propensity"] = PowerLawPropensity(gamma=0.5)
     return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**given, **options})
 

@@ -298,8 +298,9 @@ def several_tiles(kind, dtype):
     held = [rng.permutation(n_items)[: 20 + n] for n in (*range(1, 30, 2), 60)]  # up to 60 positives
     train = {(u, int(i)) for u, items in enumerate(held) for i in items[:20]}
     test = {(u, int(i)) for u, items in enumerate(held) for i in items[20:]}
-    user = rng.normal(size=(n_users, 5)).astype(dtype)
-    item = kind(rng, rng.normal(size=(n_items, 5)).astype(dtype)).astype(dtype)
+    scale = {"float32": 1, "float64": 2.0**66}[dtype]  # products of 2^132 leave the range of single precision
+    user = (scale * rng.normal(size=(n_users, 5))).astype(dtype)
+    item = (scale * kind(rng, rng.normal(size=(n_items, 5)).astype(dtype))).astype(dtype)
     item[1000:1300], item[2000:2300] = item[999], 0
     user[::7] = 0
     return world_of(n_users, n_items, train, test), (user, item), exact_scores(user, item)
