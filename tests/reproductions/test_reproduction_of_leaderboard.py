@@ -134,6 +134,7 @@ def test_tables_record_what_made_them(tmp_path, monkeypatch):
 
 def test_one_command_skips_the_pieces_that_this_commit_has_made(tmp_path, monkeypatch):
     ran = []
+    monkeypatch.setenv("IPSEVAL_DATA", "")  # it is set below, and would be so for the tests that follow
     monkeypatch.setattr(everything, "run", lambda name, data, notebooks_only: ran.append(name))
     monkeypatch.setattr(everything, "commit", lambda: "now")
     monkeypatch.setattr(everything, "CACHE", tmp_path)
