@@ -316,18 +316,24 @@ class Tally:
         return self.same + self.refused + len(self.wrong)
 
 
-def dressed(seeds: range = range(2), share: int = 1) -> Tally:
-    """Return what came of every door in all clothes, or in one of `share`, by a checksum of its name."""
+def chosen(name: str, share: int) -> bool:
+    """Return whether a name is one in `share`, by its checksum."""
+    return zlib.crc32(name.encode()) % share == 0
+
+
+def dressed(seeds: range = range(2), arguments: int = 1, share: int = 1) -> Tally:
+    """Return what came of every door in all clothes; or one in `arguments`, in one of `share` clothes."""
     tally, wrong = Tally(), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for seed in seeds:
             for door in doors(seed):
-                right = door.numbers(**door.arguments)
-                for argument, clothes in door.dress.items():
-                    for name, changed in clothes(door.arguments[argument]):
+                taken = [name for name in door.dress if chosen(f"{door.name} ({name})", arguments)]
+                right = door.numbers(**door.arguments) if taken else None
+                for argument in taken:
+                    for name, changed in door.dress[argument](door.arguments[argument]):
                         case = f"{door.name} ({argument} as {name}, world {seed})"
-                        if zlib.crc32(case.encode()) % share:
+                        if not chosen(case, share):
                             continue
                         try:
                             found = door.numbers(**{**door.arguments, argument: changed})
