@@ -90,6 +90,7 @@ SUCCESS = {
     "diversity": ["evaluate", "log.csv", *FAST, "--beyond", "ild@5", "--item-vectors", "vectors.npy"],
     "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *FAST],
     "a bootstrap": ["evaluate", "log.csv", "--interval", "percentile", "--n-resamples", "50", *FAST],
+    "chosen items": ["evaluate", "log.csv", "--allowed-items", "items.csv", *FAST],
     "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", "--threads", "1", *FAST],
     "training items compete": ["evaluate", "log.csv", "--seen", "include", *FAST],
     "leave one out in time": [
@@ -214,6 +215,18 @@ FAILURE = {
     ),
     "other items": (["evaluate", "log.csv", "--items", "few.csv", *FAST], "outside the given"),
     "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
+    "two sets of candidates": (
+        ["evaluate", "log.csv", "--allowed-items", "few.csv", "--candidates", "5", *FAST],
+        "give --candidates or --allowed-items, not both",
+    ),
+    "no such weights": (
+        ["evaluate", "log.csv", "--propensity", "none.csv", *FAST],
+        "none.csv does not exist",
+    ),
+    "an unreadable known value": (
+        ["evaluate", "log.csv", "--known", "pop:auc=high+-1", *FAST],
+        "--known must be NAME:METRIC=VALUE+-ERROR; got 'pop:auc=high+-1'",
+    ),
 }
 
 

@@ -32,6 +32,11 @@ def test_the_same_seed_gives_the_same_table(small):
     assert not run_demo(rng=1, n_users=80, n_items=80).table.equals(small.table)
 
 
+def test_errors_are_those_of_users_or_of_all_positives(small):
+    rows = small.table[(small.table["metric"] == "atop") & (small.table["average"] == "user")]
+    assert small.errors().loc["atop", "aoa"] == pytest.approx((rows["aoa"] - rows["truth"]).abs().mean())
+
+
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
-from tests.inside.base import _guarded
+from tests.inside.base import FloatArray, _guarded, fits
 
 
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:
@@ -60,3 +61,17 @@ def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
     ranked = ipseval.rank_positives(np.ones((2, 2)), ipseval.Split.from_frames(None, log.to_frame()))
     with pytest.raises(AttributeError, match=r"no attribute 'to_frame'$"):  # ranks have no frame to name
         _ = ranked.to_frame
+
+
+@pytest.mark.parametrize(
+    ("value", "hint", "expected"),
+    [
+        (np.ones(1), FloatArray, True),
+        (np.array(["a"]), FloatArray, False),
+        (np.array(["a"]), np.ndarray, True),
+        (3, SimpleNamespace(__value__=int), True),  # an alias with a name, as NumPy 2.5 has them
+        ("a", SimpleNamespace(__value__=int), False),
+    ],
+)
+def test_arrays_and_named_aliases_fit_what_they_stand_for(value, hint, expected):
+    assert fits(value, hint) == expected

@@ -288,3 +288,9 @@ def test_numbers_keep_their_type_as_ids(dtype):
     assert log.user_ids.dtype == dtype
     assert log.user_ids.tolist() == [3, 7, 100]
     assert log.user.tolist() == [1, 0, 2, 0]
+
+
+def test_whole_numbers_beyond_64_bits_stay_what_they_are():
+    for ids in ([2**63, 1], [2**64, 1], [-(2**63) - 1, 1]):
+        log = Interactions.from_frame(pd.DataFrame({"user": ids, "item": [1, 2]}))
+        assert log.user_ids.tolist() == sorted(ids)

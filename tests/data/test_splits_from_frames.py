@@ -45,6 +45,8 @@ def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
         Split.from_frames(train, test)
     split = Split.from_frames(train, test, overlap="drop")
     assert (pairs(split.test), split.n_overlap_dropped) == ({(1, 0)}, 1)
+    split = Split.from_frames(None, test, validation=frame((1, 0)), overlap="drop")
+    assert (pairs(split.test), split.n_overlap_dropped) == ({(0, 0)}, 1)
 
 
 ONE = frame((0, 0))

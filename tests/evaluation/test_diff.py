@@ -14,6 +14,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from tests.inside.evaluation import metric_names
+from tests.inside.report import Table
 from tests.worlds import random_split
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -147,13 +148,18 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
     assert "[0." not in text
     assert next(line.split()[0] for line in text.splitlines() if line.endswith(("of 2", "of 1"))) == "als"
     assert "<h2" in board.to_html()
+    tables = [one for one in board.tables().parts if isinstance(one, Table)]
+    marks = [cell.mark for one in tables for row in one.rows for cell in row]
+    assert marks.count("†") == (~frame["leads"]).sum()
     assert board.to_latex().count(r"\begin{tabular}") == 1
 
 
 def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
     one, two = evaluated({"als": 1.0, "ease": 0.5}), evaluated({"als": 1.0}, metrics=["auc"])
     assert list(ipseval.evaluation.report_of([one, one]).evaluations) == ["1", "2"]
-    assert ipseval.evaluation.report_of([two]).frame["leads"].isna().all()
+    alone = ipseval.evaluation.report_of([two])
+    assert alone.frame["leads"].isna().all()
+    assert "†" not in repr(alone)
     with pytest.raises(InputError, match="share no metric"):
         ipseval.evaluation.report_of([one, two])
     with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval import InputError, KnownPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
 from ipseval.errors import DataWarning
 
@@ -75,6 +76,11 @@ def test_dropped_users_leave_every_model_and_the_population():
         ("scores", "ips"): 5,
     }
     assert (frame["note"].str.contains("5 users without a list by some model are left out of all")).all()
+    parity = ipseval.evaluation.segments.user_groups(["even", "odd"] * 5, name="parity")
+    groups = result.by(parity).frame.groupby(["estimator", "group"])["n_users"].unique().map(list)
+    assert groups["aoa"].tolist() == [[2], [2]]
+    assert groups["ips"].tolist() == [[3], [2]]
+    assert "propensity: known per item\n" in repr(result.explain())
 
 
 def test_missing_lists_can_be_an_error():

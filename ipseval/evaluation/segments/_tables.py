@@ -14,7 +14,7 @@ from ipseval._base.checks import check_positive_int, counted
 from ipseval.estimators._labels import spoken
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals
+from ipseval.report._words import LEVEL, decimals, listed
 
 
 def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> Tables:
@@ -102,7 +102,7 @@ def _leads(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
             if (clear & (direction * gap > 0)).any()
         ]
         found.setdefault(", ".join(said) or "told from {} in no group", []).append(other)
-    return [f"{first}: {text.replace('{}', _listed(names))}." for text, names in found.items()]
+    return [f"{first}: {text.replace('{}', listed(names))}." for text, names in found.items()]
 
 
 def _in_groups(groups: pd.Series, n_groups: int) -> str:
@@ -115,11 +115,7 @@ def _groups_differ(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
     differ = [model for model in models if least[model] < LEVEL]
     alike = [model for model in models if least[model] >= LEVEL]  # neither where nothing varies: NaN
     said = (("Groups differ (p < .05)", differ), ("Groups not told apart", alike))
-    return [f"{text}: {_listed(names)}." for text, names in said if names]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return [f"{text}: {listed(names)}." for text, names in said if names]
 
 
 # What a note says of one group with its own figure, in the words that serve for all groups.
