@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import ipseval
@@ -380,6 +380,7 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
 
 @settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32 - 1))
+@example(3)  # no estimate is defined
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_smallest_logs_have_a_verdict_or_a_reason(seed):
     """Of a handful of pairs much is undefined: one candidate, no other item, equal recommenders."""
