@@ -218,6 +218,9 @@ def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
     )
     rows, summary = (frame[frame["propensity"] == "half"] for frame in (result.frame, result.summary))
     assert (rows["n_without_propensity"] > 0).all()
+    others = result.frame[result.frame["propensity"] != "half"]
+    assert others["estimator"].nunique() > 0
+    assert (others["n_without_propensity"] == 0).all()
     # Equal weights on what is left, against the plain average of what is left.
     assert np.abs(summary["reduction"]).max() < 1e-12
     # The reference of an average over users is over the users that have something left.

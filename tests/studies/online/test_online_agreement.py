@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import multivariate_normal
+from scipy.stats import chi2, multivariate_normal
 
 from ipseval.errors import InputError
 from ipseval.studies.online import online_agreement
@@ -60,6 +60,16 @@ def test_heavy_tails_widen_the_interval_by_the_kurtosis_of_the_residuals():
     data = Noisy(*(x + mean[:, None]), np.zeros(4), np.zeros(4))
     fit = TrueSpread(data, np.ones(2), 0.0, mean, 0.0)
     assert fit.kurtosis == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("seed", [3, 53])
+def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed):
+    x, y = np.random.default_rng(seed).normal(size=(2, 8))
+    fit = TrueSpread.of(Noisy(x, 0.8 * x + 0.8 * y, np.full(8, 0.2), np.full(8, 0.3)))
+    limit = chi2.ppf(0.95, 1) * max(1.0, fit.kurtosis)
+    for end in fit.interval(0.95):
+        excess = fit._excess(np.arctanh(np.clip(end, -np.tanh(4), np.tanh(4))), limit)
+        assert excess <= 0 if abs(end) == 1 else abs(excess) < 1e-3
 
 
 def test_signs_are_counted_as_worked_by_hand():
