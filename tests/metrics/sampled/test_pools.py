@@ -14,7 +14,7 @@ from ipseval.ranking import SampledCandidates, rank_positives
 from tests.inside.ranking import Drawer, Targets
 from tests.worlds import random_world
 
-WORLD = random_world(1, n_users=16, n_items=60, density=0.25)
+WORLD = random_world(1, n_users=30, n_items=60, density=0.25)
 SPLIT = WORLD.split
 SCORES = np.random.default_rng(0).normal(size=(SPLIT.n_users, SPLIT.n_items)) + np.linspace(
     1, 0, SPLIT.n_items
