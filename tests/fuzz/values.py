@@ -259,7 +259,7 @@ def wrong(folder: Path) -> dict[str, Callable[[], Any]]:
     (folder / "text.csv").write_text("user,item\n1,2\n")
     numbers = {"0": 0, "-1": -1, "1": 1, "1.5": 1.5, "nan": np.nan, "inf": np.inf, "-inf": -np.inf, "1e300": 1e300,
                "5e-324": 5e-324, "timedelta64": np.timedelta64(3, "D"), "10**30": 10**30, "-10**30": -(10**30), "2**63": 2**63, "2**53": 2.0**53, "complex": 1j, "true": True, "false": False,
-               "int8": np.int8(-1), "float16": np.float16(2), "nat": np.datetime64("NaT"), "decimal": "0.5"}  # fmt: skip
+               "int8": np.int8(-1), "float16": np.float16(2), "nat": np.datetime64("NaT", "D"), "decimal": "0.5"}  # fmt: skip
     texts = {"empty": "", "a": "a", "escape": "\x1b[31m", "nul": "\0", "surrogate": "\ud800", "bytes": b"a", "@": "recall@",
              "deep": "recall@2@2", "long": "a" * 9999, "auc": "auc", "snips": "snips", "all": "all", "drop": "drop"}  # fmt: skip
     arrays = {
