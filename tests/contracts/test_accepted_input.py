@@ -92,3 +92,8 @@ def test_minus_zero_is_the_time_zero():
     found = [ipseval.split_leave_one_out(one, order="temporal").test.item.tolist() for one in (log, moved)]
     assert found[0] == found[1]
     assert len(found[0]) == 1
+
+
+@pytest.mark.parametrize("name", ["\U0001f600", "\uf900", "\u0627", "_"])
+def test_every_letter_that_can_be_written_is_of_a_name(name):
+    assert ipseval.evaluate({name: SCORES}, SPLIT, metrics="auc").models == [name]

@@ -294,3 +294,9 @@ def test_whole_numbers_beyond_64_bits_stay_what_they_are():
     for ids in ([2**63, 1], [2**64, 1], [-(2**63) - 1, 1]):
         log = Interactions.from_frame(pd.DataFrame({"user": ids, "item": [1, 2]}))
         assert log.user_ids.tolist() == sorted(ids)
+    assert (
+        Interactions.from_frame(
+            pd.DataFrame({"user": pd.Series([2**63], dtype=object), "item": 1})
+        ).user_ids.dtype
+        == "u8"
+    )

@@ -46,7 +46,7 @@ def cells(names: Iterable[str]) -> pd.DataFrame:
     )
 
 
-LONG = "a name that is far too long to stand beside a row of marks"
+LONG = "a$^2$ that is far too long to stand beside a row of marks"
 COUNTED = ("10 (n* 1 to 3)", "12 (n* 4 to 9)", "9 (n* 10 and more)")
 EXPERIMENTS = pd.DataFrame(
     {
@@ -146,6 +146,11 @@ def described(ax: Axes) -> str:
     lines += [f"bar: {numbers([one.get_xy(), (one.get_width(), one.get_height())])}" for one in ax.patches]
     lines += [f"text {one.get_text()!r} {one.get_color()}: {numbers(one.get_position())}" for one in ax.texts]
     lines += [f"image: {numbers(one.get_array())}; {numbers(one.get_clim())}" for one in ax.images]
+    between = ax.get_xticks(minor=True) if ax.get_xscale() == "linear" else []
+    lines += [f"between ticks: {numbers(between)}"] if len(between) else []
+    written = [*(legend.get_texts() if legend else ()), ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
+    formulas = [one.get_text() for one in written if "$" in one.get_text() and one.get_parse_math()]
+    lines += [f"formulas {formulas}"] if formulas else []
     lines += [f"legend {[one.get_text() for one in legend.get_texts()]}"] if legend else []
     lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
     return "\n".join(lines)

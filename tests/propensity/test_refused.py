@@ -130,6 +130,7 @@ CASES: dict[str, Callable[[], object]] = {
     "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
     "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
     "popularity must be a sequence of numbers": lambda: gamma(["a", "b"], [1, 2]),
+    "popularity must be a sequence of numbers; got list": lambda: gamma([None, "b"], [1, 2]),
     "one-dimensional": lambda: gamma([[1, 2]], [1, 2]),
     "Did you mean 'poisson'": lambda: gamma([1, 2], [1, 2], method="poison"),
     "unknown value for source": lambda: gamma([1, 2], [1, 2], source="mine"),
