@@ -196,6 +196,7 @@ def test_the_pair_is_the_only_one_or_is_named():
     only = gate(stored({"new": values(0.5)}), stored({"old": values(0.5)}))
     assert (only.candidate, only.incumbent) == ("new", "old")
     assert gate(stored({"v2": values(0.5)}), one).incumbent == "v2"
+    assert gate(one, stored({"v2": values(0.5)})).candidate == "v2"
     assert gate(one, incumbent="v1").candidate == "v2"
     for bad in ({}, {"candidate": "v1", "incumbent": "v1"}, {"candidate": "v3", "incumbent": "v1"}):
         with pytest.raises(InputError, match=r"name candidate=|the same result|no estimate \('v3'"):
@@ -227,8 +228,8 @@ def test_options_out_of_their_range_are_errors(bad):
 @pytest.mark.parametrize("bad", [entry([NAN, NAN]), entry([1.0]), replace(entry([1, 0.0]), suppressed=True)])
 def test_what_is_undefined_on_either_side_is_named(bad):
     good = stored({"als": entry([1.0, 0.0])})
-    with pytest.raises(InputError, match=r"of the new result is undefined, or has no standard error"):
-        gate(stored({"als": bad}), good)
+    with pytest.raises(InputError, match=r"'mf'.* of the new result is undefined, or has no standard error"):
+        gate(stored({"mf": bad}), good)
     with pytest.raises(InputError, match=r"of the old result is undefined, or has no standard error"):
         gate(good, stored({"als": bad}))
 
