@@ -124,7 +124,7 @@ def test_dask_gives_the_groups_of_the_local_path(frames, grouped, cluster):
     options, whole = grouped
     given = dask_frames(frames)
     ours = evaluate_dask(lists_of(given), given["train"], given["test"], **options)
-    assert list(ours.segments) == ["popularity", "activity", "cold-users", "device", "kind"]
+    assert list(ours.segments) == ["popularity", "activity", "cold-users", "cold-items", "device", "kind"]
     assert_same(ours, whole)
 
 

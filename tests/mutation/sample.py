@@ -92,11 +92,11 @@ def mutant(root: Path, path: Path, name: str, occurrence: int) -> Mutant | None:
     from cosmic_ray.plugins import get_operator
 
     code = path.read_text(encoding="utf-8")
-    changed = mutate_code(code, get_operator(name)(), occurrence)
     try:
+        changed = mutate_code(code, get_operator(name)(), occurrence)
         if changed is None or meaning(changed) == meaning(code):
             return None
-    except SyntaxError:
+    except (SyntaxError, AttributeError):  # Cosmic Ray cannot replace an exception of a module
         return None
     old, new = code.splitlines(), changed.splitlines()
     line = next((i for i, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1]), len(new) - 1)
