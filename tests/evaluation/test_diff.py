@@ -13,7 +13,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from tests.inside.evaluation import metric_names
+from tests.inside.evaluation import _cells, metric_names
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -130,6 +130,12 @@ def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
     assert again.diff(old).to_html() == new.diff(old).to_html()
     with pytest.raises(InputError, match="diff takes an evaluation; got str"):
         new.diff("old.npz")
+
+
+def test_what_cancels_exactly_is_0_without_an_interval():
+    row = {"old": 0.5, "new": 0.5, "difference": 0.0, "std_error": 0.1, "ci_low": -0.2, "ci_high": 0.2}
+    cells = _cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
+    assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
 
 
 def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader():

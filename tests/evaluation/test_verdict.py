@@ -378,6 +378,17 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
         evaluation.estimate("popular", "recal@10", "snips")
 
 
+def test_two_leaders_are_told_apart_from_a_difference_on():
+    scores = np.random.default_rng(5).random((60, 30))
+    split = random_split(np.random.default_rng(0), 60, 30, np.linspace(0.7, 0.1, 30))
+    found = ipseval.evaluate(
+        {"a": scores, "b": scores[:, ::-1]}, split, metrics=["recall@5"], estimators=["aoa"]
+    )
+    (verdict,) = found.verdicts
+    assert set(verdict.leaders) == {"a", "b"}
+    assert verdict.detectable == found.compare()["minimum_detectable_difference"].item()
+
+
 @settings(max_examples=examples(30))
 @given(seed=st.integers(0, 2**32 - 1))
 @example(3)  # no estimate is defined

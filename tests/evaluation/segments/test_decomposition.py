@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -110,6 +112,9 @@ def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
     row = found.frame.set_index(["model", "group"]).loc[("a", "never")]
     assert np.isnan(row["value"])
     assert (row["moved"], row["within"]) == (0, 0)
+    several = replace(found, labels=tuple("abcdef"))
+    assert several._named(np.array([True, False, True, True, False, True])) == "a, c to d, f"
+    assert several._named(np.array([True, True, True, False, True, False])) == "a to c, e"
     assert "none" in repr(found)
 
 

@@ -358,6 +358,8 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
     with pytest.raises(InputError, match="go together"):
         Slates(*arrays, user=np.zeros(1, dtype=int))
+    with pytest.raises(InputError, match="the arrays of slates must have one length"):
+        Slates(*arrays, position=np.ones(arrays[0].size + 1, dtype=int))
 
 
 def test_models_of_one_table_must_rank_the_queries_of_the_same_users():
