@@ -107,7 +107,8 @@ SCREEN = 40  # lines
 
 class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        parser.exit(0, parser.format_help())
+        print(parser.format_help(), end="")
+        parser.exit(0)
 
 
 class Parser(argparse.ArgumentParser):

@@ -161,6 +161,12 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
         assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
 
 
+def test_all_options_are_listed_on_demand(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["evaluate", "--help-all"])
+    assert "--known-source" in capsys.readouterr().out
+
+
 def test_without_a_command_the_commands_are_listed(capsys):
     assert main([]) == 2
     captured = capsys.readouterr()

@@ -34,7 +34,10 @@ def test_the_same_seed_gives_the_same_table(small):
 
 def test_errors_are_those_of_users_or_of_all_positives(small):
     rows = small.table[(small.table["metric"] == "atop") & (small.table["average"] == "user")]
-    assert small.errors().loc["atop", "aoa"] == pytest.approx((rows["aoa"] - rows["truth"]).abs().mean())
+    errors = small.errors()
+    assert errors.loc["atop", "aoa"] == pytest.approx((rows["aoa"] - rows["truth"]).abs().mean())
+    removed = sorted(1 - errors["snips-global"] / errors["aoa"])
+    assert f"the weights remove {removed[0]:.0%} to {removed[-1]:.0%} of it" in repr(small)
 
 
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):

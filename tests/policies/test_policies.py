@@ -107,6 +107,8 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     )
     order = found.frame[found.frame["estimator"] == "dr"].sort_values("estimate")["policy"].tolist()
     assert f"Verdict   By dr, {order[1]} earns most." in text
+    for row in found.frame.itertuples():
+        assert f"{row.estimate:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}]".replace("0.", ".") in text
     tests = found.compare().set_index("estimator")
     assert ("told from" in text) == (tests.loc["dr", "p_value"] < 0.05)
     assert "effective impressions of 4,000" in text

@@ -74,6 +74,11 @@ def test_a_constant_vector_gives_nan_with_the_reason() -> None:
     assert "ties in a: or@1 averaged over breaking them at random" in result.note
 
 
+def test_ties_are_named_at_the_cutoffs_that_part_them() -> None:
+    note = order_agreement([1, 1, 2, 3], [1, 2, 3, 4], k=[1, 2, 3]).note
+    assert note == "ties in a: or@3 averaged over breaking them at random"
+
+
 def test_mappings_and_series_are_matched_by_name() -> None:
     shuffled = dict(sorted(B.items(), key=lambda pair: pair[1]))
     assert order_agreement(A, shuffled).to_dict() == order_agreement(A, B).to_dict()

@@ -67,7 +67,9 @@ def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed):
     x, y = np.random.default_rng(seed).normal(size=(2, 8))
     fit = TrueSpread.of(Noisy(x, 0.8 * x + 0.8 * y, np.full(8, 0.2), np.full(8, 0.3)))
     limit = chi2.ppf(0.95, 1) * max(1.0, fit.kurtosis)
-    for end in fit.interval(0.95):
+    low, high = fit.interval(0.95)
+    assert low < fit.rho <= high
+    for end in (low, high):
         excess = fit._excess(np.arctanh(np.clip(end, -np.tanh(4), np.tanh(4))), limit)
         assert excess <= 0 if abs(end) == 1 else abs(excess) < 1e-3
 
