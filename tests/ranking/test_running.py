@@ -180,7 +180,7 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interrupt_stops_at_once(engine, n_threads, monkeypatch):
-    world, n_users, n_items = one_each(9, 20_000), 40_000, 20_000
+    world, n_users, n_items = one_each(9, 20_000), 20_000, 20_000
     pairs = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % n_items})
     ids = {"users": np.arange(n_users), "items": np.arange(n_items)}
     split = Split.from_frames(pairs[:1].assign(item=5), pairs[1:], **ids)
