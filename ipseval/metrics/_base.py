@@ -226,8 +226,13 @@ class Metric(ABC):
         InputError
             For a metric that is not a function of the rank of one relevant item.
         """
-        value = self._curve(rank, np.asarray(n_candidates, dtype=np.float64))
-        return value if self.cutoff is None else np.where(rank <= self.cutoff, value, 0.0)
+        n = np.asarray(n_candidates, dtype=np.float64)
+        if self.cutoff is None:
+            return self._curve(rank, n)
+        near = np.asarray(rank <= self.cutoff)
+        value = np.zeros(near.shape)  # most ranks are beyond: their curve is not computed
+        value[near] = self._curve(np.asarray(rank)[near], n[near] if n.shape == near.shape else n)
+        return value
 
     def curve(self, n_candidates: int) -> FloatArray:
         """Return the value for one relevant item at every rank 1 … n, (n_candidates,).

@@ -135,7 +135,7 @@ class ExposedRanks:
         """Return the ranks of the positives with these keys."""
         first = next(iter(self.all.values()))
         chosen = among(first.user * np.int64(first.item_ids.size) + first.item, keys)
-        return {name: one.select(chosen) for name, one in self.all.items()}
+        return dict(self.all) if chosen.all() else {n: one.select(chosen) for n, one in self.all.items()}
 
 
 def rank_with_exposure(

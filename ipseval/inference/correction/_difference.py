@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 from scipy.special import expit
 
 from ipseval._base.ids import among, distinct
@@ -73,14 +72,14 @@ def difference_totals(
     key = first.user * np.int64(split.n_items) + first.item
     seen, free = among(key, shown.pair_key), among(key, drawn)
     liked = among(key, shown.pair_key[shown.positive])
-    users, place = np.unique(first.user, return_inverse=True)
+    users, place = first.users, first.segment
     group = np.random.default_rng(0).permutation(users.size) % N_FOLDS
     odds = (odds_at(split) if odds_of is None else odds_of)((first.user, first.item))
     predicted = np.zeros(len(first))
     for one in range(N_FOLDS):
         own = group[place] == one
         predicted[own] = _predicted(odds, liked, seen & ~own, own)
-    value = np.column_stack([contributions(ranks, metrics, ties), np.ones(len(first))])
+    value = contributions(ranks, metrics, ties)
     plain, control = totals(place, value, liked, predicted, seen, free)
     metric_of = np.repeat(np.arange(len(metrics)), len(ranks))
     share = np.empty((users.size, metric_of.size))
@@ -99,14 +98,17 @@ def totals(
     seen: BoolArray,
     free: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return Σ y c over shown pairs of each user, and Σ m̂ c over them less what drawn pairs foretell."""
+    """Return Σ y c over shown pairs of each user, and Σ m̂ c over them less what drawn pairs foretell.
+
+    `place` is where each pair's user stands, ascending; the last column of both is of c = 1.
+    """
     n_users = int(place.max()) + 1
     n_seen, n_free = (np.bincount(place, each, n_users)[place] for each in (seen, free))
     part = np.where(n_free > 0, seen - free * n_seen / np.maximum(n_free, 1), 0.0)
-    weights = liked.astype(np.float64), predicted * part
-    at = np.arange(place.size)
+    weights, starts = (liked, predicted * part), np.searchsorted(place, np.arange(n_users))
     plain, control = (
-        sparse.csr_array((weight, (place, at)), shape=(n_users, place.size)) @ value for weight in weights
+        np.column_stack([np.add.reduceat(weight * one, starts) for one in (*value.T, np.ones(place.size))])
+        for weight in weights
     )
     return plain, control
 

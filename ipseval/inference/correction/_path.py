@@ -181,7 +181,7 @@ def path_with_odds(
     odds, odds_of = fit_odds(split, (first.user, first.item), others, generator)
     summing = _summing(first)  # once for all strengths
     middle = values.mean(axis=0)
-    centred = np.column_stack([values - middle, np.ones(len(first))])
+    centred = np.ascontiguousarray(np.column_stack([values - middle, np.ones(len(first))]))
     plain = (summing @ centred)[:, :-1] / max(len(first), 1)
     parts = zip(*(_weighted(summing, centred, one, plain) for one in odds.values()), strict=True)
     value, covariance, cross, spread, ess, clipped = (np.concatenate(part) for part in parts)
@@ -226,7 +226,10 @@ def averages(metrics: list[Metric]) -> list[Metric]:
 def contributions(
     ranks: Mapping[str, RankedPositives], metrics: Iterable[Metric], ties: TieChoice
 ) -> FloatArray:
-    """Return the contribution of each positive to each cell, (n_pos, n_cells), cells ordered by metric."""
+    """Return the contribution of each positive to each cell, (n_pos, n_cells), cells ordered by metric.
+
+    Column after column in memory: to interleave columns takes longer than to make them.
+    """
     columns = []
     for metric in metrics:
         for ranked in ranks.values():
@@ -234,7 +237,7 @@ def contributions(
             if column is None:
                 raise InputError(f"{metric.label} {NO_AVERAGE}")
             columns.append(column)
-    return np.column_stack(columns).astype(np.float64, copy=False)
+    return np.array(columns, dtype=np.float64).T
 
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:

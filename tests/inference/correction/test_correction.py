@@ -297,7 +297,7 @@ def choices(size: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("drawn", [1, 2, None])
 def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
-    columns = np.column_stack([VALUE, np.ones(7)])
+    columns = VALUE[:, None]
     free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
     found = []
     for seen, other in product(choices(2), free):
@@ -310,7 +310,7 @@ def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
 
 
 def test_a_prediction_that_is_right_leaves_no_noise():
-    columns = np.column_stack([VALUE, np.ones(7)])
+    columns = VALUE[:, None]
     found = []
     for seen in choices(2):
         right = LIKED.astype(float)
