@@ -49,14 +49,14 @@ def fit_odds(
     By each basis, and, by pairs, of any other pairs.
     """
     drawn = _uniform(split, positive[0], rng)
-    own, uniform = (_Pairs.of(split.train, *pairs) for pairs in (positive, drawn))
+    own, uniform = _Pairs.of(split.train, *positive, *drawn)
     of_pairs = _fitted(split, own, uniform)
     only = own.only(POPULARITY)
     found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
     found[PROFILES] = found[PAIRS] - found[ITEMS]
     if others is not None:
         found[INTERACTIONS] = _odds_of_all(split, positive, others, drawn, rng)
-    return found, lambda pairs: of_pairs(_Pairs.of(split.train, *pairs).x)
+    return found, lambda pairs: of_pairs(profile_features(split.train, *pairs))
 
 
 def odds_at(split: Split) -> OddsAt:
@@ -74,10 +74,11 @@ def _odds_of_all(
     known = rng.random(others.size) < 0.5
     key = np.concatenate([split.train.distinct.pair_key, others[known]])
     seen = Interactions(*np.divmod(key, split.n_items), split.user_ids, split.item_ids)
-    own, rest = (_Pairs.of(seen, *pairs) for pairs in (positive, np.divmod(others[~known], split.n_items)))
-    user, x = (np.concatenate([a, b, b]) for a, b in ((own.user, rest.user), (own.x, rest.x)))
     new = ~among(uniform[0] * np.int64(split.n_items) + uniform[1], others[known])
-    return _fitted(split, _Pairs(user, x), _Pairs.of(seen, *(one[new] for one in uniform)))(own.x)
+    drawn = (one[new] for one in uniform)
+    own, rest, free = _Pairs.of(seen, *positive, *np.divmod(others[~known], split.n_items), *drawn)
+    user, x = (np.concatenate([a, b, b]) for a, b in ((own.user, rest.user), (own.x, rest.x)))
+    return _fitted(split, _Pairs(user, x), free)(own.x)
 
 
 def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> Pairs:
@@ -97,8 +98,12 @@ class _Pairs:
     x: FloatArray
 
     @classmethod
-    def of(cls, train: Interactions, user: IntArray, item: IntArray) -> _Pairs:
-        return cls(user, profile_features(train, user, item))
+    def of(cls, train: Interactions, *pairs: IntArray) -> list[_Pairs]:
+        """Return the pairs of users and items that come in turn, with the profile of each user read once."""
+        users, items = pairs[::2], pairs[1::2]
+        x = profile_features(train, np.concatenate(users), np.concatenate(items))
+        ends = np.cumsum([len(one) for one in users])
+        return [cls(user, x[end - len(user) : end]) for user, end in zip(users, ends, strict=True)]
 
     def only(self, features: slice) -> _Pairs:
         return _Pairs(self.user, self.x[:, features])
@@ -114,6 +119,11 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
     design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
     weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size
+    if x.shape[1] == POPULARITY.stop:  # rows of equal popularity are one row with all their weight
+        level, alike = np.unique(x[:, 0], return_inverse=True)
+        weight = np.bincount(2 * alike + y, weight, 2 * level.size)
+        first = np.unique(alike, return_index=True)[1]
+        design, y = np.repeat(design[first], 2, axis=0), np.tile([False, True], level.size)
     slope = logistic(design, y, weight)[1:] / spread
     return lambda x: np.asarray(x @ slope)
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from ipseval._base.checks import as_generator
+from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import among
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.data._interactions import Interactions
@@ -160,6 +161,7 @@ def correction_path(
     return path_with_odds(ranks, split, metrics, interactions, ties, rng)[0]
 
 
+@one_blas_thread()  # many small products: two threads wait for each other, up to ten times as long
 def path_with_odds(
     ranks: Mapping[str, RankedPositives],
     split: Split,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr
 
+from ipseval._base.compute import one_blas_thread
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._path import CorrectionPath, by_user, contributions
@@ -183,6 +184,7 @@ class Posterior:
         return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
 
 
+@one_blas_thread()  # as for the path
 def posterior(
     path: CorrectionPath,
     prior: CorrectionPrior,
