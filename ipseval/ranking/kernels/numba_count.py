@@ -2,9 +2,9 @@
 
 Held-out positives rank high under most models, so that few items reach the lowest threshold of a user. One
 comparison for each score finds them, and all others are made with these few alone. What gathers them is an
-instruction that compilers do not find by themselves. AVX-512 has one; AVX2 has one that permutes eight
-numbers, in an order that a table holds. On other processors, and with a Numba that does not let us insert
-instructions, every score is compared with every threshold: `count_all` is one of two functions.
+instruction of AVX-512 that compilers do not find by themselves. On other processors, and with a Numba that
+does not let us insert instructions, every score is compared with every threshold: `count_all` is one of two
+functions.
 """
 
 from __future__ import annotations
@@ -36,21 +36,20 @@ _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half a
 _i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
 
 
-def _register_bytes() -> int:
-    """Return the size of the vector registers whose numbers can be gathered, 0 for none."""
+def _can_gather() -> bool:
+    """Return whether the processor has the instruction that gathers."""
     try:
-        features = cpu_target.target_context.codegen().magic_tuple()[2].split(",")
+        return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
     except Exception:  # another inside of Numba
-        return 0
-    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 0
+        return False
 
 
-REGISTER = _register_bytes() if _found else 0
+GATHERS = _found and _can_gather()
 
 
 def _inserted(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return what compiled functions call, whose instructions `function` inserts."""
-    made: Callable[..., Any] = intrinsic(function) if REGISTER else function
+    made: Callable[..., Any] = intrinsic(function) if GATHERS else function
     return made
 
 
@@ -83,33 +82,16 @@ def _number(builder: Any, bits: Any, lanes: int) -> Any:
 
 def _width(scores: Any) -> int:
     """Return how many scores of an array are gathered at once."""
-    return REGISTER * 8 // int(scores.dtype.bitwidth)
+    return 512 // int(scores.dtype.bitwidth)
 
 
 def _pack(builder: Any, numbers: Any, bits: Any, lanes: int) -> Any:
     """Return the vector that begins with the numbers whose bit is set."""
     kind = numbers.type
-    if REGISTER == 64:
-        name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
-        mask = bits.type
-        pack = _inside.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind, kind, mask]), name)
-        return builder.call(pack, [numbers, ir.Constant(kind, None), bits])
-    size = 8 // lanes  # a number in double precision moves as two of eight
-    eight, order = ir.VectorType(ir.FloatType(), 8), ir.VectorType(_integer(32), 8)
-    rows = [
-        [size * i + half for i in range(lanes) if chosen >> i & 1 for half in range(size)]
-        for chosen in range(2**lanes)
-    ]
-    content = [ir.Constant(order, row + [0] * (8 - len(row))) for row in rows]
-    table = _inside.global_constant(
-        builder.module, f"ipseval_orders_of_{lanes}", ir.Constant(ir.ArrayType(order, 2**lanes), content)
-    )
-    chosen = builder.zext(builder.bitcast(bits, _integer(lanes)), _integer(64))
-    permute = _inside.get_or_insert_function(
-        builder.module, ir.FunctionType(eight, [eight, order]), "llvm.x86.avx2.permps"
-    )
-    wanted = builder.load(builder.gep(table, [ir.Constant(_integer(64), 0), chosen]))
-    return builder.bitcast(builder.call(permute, [builder.bitcast(numbers, eight), wanted]), kind)
+    name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
+    asked = ir.FunctionType(kind, [kind, kind, bits.type])
+    pack = _inside.get_or_insert_function(builder.module, asked, name)
+    return builder.call(pack, [numbers, ir.Constant(kind, None), bits])
 
 
 @_inserted
@@ -244,4 +226,4 @@ def _works() -> bool:
     return above.tolist() == [4, 30, 19] and reach.tolist() == [5, 31, 20]
 
 
-count_all = _gather_first if REGISTER and _works() else _compare_all
+count_all = _gather_first if GATHERS and _works() else _compare_all

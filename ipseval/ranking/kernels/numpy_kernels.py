@@ -13,7 +13,7 @@ BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, 
 TILE = 8192  # items of a tile: long rows, as NumPy pays for each
 COPIED = 16  # positives whose users' products are searched at once
 PAIRS = 1024  # pairs whose factors are gathered at a time
-FEW = 128  # of w items more than w / FEW too close to call: exact scores are made for all
+FEW = 8  # of w items more than w / FEW too close to call: exact scores are made for all
 
 
 def pair_scores(
