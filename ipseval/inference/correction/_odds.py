@@ -18,7 +18,6 @@ from ipseval.propensity._ratio import fit_logistic
 
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3
-MANY, EVERY = 10_000, 8  # rows of a regression that begins with a part of them
 POPULARITY = slice(0, 2)  # of the features of a pair: log popularity and its square
 Pairs = tuple[IntArray, IntArray]
 OddsAt = Callable[[Pairs], FloatArray]
@@ -129,12 +128,9 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
 
 
 def logistic(design: FloatArray, y: BoolArray, weight: FloatArray) -> FloatArray:
-    """Return the coefficients of a logistic regression; of many rows, from those of every eighth."""
-    ridge, part, start = np.full(design.shape[1], RIDGE), slice(None, None, EVERY), None
-    centre = np.zeros(ridge.size)
-    if len(design) > MANY:
-        start = fit_logistic(design[part], y[part], EVERY * weight[part], centre, ridge)
-    return fit_logistic(design, y, weight, centre, ridge, start)
+    """Return the coefficients of a logistic regression with a small ridge."""
+    ridge = np.full(design.shape[1], RIDGE)
+    return fit_logistic(design, y, weight, np.zeros(ridge.size), ridge)
 
 
 def _equal_users(user: IntArray, n_users: int) -> FloatArray:
