@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 from clocks import in_turn, seconds
+from run import processor
 from threadpoolctl import threadpool_info, threadpool_limits
 from workloads import SIZES, Workload, build, make
 
@@ -82,14 +83,10 @@ def parse() -> argparse.Namespace:
 def environment(n_threads: int) -> str:
     names = ("numpy", "numba", "scipy", "pandas")
     blas = {(one["internal_api"], one.get("architecture"), one["version"]) for one in threadpool_info()}
-    cpu = "unknown processor"
-    if os.path.exists("/proc/cpuinfo"):
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), cpu)
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     return (
         f"ipseval {ipseval.__version__}, Python {platform.python_version()}, {versions}; "
-        f"BLAS {', '.join(' '.join(map(str, one)) for one in blas)}\n{cpu}, {os.cpu_count()} cores, "
+        f"BLAS {', '.join(' '.join(map(str, one)) for one in blas)}\n{processor()}, {os.cpu_count()} cores, "
         f"{n_threads} threads used, {platform.system()}; load average at the start {os.getloadavg()[0]:.1f}"
     )
 

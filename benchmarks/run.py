@@ -153,7 +153,10 @@ def processor() -> str:
     found = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
     found = {key.strip(): value.strip() for key, value in found.items()}
     wide = "AVX-512" if "avx512f" in found.get("flags", "") else "no AVX-512"
-    return f"{found['model name']}, {wide}" if "model name" in found else platform.processor()
+    if "model name" not in found:
+        return platform.processor()
+    kind = f"{found['model name']}, family {found.get('cpu family')} model {found.get('model')}"
+    return f"{kind}, {wide}"
 
 
 def installed(name: str) -> str:
