@@ -89,10 +89,20 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
     assert found.failed == 0
 
 
+# The blocks of these pages are run, not what they print: less of the same work does.
+SMALLER = {
+    "n_resamples=1000": "n_resamples=20",
+    "n_users=1000, n_items=300": "n_users=400, n_items=60",
+    "rng.random((200, 60))": "rng.random((50, 60))",
+    "rng.random((150, 60))": "rng.random((50, 60))",
+}
+
+
 def run_page(page: str, skipping: tuple[str, ...] = (), **names: object) -> dict[str, object]:
     """Run the Python blocks of a page in order, in one namespace, without those that hold such a word."""
     text = (DOCS / page).read_text(encoding="utf-8")
-    text = text.replace("n_resamples=1000", "n_resamples=20")  # each is a fit; that it runs is what is tested
+    for large, small in SMALLER.items():
+        text = text.replace(large, small)
     for block in re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         if not any(word in block for word in skipping):
             exec(compile(block, page, "exec"), names)
@@ -145,22 +155,29 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
     assert "with random exposure" in capsys.readouterr().out
 
 
-@pytest.fixture
-def gated(empty_folder):
+@pytest.fixture(scope="module")
+def gate_files(tmp_path_factory):
     """A folder with the files that the page on gates names, and its recommender."""
-    rng = np.random.default_rng(0)
+    folder, rng = tmp_path_factory.mktemp("gates"), np.random.default_rng(0)
     taste = rng.normal(size=(400, 60))
     log = ipseval.read(pd.DataFrame(np.argwhere(taste > 1), columns=["user", "item"]))
     split = ipseval.split_random(log, rng=0)
-    split.train.to_frame().to_csv("train.csv", index=False)
-    split.test.to_frame().to_csv("test.csv", index=False)
+    split.train.to_frame().to_csv(folder / "train.csv", index=False)
+    split.test.to_frame().to_csv(folder / "test.csv", index=False)
     parts = ipseval.Split.from_frames(split.train.to_frame(), split.test.to_frame())
     scores = taste[parts.user_ids][:, parts.item_ids] + rng.normal(size=(parts.n_users, parts.n_items))
-    np.save("scores.npy", scores)
-    ipseval.evaluate({"als": scores}, parts).save("accepted.npz", ranks=False)
-    ipseval.evaluate({"als": scores[:, ::-1]}, parts).save("bad.npz")
-    Path("gates").mkdir()
-    return {"model": scores, "split": parts, "log": log}
+    np.save(folder / "scores.npy", scores)
+    ipseval.evaluate({"als": scores}, parts).save(folder / "accepted.npz", ranks=False)
+    ipseval.evaluate({"als": scores[:, ::-1]}, parts).save(folder / "bad.npz")
+    (folder / "gates").mkdir()
+    return folder, {"model": scores, "split": parts, "log": log}
+
+
+@pytest.fixture
+def gated(empty_folder, gate_files):
+    """A working folder with a copy of these files, and the recommender."""
+    shutil.copytree(gate_files[0], empty_folder, dirs_exist_ok=True)
+    return gate_files[1]
 
 
 def page_on_gates(kind: str) -> list[str]:

@@ -36,18 +36,17 @@ LETTERS = (r"S\*_u", r"\bs_u\b", r"\be₂")
 MOST_WORDS = 25
 
 
-def texts(node: ast.AST) -> Iterator[tuple[int, str]]:
+def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of every literal that is printed; values become one word each."""
-    left = [node]
-    while left:
-        child = left.pop()
-        if isinstance(child, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in child.values]
-            yield child.lineno, "".join(map(str, parts))
-        elif isinstance(child, ast.Constant) and isinstance(child.value, str):
-            yield child.lineno, child.value
-        elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):  # a docstring
-            left += ast.iter_child_nodes(child)
+    found = nodes(tree)
+    inside = {id(part) for node in found if isinstance(node, ast.JoinedStr) for part in node.values}
+    inside |= {id(node.value) for node in found if isinstance(node, ast.Expr)}  # a docstring
+    for node in found:
+        if isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "X" for part in node.values]
+            yield node.lineno, "".join(map(str, parts))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+            yield node.lineno, node.value
 
 
 def sentences(text: str) -> list[str]:

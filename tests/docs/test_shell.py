@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
-    small = run_demo(n_users=200, n_items=150)
+    small = run_demo(n_users=100, n_items=100)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
