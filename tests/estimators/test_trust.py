@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tests.inside.estimators import resolve_estimator
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
+@cache
 def steep(on_low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
     """Evaluation with an effective sample size far below 50."""
     ranks, popularity = random_ranks(1)
@@ -74,12 +76,18 @@ def test_products_of_weights_are_weighed_by_user():
     assert resolve_estimator("snips").log_products(sample, ipseval.metric("rr")) is None
 
 
-def default_world(on_low_ess):
+@cache
+def world_and_ranks():
     world = World(n_users=600, n_items=600, rng=1)
     split = world.split(rng=2)
     models = {"popularity": baselines.popularity(split.train), "random": baselines.random(split.train, rng=0)}
+    return world, split, {name: ipseval.rank_positives(model, split) for name, model in models.items()}
+
+
+def default_world(on_low_ess):
+    world, split, ranks = world_and_ranks()
     return ipseval.evaluate(
-        models,
+        ranks,
         split,
         propensity=world.propensity,
         metrics=["ndcg@10", "recall@10"],

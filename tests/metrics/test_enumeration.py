@@ -114,9 +114,10 @@ def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(worl
                 sizes.append(len(items))
     result = evaluate(ranked_positives(rows, len(rows)), chance, sizes)
     for label in LABELS:
-        expectation = float(np.dot(weight, result.per_user("m", label, "ips")))
+        per_user = result.per_user("m", label, "ips").to_numpy()
+        expectation = float(np.dot(weight, per_user))
         # Rounding is that of the terms: products of 1/P that cancel in the sum.
-        scale = 1 + float(np.dot(weight, result.per_user("m", label, "ips").abs()))
+        scale = 1 + float(np.dot(weight, np.abs(per_user)))
         assert expectation == pytest.approx(truth(label, values, sets), abs=1e-12 * scale), label
 
 

@@ -44,7 +44,7 @@ def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
     assert metric("rr").user_values(ranked)[0] == pytest.approx((law / p).sum(), rel=1e-12)
 
 
-@pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1100, 4000), (1300, 1310)])
+@pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1100, 2000), (1300, 1310)])
 def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
     level = np.arange(1, g + 1)
     spread = 0.3 * np.sqrt(level * (g - level) / g)
