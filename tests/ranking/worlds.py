@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import RankedPositives, Split
+from ipseval import Interactions, RankedPositives, Split
 
 has_numba = find_spec("numba") is not None
 needs_numba = pytest.mark.skipif(not has_numba, reason="Numba is not installed: pip install 'ipseval[fast]'")
@@ -33,7 +33,9 @@ def frame(pairs) -> pd.DataFrame:
 
 def world_of(n_users: int, n_items: int, train, test) -> World:
     """Return a split of the given pairs; ids are the codes."""
-    split = Split.from_frames(frame(train), frame(test), users=np.arange(n_users), items=np.arange(n_items))
+    ids = np.arange(n_users), np.arange(n_items)
+    columns = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (train, test))
+    split = Split(*(Interactions(*one, *ids) for one in columns))
     return World(n_users, n_items, set(train), set(test), split)
 
 

@@ -81,7 +81,7 @@ def test_the_estimated_prior_is_the_maximum_likelihood_distribution():
     ("method", "prior"), [("bv", "uniform"), ("cls", None), ("mle", None), ("bv", None), ("rank", None)]
 )
 def test_the_standard_error_is_the_jackknife_over_users(method, prior):
-    n, m = 400, 12
+    n, m = 200, 12
     _, sampled = drawn(size=240, n=n, m=m)
     users = np.arange(240) // 12
 
@@ -174,7 +174,7 @@ def test_a_refit_to_the_same_shares_is_the_estimate(method):
 @pytest.mark.parametrize("method", ["none", "rank", "bv", "cls", "mle"])
 def test_the_interval_is_repeatable_and_holds_the_estimate(method):
     _, sampled = drawn(size=60, n=60, m=6)
-    result = correct_sampled(sampled, 60, 6, "ndcg@5", method)
+    result = correct_sampled(sampled, 60, 6, "ndcg@5", method, n_iterations=20)
     low, high = result.conf_int(n_resamples=40, rng=1)
     assert (low, high) == result.conf_int(n_resamples=40, rng=1)
     assert low < result.estimate < high

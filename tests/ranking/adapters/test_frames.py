@@ -46,7 +46,7 @@ FORMS = [to_polars, to_polars_lazy, to_pyarrow, to_pandas_arrow, to_duckdb]
 
 def example(seed: int = 0) -> dict[str, pd.DataFrame]:
     rng = np.random.default_rng(seed)
-    user, item = np.nonzero(rng.random((50, 40)) < 0.3)
+    user, item = np.nonzero(rng.random((25, 20)) < 0.5)
     log = pd.DataFrame(
         {
             "user": [f"u{code}" for code in user],
@@ -60,7 +60,7 @@ def example(seed: int = 0) -> dict[str, pd.DataFrame]:
     in_test = rng.random(len(log)) < 0.25
     train, test = log[~in_test].reset_index(drop=True), log[in_test].reset_index(drop=True)
     seen = set(zip(train["user"], train["item"], strict=True))
-    pairs = [(f"u{u}", i * 7, u * 1.0 + rng.random()) for u in range(50) for i in range(40)]
+    pairs = [(f"u{u}", i * 7, u * 1.0 + rng.random()) for u in range(25) for i in range(20)]
     lists = pd.DataFrame([pair for pair in pairs if pair[:2] not in seen], columns=["user", "item", "score"])
     return {"train": train, "test": test, "lists": lists}
 
