@@ -93,6 +93,9 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
 SMALLER = {
     "n_resamples=1000": "n_resamples=20",
     "n_users=1000, n_items=300": "n_users=400, n_items=60",
+    "SampledCandidates(100, rng=0)": "SampledCandidates(20, rng=0)",
+    "n_candidates, 100,": "n_candidates, 20,",
+    "[10, 100, 1000]": "[10, 100]",
     "rng.random((200, 60))": "rng.random((50, 60))",
     "rng.random((150, 60))": "rng.random((50, 60))",
 }
