@@ -86,7 +86,8 @@ def test_the_standard_error_is_the_jackknife_over_users(method, prior):
     users = np.arange(240) // 12
 
     def estimate(keep):
-        return correct_sampled(sampled[keep], n, m, "ap", method, prior=prior, users=users[keep])
+        options = {"prior": prior, "users": users[keep], "n_iterations": 30}
+        return correct_sampled(sampled[keep], n, m, "ap", method, **options)
 
     jackknife = np.array([estimate(users != user).estimate for user in range(20)])
     expected = np.sqrt(19 / 20 * np.sum((jackknife - jackknife.mean()) ** 2))
@@ -273,7 +274,8 @@ def test_full_ranks_have_nothing_to_correct():
 def test_corrected_metrics_run_through_every_estimator(method):
     world = random_world(3)
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(8, rng=0))
-    metric = ipseval.metric("recall@5", sampled=method)
+    metric = ipseval.metric("recall@5", sampled=method, n_iterations=20)
+    asked = {"metric": "recall@5", "method": method, "n_iterations": 20}
     evaluation = ipseval.evaluate_ranks(
         {"model": ranked},
         propensity=ipseval.KnownPropensity(item=world.propensity).fit(world.split.train),
@@ -282,10 +284,10 @@ def test_corrected_metrics_run_through_every_estimator(method):
         on_low_ess="ignore",
     )
     frame = evaluation.frame.set_index("estimator")
-    result = correct_sampled(ranked, metric="recall@5", method=method)
+    result = correct_sampled(ranked, **asked)
     assert frame.loc["aoa", "estimate"] == pytest.approx(result.estimate, rel=1e-12)
     weight = 1 / world.propensity[ranked.item]
-    weighted = correct_sampled(ranked, metric="recall@5", method=method, weights=weight)
+    weighted = correct_sampled(ranked, **asked, weights=weight)
     assert frame.loc["snips-global", "estimate"] == pytest.approx(weighted.estimate, rel=1e-12)
     pooled = float(weight @ weighted.contributions / weight.sum())
     assert frame.loc["snips-pooled", "estimate"] == pytest.approx(pooled, rel=1e-12)
