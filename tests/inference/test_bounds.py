@@ -62,7 +62,7 @@ def test_a_hand_worked_bound():
 
 
 def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
-    ranks, popularity = random_ranks(3, n_users=30)
+    ranks, popularity = random_ranks(3, n_users=20)
     return ipseval.evaluate_ranks(
         ranks,
         propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),

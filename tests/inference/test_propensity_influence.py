@@ -23,6 +23,7 @@ METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weigh
 @pytest.fixture(scope="module", name="fitted")
 def a_world_with_fitted_weights():
     world = steady.simulated("popularity", n_users=200)
+    world = replace(world, ranks={name: world.ranks[name] for name in ("popular", "noisy", "EASE")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
         shown = world.exposure.select(np.isin(world.exposure.user, world.exposed[:60]))

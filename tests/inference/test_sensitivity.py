@@ -52,12 +52,12 @@ FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips")
     [
         # With P on the scale of probabilities the pooled auc takes another form, and scale="max" stays "max".
         (None, (), {"metrics": METRICS, "estimators": ESTIMATORS}),
-        ("max", (), {"metrics": METRICS, "estimators": ESTIMATORS}),
+        ("max", (), {"metrics": ("auc", "recall@10", "ap"), "estimators": ESTIMATORS}),
         *(("max", steps, FEW) for n in (1, 2) for steps in itertools.permutations(STEPS, n)),
     ],
 )
 def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(scale, steps, options):
-    ranks, popularity = random_ranks(0, models=2)
+    ranks, popularity = random_ranks(0, models=1)
 
     def evaluation(gamma):
         made = power_law(popularity, gamma, scale=scale)
@@ -143,13 +143,13 @@ def test_equal_recommenders_never_tip():
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
     evaluation = evaluated(0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"))
-    fine = np.linspace(-1, 3, 201)
+    fine = np.linspace(-1, 3, 61)
     frame = evaluation.sensitivity(fine, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
     }
     n_found = 0
-    for row in evaluation.tipping_points(np.linspace(-1, 3, 101)).itertuples():
+    for row in evaluation.tipping_points(np.linspace(-1, 3, 31)).itertuples():
         key = (row.metric, row.estimator)
         gap = values[row.model, *key] - values[row.other, *key]
         swaps = np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)

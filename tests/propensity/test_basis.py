@@ -49,7 +49,7 @@ def log() -> ipseval.ExposureLog:
         (ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()), "exposure"),
         (DirectPropensity(exposure()), "exposure"),
         (StratifiedPropensity(n_strata=3, exposure=exposure()), "exposure"),
-        (DensityRatioPropensity(exposure(), SPLIT.test, rng=0), "exposure"),
+        (DensityRatioPropensity(exposure(), SPLIT.test, cross_fit=3, rng=0), "exposure"),
         (ipseval.PowerLawPropensity(gamma="fit", recommendations=LISTS), "fitted"),
     ],
     ids=str,

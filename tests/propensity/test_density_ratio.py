@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -31,6 +32,7 @@ from tests.inside.propensity import (
 # Odds -----------------------------------------------------------------------------------------------------
 
 
+@cache
 def two_samples(n_users: int = 60, seed: int = 0):
     """Every user has training items, held-out positives and exposures, so that nobody is left out."""
     rng = np.random.default_rng(seed)
@@ -52,8 +54,13 @@ def is_low(train, user, item):
 
 
 def ratio(split, exposure, **options):
-    given = {"rng": 0, "cross_fit": 8, **options}
+    given = {"rng": 0, "cross_fit": 4, **options}
     return DensityRatioPropensity(exposure, biased=split.test, **given).fit(split.train)
+
+
+@pytest.fixture(scope="module", name="fitted")
+def fitted_weights():
+    return ratio(*two_samples())
 
 
 def weights(found, log):
@@ -123,7 +130,7 @@ def test_all_models_are_on_one_scale():
             assert mean == pytest.approx(1)
 
 
-def test_exposures_that_are_training_pairs_are_left_out_and_counted():
+def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
     split, exposure = two_samples()
     more = Exposure(
         np.concatenate([exposure.user, split.train.user[:5]]),
@@ -132,19 +139,18 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted():
         split.n_users,
         split.n_items,
     )
-    one, other = ratio(split, exposure), ratio(split, more)
+    other = ratio(split, more)
     assert other.fit.n_dropped == 5
-    assert np.array_equal(weights(one, split.test), weights(other, split.test))
+    assert np.array_equal(weights(fitted, split.test), weights(other, split.test))
     assert "5 exposures left out" in repr(other.fit)
 
 
-def test_fit_repeats_with_its_seed_and_knows_every_pair():
-    split, exposure = two_samples()
-    one, two = ratio(split, exposure, rng=1), ratio(split, exposure, rng=1)
+def test_fit_repeats_with_its_seed_and_knows_every_pair(fitted):
     user, item = np.divmod(np.arange(60 * 30), 30)
-    assert np.array_equal(one.at(user, item), two.at(user, item))
-    assert np.isfinite(one.at(user, item)).all()
-    assert pickle.loads(pickle.dumps(one)).at(user, item) == pytest.approx(one.at(user, item))
+    found = fitted.at(user, item)
+    assert np.array_equal(ratio(*two_samples()).at(user, item), found)
+    assert np.isfinite(found).all()
+    assert pickle.loads(pickle.dumps(fitted)).at(user, item) == pytest.approx(found)
 
 
 def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
@@ -153,9 +159,10 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
     model = DensityRatioPropensity(exposure, cross_fit=5, rng=0)
     inside = ipseval.evaluate({"m": scores}, split, propensity=model, **options).frame
-    before = ipseval.evaluate({"m": scores}, split, propensity=model.fit(split.train), **options).frame
+    fitted = model.fit(split.train)
+    before = ipseval.evaluate({"m": scores}, split, propensity=fitted, **options).frame
     assert inside.estimate.item() == before.estimate.item()
-    assert model.fit(split.train).fit.n_biased <= len(split.train)
+    assert fitted.fit.n_biased <= len(split.train)
 
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
@@ -187,7 +194,7 @@ def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
     odds = held.function
     x = odds.features(split.test.user, split.test.item)
     n_above = n_at_least = 0
-    for fold in range(8):
+    for fold in range(4):
         values, limit = x @ odds.slope[0, fold], odds.limit[0, fold]
         # Every user has four held-out positives, so that all weigh alike: at most a fifth is above.
         assert (values > limit).mean() <= 0.2 <= (values >= limit).mean()
@@ -219,17 +226,16 @@ def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
     found = ratio(split, exposure.select(exposure.user < n_users))
     assert np.isfinite(weights(found, split.test)).all()
     few = split.test.select(split.test.user < n_users)
-    model = DensityRatioPropensity(exposure, biased=few, rng=0)
+    model = DensityRatioPropensity(exposure, biased=few, cross_fit=8, rng=0)
     assert np.isfinite(weights(model.fit(split.train), few)).all()
 
 
-def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it():
-    split, exposure = two_samples()
-    found = ratio(split, exposure)
-    again = found.fit.refit(np.ones(60, dtype=int))
-    assert weights(again, split.test) == pytest.approx(weights(found, split.test), rel=1e-6)
+def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it(fitted):
+    log = two_samples()[0].test
+    again = fitted.fit.refit(np.ones(60, dtype=int))
+    assert weights(again, log) == pytest.approx(weights(fitted, log), rel=1e-6)
     counts = np.random.default_rng(0).multinomial(60, np.full(60, 1 / 60))
-    assert np.abs(weights(found.fit.refit(counts), split.test) / weights(found, split.test) - 1).max() > 0.01
+    assert np.abs(weights(fitted.fit.refit(counts), log) / weights(fitted, log) - 1).max() > 0.01
 
 
 # What the weights repair ----------------------------------------------------------------------------------
@@ -268,15 +274,11 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
         "item": KnownPropensity(item=by_item).fit(split),
         "pair": ratio(split, shown, rng=seed, cross_fit=cross_fit),
     }
+    ranks = {name: ipseval.rank_positives(model, split) for name, model in models.items()}
     out = {}
     for name, propensity in weights.items():
-        frame = ipseval.evaluate(
-            models,
-            split,
-            propensity=propensity,
-            metrics=METRICS,
-            estimators=["snips-global"],
-            on_low_ess="ignore",
+        frame = ipseval.evaluate_ranks(
+            ranks, propensity=propensity, metrics=METRICS, estimators=["snips-global"], on_low_ess="ignore"
         ).frame.merge(truth, on=["model", "metric"])
         out[name] = (frame.estimate - frame.ideal).abs().groupby(frame.metric).mean()
     return pd.DataFrame(out)

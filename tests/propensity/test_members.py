@@ -50,11 +50,10 @@ def test_rank_one_over_many_users_and_items_makes_no_table_of_pairs():
     split = ipseval.Split.from_frames(train, test, users=ids, items=ids)
     known = KnownPropensity(user=rng.uniform(0.1, 1, n), item=rng.uniform(0.1, 1, n))
     lists = pd.DataFrame({"user": user[::2], "item": item[::2], "rank": 1})
-    frame = ipseval.evaluate(
-        {"m": lists}, split, propensity=known, metrics=["recall@1"], estimators=["snips-pooled"],
-        on_low_ess="ignore",
-    ).frame  # fmt: skip
-    fitted = known.fit(split)
+    ranks, fitted = {"m": ipseval.rank_positives(lists, split)}, known.fit(split)
+    frame = ipseval.evaluate_ranks(
+        ranks, propensity=fitted, metrics=["recall@1"], estimators=["snips-pooled"], on_low_ess="ignore"
+    ).frame
     first = (split.test.item[:, None] == item[::2]).any(axis=1)
     weight = 1 / fitted.at(split.test.user, split.test.item)
     assert frame.estimate.item() == pytest.approx(weight[first].sum() / weight.sum())

@@ -30,8 +30,8 @@ def test_a_click_counts_right_where_its_item_was_shown_and_the_click_model_is_ri
 @pytest.fixture(scope="module", name="case")
 def small_case():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dp, "N_USERS", 200)
-        patch.setattr(dp, "LEFT_OUT", (*dp.LEFT_OUT, "content", "EASE 50", "SVD 8"))
+        patch.setattr(dp, "N_USERS", 120)
+        patch.setattr(dp, "LEFT_OUT", (*dp.LEFT_OUT, "chance", "content", "EASE 50", "SVD 8"))
         yield dp.Case.of("positions", 0)
 
 

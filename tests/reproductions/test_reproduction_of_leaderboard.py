@@ -161,7 +161,7 @@ def test_one_command_skips_the_pieces_that_this_commit_has_made(tmp_path, monkey
 
 
 def test_gamma_by_exposure_is_the_slope_of_a_world():
-    study = World(n_users=2000, n_items=150, mean_relevant=30, rng=0).study(rng=1)
+    study = World(n_users=800, n_items=150, mean_relevant=30, rng=0).study(rng=1)
     table = random_exposure.gamma_table({"world": study})
     slope, gamma = table.splitlines()[2].split("|")[3:5]
     assert float(gamma.split()[0]) == pytest.approx(1 - 2 * float(slope.split()[0]), abs=0.006)

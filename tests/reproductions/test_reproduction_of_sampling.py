@@ -14,13 +14,13 @@ from tests.worlds import random_world
 
 def test_simulated_chances_agree_with_enumeration():
     # Ranks 2 and 3 of 3, two draws: rank 2 is beaten unless both fall on the item below, with chance 1/4.
-    found = sampling.chances_to_be_first({"a": [2], "b": [3]}, 3, 2, np.array([1.0, 0, 0]), n_repeats=4000)
-    assert found["a"] == pytest.approx(0.25 + 0.75 / 2, abs=4 * 0.5 / 4000**0.5)
+    found = sampling.chances_to_be_first({"a": [2], "b": [3]}, 3, 2, np.array([1.0, 0, 0]), n_repeats=1000)
+    assert found["a"] == pytest.approx(0.25 + 0.75 / 2, abs=4 * 0.5 / 1000**0.5)
     assert sum(found.values()) == pytest.approx(1)
 
 
 def test_the_study_compares_every_setting_with_full_ranking():
-    world = random_world(2, n_users=30, n_items=50)
+    world = random_world(2, n_users=30, n_items=25)
     rng = np.random.default_rng(1)
     relevant = np.zeros((world.split.n_users, world.split.n_items))
     relevant[world.split.test.user, world.split.test.item] = 1
@@ -34,12 +34,12 @@ def test_the_study_compares_every_setting_with_full_ranking():
         n_sampled=[5, 20],
         distributions={"uniform": "uniform", "weights": np.arange(1.0, world.split.n_items + 1)},
         metrics=["recall@5"],
-        methods=["none", "mle"],
+        methods=["none", "cls"],
         n_repeats=2,
     )
     assert len(study) == 2 * 2 * 2 * 2 * 2  # models, m, methods, distributions, repeats
     methods = study.groupby("distribution")["method"].unique().map(list).to_dict()
-    assert methods == {"uniform": ["none", "mle"], "weights": ["none", "importance"]}
+    assert methods == {"uniform": ["none", "cls"], "weights": ["none", "importance"]}
     found = sampling.agreement(study)
     assert len(found) == 8
     assert (found["or@1"] == 1).all()  # the recommenders are far apart
@@ -72,7 +72,7 @@ def test_em_finds_ranks_that_are_certain():
 
 
 def test_only_positives_that_nothing_has_beaten_get_more_candidates():
-    world = World(n_users=120, n_items=400, mean_relevant=12, affinity=6.0, rng=0)
+    world = World(n_users=40, n_items=400, mean_relevant=12, affinity=6.0, rng=0)
     split = world.split(rng=1)
     model = world.example_models(split, rng=2)["taste"]
     drawn, last, above, n = adaptive.stages(model, split, 10, 80, np.random.default_rng(0))

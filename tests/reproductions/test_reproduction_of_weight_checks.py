@@ -49,7 +49,7 @@ def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool 
         rules["pair"] = world.propensity.held_out(test_fraction=0.3, counted_on="log")
     rules |= {f"gamma {g:g}": PowerLawPropensity(gamma=g, unseen="smooth") for g in WRONG_GAMMAS}
     if ratio:
-        rules["ratio"] = DensityRatioPropensity(cross_fit=5, rng=0)
+        rules["ratio"] = DensityRatioPropensity(cross_fit=3, rng=0)
     return check_weights(
         MODELS,
         study,
@@ -94,7 +94,7 @@ def check_user_item(results: list[Checks]) -> None:
 
 @pytest.fixture(scope="module", name="item_only")
 def fixture_item_only():
-    return [in_a_world(0, 0.0)]
+    return [in_a_world(0, 0.0, n_users=600)]
 
 
 @pytest.fixture(scope="module", name="user_item")

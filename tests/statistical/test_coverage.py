@@ -158,8 +158,8 @@ def rejections(n_sets: int, n_users: int, seed: int) -> np.ndarray:
 
 
 def test_the_paired_test_rarely_rejects_a_true_null():
-    # 100 data sets: the standard deviation of the share is 2.2 %, four of which are allowed.
-    assert (rejections(100, 100, seed=3) < 0.137).all()
+    # 50 data sets: the standard deviation of the share is 3.1 %, four of which are allowed.
+    assert (rejections(50, 100, seed=3) < 0.173).all()
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ import pytest
 from ipseval import plan_exposure
 from ipseval.errors import InputError
 from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, correct
+from ipseval.propensity import DensityRatioPropensity
 from ipseval.ranking import baselines
 from ipseval.report import plots
 from ipseval.validation import ExposureCurve, exposure_curve
@@ -23,6 +24,15 @@ MODELS = {
     "item-kNN": baselines.item_knn,
     "EASE": partial(baselines.ease, regularization=50.0),
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def three_folds():
+    """Twenty models of a density ratio, as by default, take longer than all else of a curve."""
+    with pytest.MonkeyPatch.context() as patch:
+        model = partial(DensityRatioPropensity, cross_fit=3)
+        patch.setattr("ipseval.validation._curve.DensityRatioPropensity", model)
+        yield
 
 
 @pytest.fixture(scope="module", name="study")

@@ -69,7 +69,7 @@ def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study
     split = split_random(study.positives().biased, rng=3)
     models = {name: train(split.train) for name, train in MODELS.items()}
     exposure = Exposure.from_ratings(study.random, threshold=study.threshold)
-    options = {"propensities": EQUAL, "split": split, "n_resamples": 20, "rng": 0}
+    options = {"propensities": EQUAL, "metrics": ["atop"], "split": split, "n_resamples": 2, "rng": 0}
     own = validate(models, evidence=Evidence(exposure=exposure), **options)
     other = validate(models, study, **options)
     pd.testing.assert_frame_equal(own.frame, other.frame)
@@ -201,9 +201,11 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
         raw = np.sqrt(calibration.train.popularity + 1.0)
         return Propensity(raw * factors[len(calls) % 2], False, "up to a factor", 80)
 
-    options = {"metrics": ["recall@10"], "n_resamples": 0, "rng": 0}
+    split = split_random(study.positives().biased, rng=3)
+    models = {name: train(split.train) for name, train in MODELS.items()}
+    options = {"metrics": ["recall@10"], "split": split, "n_resamples": 0, "rng": 0}
     rules = [partial(rule, factors=one) for one in ((1.0, 1.0), (1.0, 50.0), (50.0, 7.0))]
-    found = [validate(MODELS, study, propensities={"p": one}, **options).frame for one in rules]
+    found = [validate(models, study, propensities={"p": one}, **options).frame for one in rules]
     one, two, other = (frame["estimate"] for frame in found)
     # With one factor the fold plays no role and weights are pooled; with two each fold is scaled to mean 1.
     assert np.allclose(two, other, rtol=1e-12)
@@ -257,8 +259,8 @@ def test_what_propensities_warn_about_is_kept_and_said_once_of_all_of_them(study
             study,
             propensities={"one": thin, "two": thin, "steep": steep},
             metrics=["atop"],
-            n_splits=3,
-            n_resamples=5,
+            n_splits=2,
+            n_resamples=0,
         )
     assert len(record) == 1
     assert result.notes == ("one, two: few pairs",)
@@ -316,15 +318,15 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
     result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
-    assert max(map(len, repr(result).splitlines())) <= 100
-    assert "2 recommenders · 1 split · 300 users" in repr(result)
+    printed = repr(result)
+    assert max(map(len, printed.splitlines())) <= 100
+    assert "2 recommenders · 1 split · 300 users" in printed
     text = " ".join(repr(result.explain()).split())
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
     assert f"over {result.n_compared:.0f} of them, with held-out and random positives" in text
-    page = result.to_html()
     assert result.to_html(tmp_path / "page.html") == str(tmp_path / "page.html")
-    assert (tmp_path / "page.html").read_text("utf-8") == page
+    page = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>Validation on simulated world</title>" in page
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).

@@ -110,14 +110,12 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
     converted = known.held_out(test_fraction=0.2, counted_on="log")
     models = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 
-    def run(rule):
-        validate(models, study, propensities={"true": rule}, metrics=["atop"], n_resamples=0, rng=0)
+    def run(**rules):
+        validate(models, study, propensities=rules, metrics=["atop"], n_resamples=0, rng=0)
 
-    for rule in (known, lambda calibration: known):
-        with pytest.warns(DataWarning, match=r"true: .*held_out\(test_fraction=0.2"):
-            run(rule)
+    with pytest.warns(DataWarning, match=r"true, function: .*held_out\(test_fraction=0.2"):
+        run(true=known, function=lambda calibration: known)
     low = KnownPropensity(item=np.full(60, 0.9))  # equal ones give equal weights either way
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for rule in (converted, lambda calibration: converted, low):
-            run(rule)
+        run(true=converted, function=lambda calibration: converted, low=low)

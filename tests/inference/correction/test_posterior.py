@@ -192,19 +192,23 @@ def test_values_move_to_the_line_through_those_of_aoa():
 
 
 def test_the_covariance_is_that_of_values_on_lines():
-    rng = np.random.default_rng(0)
-    root = np.tril(rng.normal(size=(8, 8))) * 1e-4
+    root = np.tril(np.random.default_rng(0).normal(size=(8, 8))) * 1e-4
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.25, 0.4, 0.7]])
     joint = root @ root.T
     first, second = slice(0, 4), slice(4, 8)
     covariance = np.array([joint[first, first], joint[second, second]])
     cross = np.array([joint[first, first], joint[second, first]])
     _, found = on_line(value, covariance, cross, METRIC, CUT)
-    drawn = value.ravel() + rng.standard_normal((5_000, 8)) @ root.T
-    each = np.array([on_line(one.reshape(2, 4), covariance, cross, METRIC, CUT)[0][1] for one in drawn])
-    # The slope is a ratio: its noise in x is of second order, and part of what the sum leaves out.
-    np.testing.assert_allclose(np.cov(each[:, 3:].T), found[1, 3:, 3:].squeeze(), rtol=0.06)
-    np.testing.assert_allclose(each[:, :3].mean(axis=1).var(), found[1, :3, :3].mean(), rtol=0.06)
+    step = 1e-6 * np.eye(8)
+    up, down = (
+        [on_line((value.ravel() + one).reshape(2, 4), covariance, cross, METRIC, CUT)[0][1] for one in steps]
+        for steps in (step, -step)
+    )
+    slope = (np.array(up) - down) / 2e-6
+    expected = slope.T @ joint @ slope
+    # The slope is a ratio: its noise in x is part of what the sum leaves out.
+    np.testing.assert_allclose(found[1, 3:, 3:], expected[3:, 3:], rtol=1e-6)
+    np.testing.assert_allclose(found[1, :3, :3].mean(), expected[:3, :3].mean(), rtol=1e-6)
     np.testing.assert_allclose(found[0], covariance[0])
 
 

@@ -48,7 +48,7 @@ def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
 
 
 def test_pairs_are_observed_as_often_as_their_propensity_says(world):
-    n_logs = 400
+    n_logs = 100
     counts = np.zeros(len(world.relevant))
     rng = np.random.default_rng(0)
     for _ in range(n_logs):
@@ -64,7 +64,7 @@ def test_pairs_are_observed_as_often_as_their_propensity_says(world):
 def test_test_positives_are_observed_with_the_known_propensity_given_the_training_log(world):
     train_pairs, expected, seen, variance = 0, 0.0, 0, 0.0
     rng = np.random.default_rng(7)
-    for _ in range(200):
+    for _ in range(60):
         split = world.split(rng)
         rest = ~np.isin(world.relevant.pair_key, split.train.pair_key)
         p = world.relevant_propensity[rest]
@@ -187,7 +187,7 @@ def plackett_luce_pairs(weight):
 
 @pytest.mark.parametrize("affinity", [0.0, 1.5])
 def test_ordered_pairs_follow_the_plackett_luce_law(affinity):
-    n, weight = 60_000, np.array([5.0, 2.0, 1.0, 0.5])
+    n, weight = 20_000, np.array([5.0, 2.0, 1.0, 0.5])
     item_factors = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])
     user_factors = np.tile([1.0, 0.0], (n, 1))
     row, item = draw_distinct(
