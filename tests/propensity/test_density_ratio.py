@@ -157,10 +157,10 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
     split, exposure = two_samples()
     scores = np.random.default_rng(0).random((60, 30))
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
-    model = DensityRatioPropensity(exposure, cross_fit=5, rng=0)
+    model = DensityRatioPropensity(exposure, cross_fit=3, rng=0)
     inside = ipseval.evaluate({"m": scores}, split, propensity=model, **options).frame
-    fitted = model.fit(split.train)
-    before = ipseval.evaluate({"m": scores}, split, propensity=fitted, **options).frame
+    fitted, ranks = model.fit(split.train), {"m": ipseval.rank_positives(scores, split)}
+    before = ipseval.evaluate_ranks(ranks, propensity=fitted, **options).frame
     assert inside.estimate.item() == before.estimate.item()
     assert fitted.fit.n_biased <= len(split.train)
 

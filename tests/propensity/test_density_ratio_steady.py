@@ -25,7 +25,9 @@ def three_folds(monkeypatch):
 
 @pytest.fixture(scope="module", name="small")
 def a_small_world():
-    world = steady.simulated("popularity", n_users=80)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steady, "N_ITEMS", 80)
+        world = steady.simulated("popularity", n_users=80)
     return replace(world, ranks={name: world.ranks[name] for name in ("popular", "noisy", "EASE")})
 
 
@@ -66,6 +68,7 @@ def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, few_
 def test_coverage_is_over_new_worlds_with_and_without_the_error_of_the_weights(few_folds, monkeypatch):
     made, simulated = [], steady.simulated
     monkeypatch.setattr(steady, "SIZES", (25,))
+    monkeypatch.setattr(steady, "N_ITEMS", 80)
     monkeypatch.setattr(steady, "simulated", lambda *which: made.append(which) or simulated(*which, 100))
     (row,) = steady.covered("popularity", 2)
     assert made == [("popularity", 1000), ("popularity", 1001)]

@@ -80,7 +80,7 @@ def test_the_accelerated_em_ends_where_plain_steps_end():
 
 
 def test_a_known_curve_is_recovered_where_position_follows_relevance():
-    log = simulated(np.random.default_rng(7), n_users=600)
+    log = simulated(np.random.default_rng(7), n_users=800)
     for method in ("harvesting", "em"):
         curve = ExaminationModel(method).fit(log)
         assert (np.abs(curve.theta - THETA)[1:] < 4 * curve.std_error[1:]).all()

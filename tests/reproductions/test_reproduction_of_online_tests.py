@@ -39,10 +39,10 @@ def test_an_ab_test_estimates_the_true_difference_and_novelty_lifts_it():
     assert 0.6 < z.std() < 1.4
     fresh = OnlineWorld(world, split, length=5, novelty=0.5)
     lifted = pd.DataFrame(
-        [fresh.test(models["taste"], models["popular"], n_users=100, rng=seed) for seed in range(40)]
+        [fresh.test(models["taste"], models["popular"], n_users=100, rng=seed) for seed in range(20)]
     )
     gap = lifted["difference"] - lifted["true_difference"] - lifted["novelty_effect"]
-    assert abs((gap / lifted["std_error"]).mean()) < 4 / np.sqrt(40)
+    assert abs((gap / lifted["std_error"]).mean()) < 4 / np.sqrt(20)
     assert lifted["novelty_effect"].iloc[0] > 0
     assert lifted["true_difference"].iloc[0] == results["true_difference"].iloc[0]
 

@@ -147,10 +147,9 @@ def test_a_sample_without_a_positive_says_nothing(ranks, path):
     assert correct_path(path, nobody).frame.equals(correct_path(path).frame)
 
 
-def test_the_prior_can_be_replaced(world, alone):
-    _, split, models = world
+def test_the_prior_can_be_replaced(path, alone):
     strong = CorrectionPrior(no_bias=0.01, mean=0.9, sd=0.05)
-    replaced = correct(models, split, metrics=METRICS, prior=strong, rng=0)
+    replaced = correct_path(path, prior=strong)
     usual, other = (by_name(one.frame)["estimate"] for one in (alone, replaced))
     assert (other.loc["popular"] < usual.loc["popular"]).all()
 
@@ -271,12 +270,12 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone
         correct(models, split, evidence=Evidence(interactions=other), **options)
 
 
-def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world):
-    _, split, models = world
-    alone = correct({"popular": models["popular"]}, split, metrics=METRICS, rng=0)
-    assert alone.verdict == ""
-    twins = correct({"a": models["noisy"], "b": models["noisy"]}, split, metrics=METRICS, rng=0)
-    assert twins.verdict.count("not told apart") == len(METRICS)
+def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world, ranks):
+    for names, n_said in (["a"], 0), (["a", "b"], len(METRICS)):
+        path = correction_path(dict.fromkeys(names, ranks["noisy"]), world[1], metrics=METRICS, rng=0)
+        verdict = correct_path(path).verdict
+        assert bool(verdict) == bool(n_said)
+        assert verdict.count("not told apart") == n_said
 
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
