@@ -10,7 +10,7 @@ import ipseval
 from tests.inside.inference import FEW, pair_tests
 
 
-def evaluation(n_models: int, n_users: int = 60, **options) -> ipseval.Evaluation:
+def evaluation(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
     pairs = pd.DataFrame(
         [(u, i) for u in range(n_users) for i in rng.permutation(30)[:6]], columns=["user", "item"]

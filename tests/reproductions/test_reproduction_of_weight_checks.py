@@ -30,11 +30,13 @@ MODELS = {
 WRONG_GAMMAS = (-0.5, 1.0)
 
 
-def in_a_world(seed: int, selection: float, *, n_users: int = 1500, ratio: bool = False) -> Checks:
+def in_a_world(
+    seed: int, selection: float, *, n_users: int = 1500, n_items: int = 300, ratio: bool = False
+) -> Checks:
     """Checks of the true weights (per item, and per pair under selection) and two wrong γ."""
     world = World(
         n_users=n_users,
-        n_items=300,
+        n_items=n_items,
         mean_relevant=60,
         affinity=3.0,
         max_propensity=0.9,
@@ -99,7 +101,7 @@ def fixture_item_only():
 
 @pytest.fixture(scope="module", name="user_item")
 def fixture_user_item():
-    return [in_a_world(0, 2.0, ratio=True)]
+    return [in_a_world(0, 2.0, n_users=800, n_items=150, ratio=True)]
 
 
 def test_item_only_exposure_flags_wrong_item_weights_and_nothing_else(item_only):
