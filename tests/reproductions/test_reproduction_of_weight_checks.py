@@ -96,7 +96,7 @@ def check_user_item(results: list[Checks]) -> None:
 
 @pytest.fixture(scope="module", name="item_only")
 def fixture_item_only():
-    return [in_a_world(0, 0.0, n_users=600)]
+    return [in_a_world(0, 0.0, n_users=600, n_items=150)]
 
 
 @pytest.fixture(scope="module", name="user_item")

@@ -40,7 +40,7 @@ def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_anchor
     path, rng = tiny_path(), np.random.default_rng(0)
     before = posterior(path, PRIOR, sample)
     anchors = Anchors.of(evidence, path, before.total_mean)
-    part = rng.choice(before.weight.size, 400_000, p=before.weight)
+    part = rng.choice(before.weight.size, 200_000, p=before.weight)
     root = np.linalg.cholesky(before.covariance)
     drawn = before.mean[part] + np.einsum("dij,dj->di", root[part], rng.standard_normal((part.size, 2)))
     missed = (anchors.value - drawn @ anchors.contrast.T) / anchors.error
