@@ -9,6 +9,7 @@ import os
 import re
 import zlib
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@cache
 def layer_of(path: Path) -> str:
     """Return the layer of the tests in a file."""
     name = path.relative_to(ROOT).as_posix()
@@ -165,9 +167,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collect_file() -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    # --doctest-modules is for ipseval/: tests hold no examples, and to look for them takes time.
-    return [one for one in (yield) if not isinstance(one, DoctestModule)]
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    # To look for examples takes time, also in the files that hold none.
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
@@ -186,7 +189,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     # Modules and tests live to the end: the collector of garbage need not look through them again and again.
-    gc.collect()
     gc.freeze()
     # At its end Python collects what it can, or compiled libraries call it a leak; pytest, five times before.
     atexit.register(gc.unfreeze)

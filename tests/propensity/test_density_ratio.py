@@ -9,9 +9,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy.optimize import minimize
 from scipy.special import expit
+from statsmodels.genmod import families
+from statsmodels.genmod.generalized_linear_model import GLM
 
 import ipseval
 from ipseval.data import Exposure
@@ -88,7 +89,7 @@ def test_without_a_penalty_it_is_the_statsmodels_fit():
     rng = np.random.default_rng(1)
     design = np.column_stack([np.ones(300), rng.normal(size=(300, 2))])
     y = rng.random(300) < expit(design @ [0.3, 1.0, -0.5])
-    plain = sm.GLM(y.astype(float), design, family=sm.families.Binomial()).fit()
+    plain = GLM(y.astype(float), design, family=families.Binomial()).fit()
     found = fit_logistic(design, y, np.ones(300), np.zeros(3), np.full(3, 1e-12))
     assert found == pytest.approx(plain.params, abs=1e-8)
 

@@ -8,8 +8,10 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.api as sm
 from scipy.optimize import minimize
+from statsmodels.genmod import families
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.tools import add_constant
 
 from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
@@ -44,16 +46,16 @@ def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(family):
     popularity = np.floor(100 / (1 - rng.random(500)) ** 0.7).clip(100, 9000)
     shown = rng.integers(5, 40, 500)
     liked = rng.binomial(shown, 0.01 * popularity**0.4)
-    x = sm.add_constant(np.log(popularity))
+    x = add_constant(np.log(popularity))
     if family == "poisson":
-        model = sm.GLM(liked, x, family=sm.families.Poisson(), offset=np.log(shown))
+        model = GLM(liked, x, family=families.Poisson(), offset=np.log(shown))
         plain = model.fit(cov_type="HC0")
     else:
         both = np.column_stack([liked, shown - liked])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # statsmodels remarks on a log link for a binomial
-            chosen = sm.families.Binomial(link=sm.families.links.Log())
-            plain = sm.GLM(both, x, family=chosen).fit(cov_type="HC0", start_params=[-3.0, 0.3])
+            chosen = families.Binomial(link=families.links.Log())
+            plain = GLM(both, x, family=chosen).fit(cov_type="HC0", start_params=[-3.0, 0.3])
     found = fit_gamma_from_exposure(popularity, shown, liked, family=family)
     assert found.gamma == pytest.approx(1 - 2 * plain.params[1], abs=1e-6)
     assert found.standard_error == pytest.approx(2 * plain.bse[1], rel=1e-4)

@@ -6,7 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-import statsmodels.api as sm
+from statsmodels.discrete.discrete_model import NegativeBinomial
+from statsmodels.genmod import families
+from statsmodels.genmod.generalized_linear_model import GLM
+from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import fit_gamma
@@ -28,10 +31,10 @@ def fit(popularity, recommended, n_lists=N_LISTS, method="negative-binomial", **
 
 def joint_likelihood(popularity, recommended):
     """Newton from the Poisson fit: statsmodels' BFGS may stop short of its tolerance, by the last bit."""
-    x = sm.add_constant(np.log(popularity))
-    poisson = sm.GLM(recommended, x, family=sm.families.Poisson()).fit()
+    x = add_constant(np.log(popularity))
+    poisson = GLM(recommended, x, family=families.Poisson()).fit()
     start = np.append(poisson.params, 0.5)
-    joint = sm.NegativeBinomial(recommended, x).fit(start, method="newton", disp=0, maxiter=500)
+    joint = NegativeBinomial(recommended, x).fit(start, method="newton", disp=0, maxiter=500)
     assert joint.mle_retvals["converged"]
     assert np.abs(joint.model.score(joint.params)).max() < 1e-6
     return joint
@@ -39,18 +42,18 @@ def joint_likelihood(popularity, recommended):
 
 def plain_statsmodels(popularity, recommended, method):
     """Every item a row, no grouping: the fit that the grouped one must equal."""
-    x = sm.add_constant(np.log(popularity))
+    x = add_constant(np.log(popularity))
     if method == "negative-binomial":
         joint = joint_likelihood(popularity, recommended)
-        family = sm.families.NegativeBinomial(alpha=joint.params[2])
-        robust = sm.GLM(recommended, x, family=family).fit(cov_type="HC0")
+        family = families.NegativeBinomial(alpha=joint.params[2])
+        robust = GLM(recommended, x, family=family).fit(cov_type="HC0")
         return joint.params[1], robust.bse[1]
     if method == "poisson":
-        result = sm.GLM(recommended, x, family=sm.families.Poisson()).fit(cov_type="HC0")
+        result = GLM(recommended, x, family=families.Poisson()).fit(cov_type="HC0")
     else:
-        family = sm.families.Binomial(link=sm.families.links.CLogLog())
+        family = families.Binomial(link=families.links.CLogLog())
         both = np.column_stack([recommended, N_LISTS - recommended])
-        result = sm.GLM(both, x, family=family).fit(cov_type="HC0")
+        result = GLM(both, x, family=family).fit(cov_type="HC0")
     return result.params[1], result.bse[1]
 
 
@@ -189,10 +192,10 @@ def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
     for replicate, drawn in zip(found.replicates, times, strict=True):
         counts = np.bincount(np.repeat(lists, drawn, axis=0).ravel(), minlength=popularity.size)
         if method == "negative-binomial":  # at the dispersion of the fit
-            family = sm.families.NegativeBinomial(alpha=found.dispersion)
+            family = families.NegativeBinomial(alpha=found.dispersion)
             kept = popularity <= np.sort(popularity)[-3]  # 0.5 % of 400 items are 2
-            x = sm.add_constant(np.log(popularity[kept]))
-            slope = sm.GLM(counts[kept], x, family=family).fit().params[1]
+            x = add_constant(np.log(popularity[kept]))
+            slope = GLM(counts[kept], x, family=family).fit().params[1]
         else:
             slope = fit(popularity, counts, n_lists, method).gamma
         assert replicate == pytest.approx(slope, abs=1e-6)
