@@ -88,9 +88,9 @@ OPTIONS = {"propensity": ipseval.PowerLawPropensity(gamma=0.5, scale="max")}
 TABLES = {
     "evaluate": lambda one: one.frame,
     "compare": lambda one: one.compare(),
-    "bounds": lambda one: one.bounds([1.0, 2.0]),
-    "sensitivity": lambda one: one.sensitivity([-1.0, 0.0, 1.0]).frame,
-    "tipping points": lambda one: one.tipping_points([-1.0, 0.0, 1.0]),
+    "bounds": lambda one: one.bounds(2.0),
+    "sensitivity": lambda one: one.sensitivity([-1.0, 1.0]).frame,
+    "tipping points": lambda one: one.tipping_points([-1.0, 1.0]),
     "diagnostics": lambda one: one.diagnostics.reset_index(drop=True),
 }
 

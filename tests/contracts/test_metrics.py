@@ -58,9 +58,10 @@ def ranked(scores: np.ndarray, n_positives: int) -> RankedPositives:
 def values(
     label: str, scores: np.ndarray, weights: np.ndarray | None, n_positives: int, **options
 ) -> np.ndarray:
-    """Return the values of users who differ in their scores (users, items) alone."""
-    given = None if weights is None else np.tile(weights, len(scores))
-    return ipseval.metric(label).user_values(ranked(scores, n_positives), given, **options)
+    """Return the values of users by their scores (users, items) and weights, of each user or of all."""
+    if weights is not None:
+        weights = np.broadcast_to(weights, (len(scores), n_positives)).ravel()
+    return ipseval.metric(label).user_values(ranked(scores, n_positives), weights, **options)
 
 
 def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positives: int, **options) -> float:
@@ -73,15 +74,15 @@ def value(label: str, scores: np.ndarray, weights: np.ndarray | None, n_positive
 def test_weighted_values_are_in_the_range_and_only_proportions_of_weights_matter(label, ties, user, scale):
     scores, weights = user
     low, high = ipseval.metric(label).value_range
+    given = [weights, scale * weights, *(np.full(weights.size, equal) for equal in (0.01, 1.0, 700.0))]
+    same = np.tile(scores, (len(given), 1))
     plain = value(label, scores, None, weights.size, ties=ties)
-    weighted = value(label, scores, weights, weights.size, ties=ties)
+    weighted, scaled, *equals = values(label, same, np.array(given), weights.size, ties=ties)
     # Positives that share a mean rank inside the cutoff can be more than fit there, with or without weights.
     if ties != "mean" or ipseval.metric(label).linear_in_rank:
         assert low <= weighted <= high + 1e-12
-    assert value(label, scores, scale * weights, weights.size, ties=ties) == pytest.approx(weighted, rel=1e-9)
-    for equal in (0.01, 1.0, 700.0):
-        got = value(label, scores, np.full(weights.size, equal), weights.size, ties=ties)
-        assert got == pytest.approx(plain, abs=1e-12)
+    assert scaled == pytest.approx(weighted, rel=1e-9)
+    assert equals == pytest.approx([plain] * 3, abs=1e-12)
 
 
 @pytest.mark.parametrize("label", PLAIN)
@@ -94,15 +95,15 @@ def test_no_positive_that_moves_up_lowers_the_value_and_the_best_arrangement_has
     m = weights.size
     if ties:
         scores = np.floor(scores / 2)
-    before = value(label, scores, weights, m)
-    for positive, other in itertools.product(range(m), range(m, scores.size)):
+    n, moved = scores.size, []
+    for positive, other in itertools.product(range(m), range(m, n)):
         if scores[positive] < scores[other]:
-            moved = scores.copy()
-            moved[[positive, other]] = moved[[other, positive]]
-            assert value(label, moved, weights, m) >= before - 1e-12
-    n = scores.size
+            moved.append(scores.copy())
+            moved[-1][[positive, other]] = scores[[other, positive]]
     best = np.concatenate([n + np.argsort(np.argsort(weights)), np.zeros(n - m)])
-    got, name = value(label, best, weights, m), label.partition("@")[0]
+    before, *after, got = values(label, np.array([scores, *moved, best]), weights, m)
+    assert all(one >= before - 1e-12 for one in after)
+    name = label.partition("@")[0]
     if name in ONE_AT_BEST:
         assert got == pytest.approx(1.0, abs=1e-12)
     if name == "precision":
