@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
+import runpy
 import signal
-import subprocess
 import sys
-import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.cli import main
 from tests.cli.test_cli import evaluate, files
 
 __all__ = ["files"]  # a fixture
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files, capsys):
@@ -134,12 +131,6 @@ def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
     assert "\n'@cmd," in out.read_text()
 
 
-def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    command = [sys.executable, "-W", "error", "-m", "ipseval", *arguments]
-    return subprocess.Popen(command, env=environment, text=True, stderr=subprocess.PIPE, **options)
-
-
 def test_a_reader_that_stops_reading_is_no_error_and_not_worse(monkeypatch, capfd):
     reading, writing = os.pipe()
     os.close(reading)
@@ -151,19 +142,21 @@ def test_a_reader_that_stops_reading_is_no_error_and_not_worse(monkeypatch, capf
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_interrupt_is_one_line(tmp_path):
-    (tmp_path / "slow.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n")
+def test_an_interrupt_is_one_line(tmp_path, monkeypatch, capfd):
+    interrupts = "import signal\nsignal.raise_signal(signal.SIGINT)\n"
+    (tmp_path / "slow.py").write_text(f"{interrupts}raise AssertionError('it went on')\n")
     (tmp_path / "study.toml").write_text(
         '[logs.a]\nfile = "a.csv"\n[models.a]\nfunction = "slow:a"\n[models.b]\nfunction = "slow:a"\n'
     )
-    listens = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # in the background, too
-    process = start("study", str(tmp_path / "study.toml"), stdout=subprocess.PIPE, preexec_fn=listens)
-    assert process.stdout is not None
-    process.stdout.readline()
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    _, error = process.communicate()
-    assert (process.returncode, error) == (130, "ipseval: interrupted\n")
+    monkeypatch.setattr(sys, "argv", ["ipseval", "study", str(tmp_path / "study.toml")])
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+    try:
+        with pytest.raises(SystemExit) as ended:
+            runpy.run_path(str(Path(ipseval.__file__).with_name("__main__.py")), run_name="__main__")
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ended.value.code == 130
+    assert capfd.readouterr() == ("", "ipseval: interrupted\n")
 
 
 def test_an_error_of_a_model_is_exit_code_two_not_worse(tmp_path, capsys):

@@ -79,7 +79,6 @@ def doors(seed: int) -> list[Door]:
 def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Generator) -> list[Door]:
     users, items = scores.index, scores.columns
 
-    # Without averages in `metrics` no verdict is made, which would take as long as all the rest.
     def evaluated(train=train, test=test, scores=scores, item=None, pair=None, by=None,
                   metrics=("hit@2", "ndcg@3"), users=users, items=items, **options):  # fmt: skip
         own = ipseval.Split.from_frames(train, test, users=users, items=items)
@@ -90,12 +89,12 @@ def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Gener
         estimators = ["aoa"] if propensity is None else ["aoa", "snips-global"]
         estimators += [] if options.get("n_relevant") is None else ["ips"]
         found = ipseval.evaluate(
-            {"m": scores, "n": opposite}, own, propensity=propensity, metrics=metrics,
+            {"m": scores}, own, propensity=propensity, metrics=metrics,
             estimators=estimators, on_low_ess="ignore", **options,
         )  # fmt: skip
         return cells(found if by is None else found.by(by))
 
-    opposite, averages = -scores, ("recall@2", "mean_dcg")
+    averages = ("recall@2", "mean_dcg")
     by_item = pd.Series(rng.integers(1, 9, items.size) / 8, index=items)
     mask = pd.Series(np.arange(items.size) % 3 > 0, index=items)
     relevant = pd.Series(np.full(users.size, 7.0) - np.arange(users.size) % 2 * 0, index=users)
@@ -281,7 +280,7 @@ def _fits(rng: np.random.Generator, items: Any) -> list[Door]:
     other = {str(name): float(value) for name, value in zip(items, rng.random(items.size), strict=True)}
 
     def gamma(popularity, recommended):
-        return np.array([ipseval.fit_gamma(popularity, recommended, 400).gamma])
+        return np.array([ipseval.fit_gamma(popularity, recommended, 400, "poisson").gamma])
 
     def strength(popularity, exposed, liked):
         return np.array([ipseval.fit_gamma_from_exposure(popularity, exposed, liked).gamma])
