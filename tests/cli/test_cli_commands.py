@@ -17,7 +17,7 @@ import pytest
 import ipseval
 from ipseval.cli import main
 from ipseval.validation.simulation import World
-from tests.cli.command_files import FAST, write_files
+from tests.cli.command_files import FAST, QUICK, write_files
 from tests.inside.cli import EXTRAS, NEEDED, build_parser
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -25,10 +25,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    """A folder with a log, ratings, impressions, lists and random exposure."""
+    """A folder with a log, ratings, impressions, lists and random exposure, and two stored results."""
     folder = tmp_path_factory.mktemp("files")
-    with contextlib.chdir(folder):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
         write_files()
+        for gamma in ("1", "0"):
+            outs = (word for suffix in ("npz", "json") for word in ("--out", f"{gamma}.{suffix}"))
+            printed.seek(0)
+            printed.truncate()
+            assert main(["evaluate", "log.csv", "--gamma", gamma, *FAST, *outs]) == 0
+        Path("0.txt").write_text(printed.getvalue())
     return folder
 
 
@@ -63,7 +69,7 @@ def test_the_parts_that_split_writes_give_the_numbers_of_the_whole_log(folder, c
     assert len(pd.read_parquet("parts/test.parquet")) == len(split.test) != len(split.train)
     parts = ["--train", "parts/train.parquet", "--test", "parts/test.parquet"]
     for source in (whole, parts):
-        assert main(["evaluate", *source, *FAST, "--format", "csv"]) == 0
+        assert main(["evaluate", *source, *QUICK, "--format", "csv"]) == 0
     first, second = (
         pd.read_csv(io.StringIO(part)) for part in _halves(capsys.readouterr().out, "model,metric,estimator")
     )
@@ -78,9 +84,9 @@ def _halves(text: str, start: str) -> list[str]:
 
 
 SUCCESS = {
-    "ratings from a threshold": ["evaluate", "log.csv", "--threshold", "4", *FAST],
-    "columns by option": ["evaluate", "odd.csv", "--user", "who", "--item", "what", *FAST],
-    "columns behind the file": ["evaluate", "odd.csv:user=who,item=what", *FAST],
+    "ratings from a threshold": ["evaluate", "log.csv", "--threshold", "4", *QUICK],
+    "columns by option": ["evaluate", "odd.csv", "--user", "who", "--item", "what", *QUICK],
+    "columns behind the file": ["evaluate", "odd.csv:user=who,item=what", *QUICK],
     "impressions": [
         *("evaluate", "impressions.csv", "--propensity", "impressions", "--examination", "em"),
         *FAST,
@@ -88,13 +94,13 @@ SUCCESS = {
     "groups": ["evaluate", "log.csv", "--by", "popularity:2", *FAST],
     "groups of a file": ["evaluate", "log.csv", "--by", "users.csv:age", *FAST],
     "diversity": ["evaluate", "log.csv", *FAST, "--beyond", "ild@5", "--item-vectors", "vectors.npy"],
-    "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *FAST],
+    "sampled candidates": ["evaluate", "log.csv", "--candidates", "5", *QUICK],
     "a bootstrap": ["evaluate", "log.csv", "--interval", "percentile", "--n-resamples", "50", *FAST],
-    "chosen items": ["evaluate", "log.csv", "--allowed-items", "items.csv", *FAST],
+    "chosen items": ["evaluate", "log.csv", "--allowed-items", "items.csv", *QUICK],
     "all claims": ["evaluate", "log.csv", "--gamma", "0", "--explain", "--threads", "1", *FAST],
-    "training items compete": ["evaluate", "log.csv", "--seen", "include", *FAST],
+    "training items compete": ["evaluate", "log.csv", "--seen", "include", *QUICK],
     "leave one out in time": [
-        *("evaluate", "log.csv", "--split", "leave-one-out", "--order", "temporal", *FAST),
+        *("evaluate", "log.csv", "--split", "leave-one-out", "--order", "temporal", *QUICK),
     ],
     "lists with counts": [
         *("evaluate", "log.csv", "--model", "mine=lists.csv", "--seen", "drop", "--unknown", "drop"),
@@ -112,7 +118,7 @@ SUCCESS = {
     "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
     "parts with repeats": [
         *("evaluate", "--train", "twice.csv", "--test", "log.csv", "--duplicates", "keep"),
-        *("--seen", "include", *FAST),
+        *("--seen", "include", *QUICK),
     ],
     "plan": ["plan", "log.csv", "--positive-share", "0.1", "--n-users", "50", "--n-items", "5", *FAST],
     "metrics": ["evaluate", "--list-metrics", "recall@5"],
@@ -283,22 +289,16 @@ def test_doctor_knows_the_extras_of_the_project():
 
 
 def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, capsys):
-    assert main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--out", "r.npz", "--out", "r.json"]) == 0
-    first = capsys.readouterr().out
-    assert main(["report", "r.npz"]) == 0
-    assert capsys.readouterr().out == first
-    assert main(["report", "r.npz", "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((folder / "r.json").read_text())
-    assert main(["report", "r.npz", "--out", "report.html", "--quiet"]) == 0
+    assert main(["report", "0.npz"]) == 0
+    assert capsys.readouterr().out == Path("0.txt").read_text()
+    assert main(["report", "0.npz", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads(Path("0.json").read_text())
+    assert main(["report", "0.npz", "--out", "report.html", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
     assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
-    assert main(["compare", "r.npz", "r.npz", "--model", "random=popularity"]) == 4
 
 
 def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
-    for gamma in ("0", "1"):
-        assert main(["evaluate", "log.csv", "--gamma", gamma, *FAST, "--out", f"{gamma}.npz"]) == 0
-    capsys.readouterr()
     # Of several pairs none is chosen: all are shown, and nothing passes.
     assert main(["compare", "1.npz", "0.npz", "--format", "csv"]) == 2
     captured = capsys.readouterr()
@@ -308,6 +308,7 @@ def test_two_stored_results_are_shown_beside_each_other(folder, capsys):
     assert plain["model"].tolist() == ["popularity", "random"]
     assert (plain["difference"] == 0).all()  # γ changes no plain average
     pair = ["--model", "random=popularity"]
+    assert main(["compare", "1.npz", "1.npz", *pair]) == 4
     assert main(["compare", "1.npz", "0.npz", *pair, "--out", "diff.html", "--quiet"]) == 4
     assert (folder / "diff.html").read_text().startswith("<!DOCTYPE html>")
     assert main(["report", "0.npz", "1.npz", "--out", "both.html"]) == 0
@@ -330,20 +331,19 @@ def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monk
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("form", ["csv", "json", "jsonl", "parquet"])
-def test_a_log_comes_through_a_pipe(form, folder, capsys, monkeypatch):
-    frame = pd.read_csv("log.csv")
-    content = {
+def test_a_log_comes_through_a_pipe(folder, capsys, monkeypatch):
+    assert main(["evaluate", "log.csv", *QUICK, "--format", "csv"]) == 0
+    expected, frame = capsys.readouterr().out, pd.read_csv("log.csv")
+    contents = {
         "csv": lambda: frame.to_csv(index=False).encode(),
         "json": lambda: frame.to_json(orient="records").encode(),
         "jsonl": lambda: frame.to_json(orient="records", lines=True).encode(),
         "parquet": frame.to_parquet,
-    }[form]()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
-    assert main(["evaluate", "-", *FAST, "--format", "csv"]) == 0
-    piped = capsys.readouterr().out
-    assert main(["evaluate", "log.csv", *FAST, "--format", "csv"]) == 0
-    assert capsys.readouterr().out == piped
+    }
+    for form, content in contents.items():
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content())))
+        assert main(["evaluate", "-", *QUICK, "--format", "csv"]) == 0
+        assert capsys.readouterr().out == expected, form
 
 
 def test_arguments_of_a_file_are_those_of_the_command_line_which_wins(folder, capsys):
