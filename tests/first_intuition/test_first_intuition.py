@@ -22,7 +22,7 @@ def names(tmp_path_factory):
     """What people have at hand: a log in several forms, a split, recommenders, a result."""
     folder = tmp_path_factory.mktemp("intuition")
     rng = np.random.default_rng(0)
-    user, item = np.nonzero(rng.random((80, 40)) < np.linspace(0.05, 0.5, 40))
+    user, item = np.nonzero(rng.random((40, 30)) < np.linspace(0.1, 0.5, 30))
     frame = pd.DataFrame({"user": user, "item": item})
     order = rng.permutation(len(frame))
     frame.to_csv(folder / "clicks.csv", index=False)
@@ -33,18 +33,18 @@ def names(tmp_path_factory):
     frame.to_csv(folder / "bare.csv", index=False, header=False)
     log = ipseval.read(frame)
     split = ipseval.split_random(log, rng=0)
-    factors, item_factors = rng.random((80, 4)), rng.random((40, 4))
+    factors, item_factors = rng.random((40, 4)), rng.random((30, 4))
     scores = factors @ item_factors.T
     lists = pd.DataFrame(
-        {"user": np.repeat(np.arange(80), 5), "item": rng.random((80, 40)).argsort(axis=1)[:, :5].ravel()}
-    ).assign(rank=np.tile(np.arange(1, 6), 80))
+        {"user": np.repeat(np.arange(40), 5), "item": rng.random((40, 30)).argsort(axis=1)[:, :5].ravel()}
+    ).assign(rank=np.tile(np.arange(1, 6), 40))
     lists = lists.merge(split.train.to_frame()[["user", "item"]], how="left", indicator=True)
     lists = lists[lists.pop("_merge") == "left_only"]
     lists["rank"] = lists.groupby("user").cumcount() + 1
     models = {name: ipseval.baselines.BASELINES[name](split.train) for name in ("ease", "popularity")}
     evaluation = ipseval.evaluate(models, split, propensity="power-law:gamma=0", metrics=["recall@10"])
     evaluation.save(folder / "stored.npz")
-    chances = rng.uniform(0.2, 0.9, 40)
+    chances = rng.uniform(0.2, 0.9, 30)
 
     def cli(words: str) -> None:
         """Run a command; what it says on standard error is raised, as one line."""
