@@ -58,7 +58,7 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_label_of_a_propensity_is_the_gamma_option(files, capsys):
-    scores = ["--model", f"als={files / 'als.npy'}"]
+    scores = ["--model", f"als={files / 'als.npy'}", "--metrics", "recall@5"]
     assert evaluate(files, *scores, "--gamma", "0", "--scale", "max", "--unseen", "smooth") == 0
     by_options = capsys.readouterr().out
     assert evaluate(files, *scores, "--propensity", "power-law(gamma=0, scale=max, unseen=smooth)") == 0
@@ -110,7 +110,8 @@ def test_wrong_input_exits_with_two_and_one_line_of_reason(case: str, files, cap
 
 def test_study_runs_the_protocols_of_a_file_and_prints_their_agreement(files, capsys):
     (files / "train.csv").rename(files / "clicks.csv")
-    more = 'holdout = ["ratio", "leave-one-out"]\n[study]\nmetrics = ["recall@5"]\ngammas = [0.0]\n'
+    more = 'holdout = ["ratio", "leave-one-out"]\n[study]\nmetrics = ["recall@5"]\n'
+    more += "gammas = [0.0]\nn_resamples = 20\n"
     (files / "study.toml").write_text(STUDY + more)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -20,7 +20,7 @@ __all__ = ["files"]  # a fixture
 
 
 def test_the_suffix_of_out_says_the_format_and_no_two_files_share_anything(files, capsys):
-    scores = ["--model", f"als={files / 'als.npy'}"]
+    scores = ["--model", f"als={files / 'als.npy'}", "--metrics", "auc"]
     starts = {
         ".json": "{",
         ".html": "<!DOCTYPE html>",
@@ -122,12 +122,13 @@ def test_every_kind_of_damage_is_one_line_with_the_name_of_the_file(files, capsy
 def test_names_cannot_steer_the_terminal_or_a_spreadsheet(files, capsys):
     name = "\x1b]0;owned\x07a\rb\u202e"
     out = files / "x.csv"
-    scores = ["--model", f"{name}={files / 'als.npy'}", "--model", f"=cmd={files / 'bpr.npz'}"]
-    assert evaluate(files, *scores[:2], "--out", str(out)) == 0
+    scores = ["--model", f"{name}={files / 'als.npy'}"]
+    auc = ["--metrics", "auc", "--out", str(out)]
+    assert evaluate(files, *scores, *auc) == 0
     printed = capsys.readouterr().out + out.read_text()
     assert not set(printed) & set("\x1b\x07\r\u202e")
     assert "\\x1b]0;owned\\x07a\\rb\\u202e" in printed
-    assert evaluate(files, f"--model=@cmd={files / 'als.npy'}", "--out", str(out)) == 0
+    assert evaluate(files, f"--model=@cmd={files / 'als.npy'}", *auc) == 0
     assert "\n'@cmd," in out.read_text()
 
 
@@ -176,7 +177,7 @@ def test_a_fitted_propensity_is_read_again_and_weights_as_the_model_itself(files
     monkeypatch.chdir(files)
     assert main(["fit", "propensity", "train.csv", "--gamma", "0", "--out", "p.csv"]) == 0
     assert {"item", "relative_propensity"} < set(pd.read_csv("p.csv"))  # above 1, as a factor is not known
-    scores, weights = ["--model", "als=als.npy", "--format", "csv"], []
+    scores, weights = ["--model", "als=als.npy", "--metrics", "recall@5", "--format", "csv"], []
     for options in (["--gamma", "0"], ["--propensity", "p.csv"]):
         capsys.readouterr()
         assert evaluate(files, *scores, *options) == 0

@@ -11,7 +11,7 @@ from ipseval.cli import main
 
 VECTORS = np.random.default_rng(1).normal(size=(12, 3))
 ITEMS = [f"i{number:02}" for number in range(12)]
-COMMAND = ("evaluate", "log.csv", "--model", "popularity", "--metrics", "recall@5", "--beyond", "ild@4")
+COMMAND = ("evaluate", "log.csv", "--model", "popularity", "--metrics", "auc", "--beyond", "ild@4")
 
 
 @pytest.fixture
