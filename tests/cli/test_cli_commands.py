@@ -134,14 +134,14 @@ def test_a_command_succeeds(case: str, folder, capsys):
 
 
 def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, capsys):
-    arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *FAST]
+    arguments = ["evaluate", "odd.csv", "--user", "who", "--item", "what", "--explain", *QUICK]
     assert main(arguments) == 0
     assert "rows from odd.csv: who → user, what → item" in capsys.readouterr().out
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST]) == 0
     advice = re.search(r"take a metric such as (\S+)\.", capsys.readouterr().err)
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--metrics", advice[1]]) == 0
     assert f"{advice[1]}  plain average" in capsys.readouterr().out
-    assert main(["evaluate", "log.csv", "--split", "temporal", *FAST]) == 0
+    assert main(["evaluate", "log.csv", "--split", "temporal", *QUICK]) == 0
     captured = capsys.readouterr()
     assert "Use --split global-time to keep the future out." in captured.err
     assert "as there is no threshold" in " ".join(captured.out.split())
@@ -328,7 +328,7 @@ def test_quiet_prints_nothing_where_a_file_takes_the_result(folder, capsys, monk
     assert (folder / "r.md").read_text().count("|") > 5
     assert main([*arguments, "--out", "-", "--out", "r.md", "--quiet"]) == 0
     assert capsys.readouterr().out
-    assert main(["evaluate", "log.csv", "--gamma", "0", *FAST, "--quiet", "--out", "r.md"]) == 0
+    assert main(["evaluate", "log.csv", "--gamma", "0", *QUICK, "--quiet", "--out", "r.md"]) == 0
     assert capsys.readouterr().err == ""
 
 

@@ -44,7 +44,7 @@ VERBS = (
 OF_PLOT = {"protocols": {"factor": "split"}}
 DRAWN_OTHERWISE = {"Evaluation", "Decomposition", "ProtocolStudy", "OnlineAgreement"}  # by kind, or one thing
 FITS = {"popular": popularity, "rare": lambda train: -popularity(train)}
-WRITERS = {"to_html": "<!DOCTYPE html>", "to_markdown": "", "to_latex": "", "to_csv": ""}
+WRITERS = ("to_html", "to_markdown", "to_latex", "to_csv")
 
 
 @cache
@@ -137,9 +137,10 @@ def result_of(name: str) -> Any:
 
 @cache
 def texts(name: str) -> dict[str, str]:
-    """Return what each verb says of a result."""
-    said = {verb: getattr(result_of(name), verb)() for verb in ("explain", *WRITERS)}
+    """Return what each verb says of a result; `tests/golden` has every part of reports by every writer."""
     result = result_of(name)
+    verbs = WRITERS if name == "gate" else ("to_html", "to_csv")
+    said = {verb: getattr(result, verb)() for verb in ("explain", *verbs)}
     return said | {"__repr__": repr(result), "explain": repr(said["explain"]), "verdict": result.verdict}
 
 
@@ -151,8 +152,8 @@ def test_every_result_has_the_same_verbs(name):
     assert len(frame)
     assert isinstance(texts(name)["verdict"], str)
     assert texts(name)["explain"]
-    for verb, start in WRITERS.items():
-        assert texts(name)[verb].startswith(start)
+    assert texts(name)["to_html"].startswith("<!DOCTYPE html>")
+    assert "," in texts(name)["to_csv"]
     assert not {"n_effective", "stderr", "se"} & set(frame)
 
 

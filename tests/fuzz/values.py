@@ -117,7 +117,9 @@ def right(folder: Path) -> dict[str, Any]:
     )
     study_file = folder / "study.toml"
     frame.to_csv(folder / "clicks.csv", index=False)
-    study_file.write_text(STUDY + 'holdout = ["ratio"]\n[study]\nmetrics = ["recall@2"]\n')
+    study_file.write_text(
+        STUDY + 'holdout = ["ratio"]\n[study]\nmetrics = ["recall@2"]\ngammas = [0.5]\nn_resamples = 20\n'
+    )
     return {
         "correction": correction.correct_path(corrected), **read_values(frame, folder), **slate_values(frame, folder),
         "beyond_accuracy.models": {"a": ipseval.rank_positives(scores, split, top_k=2)},
