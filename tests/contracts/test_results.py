@@ -137,10 +137,9 @@ def result_of(name: str) -> Any:
 
 @cache
 def texts(name: str) -> dict[str, str]:
-    """Return what each verb says of a result; `tests/golden` has every part of reports by every writer."""
+    """Return what each verb says of a result."""
     result = result_of(name)
-    verbs = WRITERS if name == "gate" else ("to_html", "to_csv")
-    said = {verb: getattr(result, verb)() for verb in ("explain", *verbs)}
+    said = {verb: getattr(result, verb)() for verb in ("explain", *WRITERS)}
     return said | {"__repr__": repr(result), "explain": repr(said["explain"]), "verdict": result.verdict}
 
 
