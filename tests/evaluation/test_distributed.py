@@ -141,9 +141,9 @@ def assert_same_groups(ours, theirs, *, words: bool) -> None:
         pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize(("n_partitions", "n_relevant"), [(50, None), (6, "estimated")])
+@pytest.mark.parametrize(("n_partitions", "n_relevant"), [(9, None), (4, "estimated")])
 def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_relevant):
-    frames = example()
+    frames = example(n_users=40)
     models = {"first": frames["first"], "second": frames["second"]}
     options = {"metrics": METRICS, "estimators": ESTIMATORS, "propensity": UP_TO_A_FACTOR}
     if n_relevant is not None:
@@ -152,15 +152,15 @@ def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_
 
 
 def test_per_user_values_are_kept_when_asked_for_only():
-    frames = example(4)
+    frames = example(4, n_users=40)
     models, options = {"first": frames["first"]}, {"metrics": ("recall@5",), "estimators": ("aoa",)}
     whole = local(frames, models, **options)
     expected = whole.per_user("first", "recall@5", "aoa")
-    kept = in_partitions(frames, models, 6, per_user=True, **options)
+    kept = in_partitions(frames, models, 2, per_user=True, **options)
     pd.testing.assert_series_equal(kept.per_user("first", "recall@5", "aoa"), expected)
     one, other = (each.with_intervals("bca", n_resamples=50, rng=0).frame for each in (kept, whole))
     pd.testing.assert_frame_equal(one, other)
-    merged = in_partitions(frames, models, 6, **options)
+    merged = in_partitions(frames, models, 2, **options)
     for ask in (
         lambda: merged.per_user("first", "recall@5", "aoa"),
         lambda: merged.with_intervals("bca"),
@@ -254,7 +254,7 @@ def test_results_over_moments_are_printed_saved_and_loaded_as_others_are(tmp_pat
     models = {"first": frames["first"], "second": frames["second"]}
     options = {"metrics": ("recall@5", "dcg@3"), "estimators": ("aoa", "snips-global")}
     options["propensity"] = UP_TO_A_FACTOR
-    found, whole = in_partitions(frames, models, 6, **options), local(frames, models, **options)
+    found, whole = in_partitions(frames, models, 2, **options), local(frames, models, **options)
     assert "because the users stay in their partitions" in found.verdict
     whole = replace(whole, posteriors={}, no_posterior=found.no_posterior)
     assert repr(found) == repr(whole)

@@ -39,15 +39,15 @@ def groups_of(users, items, rng):
 
 
 def test_groups_are_those_of_the_local_path():
-    frames = example(7, n_users=100)
+    frames = example(7, n_users=40)
     models = {"first": frames["first"], "second": frames["second"]}
     users, items = (
         np.unique(np.concatenate([frames[f][c] for f in ("train", "test")])) for c in ("user", "item")
     )
     asked = groups_of(users, items, np.random.default_rng(0))
-    options = {"metrics": ("recall@5", "hit@1"), "estimators": ("snips-global", "ips")}
+    options = {"metrics": ("recall@5",), "estimators": ("snips-global", "ips")}
     options |= {"propensity": SCALED, "n_relevant": 25, "by": asked}
-    found = in_partitions(frames, models, 6, **options)
+    found = in_partitions(frames, models, 2, **options)
     assert found.segments
     assert_same(found, local(frames, models, **options))
 
@@ -136,7 +136,8 @@ def test_any_partition_of_any_population_gives_the_local_groups(seed, missing, o
     rng = np.random.default_rng(seed)
     frames, models, options = any_world(rng, missing, of_factors)
     by = groups_of(options["users"], options["items"], rng)
-    options |= {"by": by[int(rng.integers(len(by)))], "metrics": ("recall@3", "hit@1", "ndcg@4", "dcg@2")}
+    options |= {"by": by[int(rng.integers(len(by)))]}
+    options["metrics"] = rng.choice(["recall@3", "hit@1", "ndcg@4", "dcg@2"], 2, replace=False).tolist()
     check_partitions(rng, frames, models, options, per_user)
 
 

@@ -132,7 +132,6 @@ def numbers(values: object) -> str:
 
 def described(ax: Axes) -> str:
     """Return the words of axes, and where their marks, lines, bars and fields are."""
-    ax.figure.canvas.draw()  # where ticks have their words
     legend = ax.get_legend()
     size = numbers(ax.figure.get_size_inches())
     words = (ax.get_title(), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale())

@@ -32,7 +32,7 @@ DECIDED = {
         "one_model",
         "all_equal",
     ),
-    *("three_hundred_models", "impressions", "without_a_claim"),
+    *("a_hundred_models", "impressions", "without_a_claim"),
 }
 
 

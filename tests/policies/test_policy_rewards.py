@@ -47,11 +47,12 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
         mu = expected * np.exp(parameters[0] + parameters[1] * z)
         # Of the negative binomial and the normal distribution, but for what neither reads a nor parameters.
         likely = gammaln(clicks + a) - gammaln(a) + a * np.log(a / (a + mu)) + clicks * np.log(mu / (a + mu))
-        return 2 * parameters[1] ** 2 - likely.sum()
+        slope = clicks - (clicks + a) * mu / (a + mu)  # by log mu
+        return 2 * parameters[1] ** 2 - likely.sum(), [-slope.sum(), 4 * parameters[1] - slope @ z]
 
     tried, start = [], np.zeros(2)
     for a in STRENGTHS:
-        tried.append((minimize(lost, start, args=(a,), tol=1e-6), a))
+        tried.append((minimize(lost, start, args=(a,), jac=True, tol=1e-6), a))
         start = tried[-1][0].x  # of the next strength the mode is near
     best, a = min(tried, key=lambda one: one[0].fun)
     middle = np.exp(best.x[0] + best.x[1] * z)

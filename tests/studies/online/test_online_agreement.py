@@ -78,7 +78,7 @@ def test_signs_are_counted_as_worked_by_hand():
     # Signs agree in 6 of 10 experiments, one offline difference is 0: share .65.
     offline = pd.DataFrame({"experiment": range(10), "difference": [1, 2, 3, -1, -2, -3, 1, 2, -1, 0]})
     online = pd.DataFrame({"experiment": range(10), "difference": [1, 1, 2, -1, -1, -3, -1, -1, 2, 1]})
-    row = online_agreement(offline.assign(std_error=0.1), online.assign(std_error=0.1), rng=0).frame.iloc[0]
+    row = online_agreement(offline.assign(std_error=0.1), online.assign(std_error=0.1), n_folds=2, rng=0).frame.iloc[0]
     assert row["sign"] == pytest.approx(0.65)
     # Wilson: (.65 + 1.96²/20)/(1 + 1.96²/10) ∓ 1.96 √(.65·.35/10 + 1.96²/400)/(1 + 1.96²/10)
     assert row["sign_low"] == pytest.approx(0.3537, abs=2e-4)
@@ -107,7 +107,7 @@ def test_versions_in_the_other_order_change_the_sign():
     online = online.assign(model=names, reference="base").drop(columns="experiment")
     swapped = offline.rename(columns={"model": "reference", "reference": "model"})
     swapped["difference"] *= -1
-    first, second = online_agreement(offline, online, rng=0), online_agreement(swapped, online, rng=0)
+    first, second = (online_agreement(one, online, n_folds=2, rng=0) for one in (offline, swapped))
     pd.testing.assert_frame_equal(first.frame, second.frame)
 
 
@@ -115,7 +115,7 @@ def test_what_has_no_match_and_what_is_undefined_is_counted():
     offline, online = frames(10)
     offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
     offline.loc[3, "difference"] = np.nan
-    found = online_agreement(offline, online[online["experiment"] != 0], rng=0)
+    found = online_agreement(offline, online[online["experiment"] != 0], n_folds=2, rng=0)
     assert found.n_experiments == 8
     assert any("1 experiment of offline has no match" in note for note in found.notes)
     assert any(
@@ -129,7 +129,7 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
     offline, online = frames(50, seed=1, rho=0.9, noise=0.4)
     useless = offline.assign(difference=rng.normal(size=50))
     both = pd.concat([useless.assign(metric="auc"), offline.assign(metric="ndcg@10")])
-    found = online_agreement(both, online, rng=0)
+    found = online_agreement(both, online, n_folds=3, rng=0)
     assert found.frame.loc[found.best, "metric"] == "ndcg@10"
     assert found.chosen_share > 0.95
     assert found.nested_gain == pytest.approx(found.frame["cv_gain"].max(), abs=0.1)
@@ -139,7 +139,7 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
 
 
 def test_the_picture_shows_every_experiment_and_the_line():
-    found = online_agreement(*frames(30), rng=0)
+    found = online_agreement(*frames(30), n_folds=2, rng=0)
     axes = found.plot()
     assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 30
     assert axes.lines[-1].get_label() == "true differences"
@@ -201,6 +201,6 @@ def test_reliability_is_the_share_of_true_variance_on_each_side():
         pd.DataFrame({"experiment": range(n), "difference": measured[:, side], "std_error": 1.0})
         for side in (0, 1)
     )
-    row = online_agreement(offline, online, rng=0).frame.iloc[0]
+    row = online_agreement(offline, online, n_folds=2, rng=0).frame.iloc[0]
     assert row["reliability_offline"] == pytest.approx(0.5, abs=0.04)  # 4 sigma of a variance from 3,000
     assert row["reliability_online"] == pytest.approx(0.9, abs=0.02)
