@@ -52,6 +52,13 @@ def new() -> ipseval.Evaluation:
     return evaluated({"als": 1.5, "ease": 1.0, "fresh": 0.2}, confidence_level=0.9)
 
 
+@pytest.fixture(scope="module")
+def boards() -> tuple[ipseval.Evaluation, ipseval.Evaluation]:
+    """Return evaluations on two data sets."""
+    one = evaluated({"als": 1.5, "ease": 0.2, "bpr": 0.1})
+    return one, evaluated({"als": 1.4, "ease": 0.3}, split(seed=3))
+
+
 def test_a_difference_is_new_minus_old_with_the_error_of_the_paired_users(old, new):
     """Of aoa: a mean of the users' own differences, with their standard deviation over √n."""
     found = new.diff(old)
@@ -138,9 +145,8 @@ def test_what_cancels_exactly_is_0_without_an_interval():
     assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
 
 
-def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader():
-    one = evaluated({"als": 1.5, "ease": 0.2, "bpr": 0.1})
-    two = evaluated({"als": 1.4, "ease": 0.3}, split(seed=3))
+def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader(boards):
+    one, two = boards
     board = ipseval.evaluation.report_of({"first": one, "second": two})
     frame = board.frame.set_index(["data", "model"])
     for name, evaluation in (("first", one), ("second", two)):
@@ -160,8 +166,8 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
     assert board.to_latex().count(r"\begin{tabular}") == 1
 
 
-def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
-    one, two = evaluated({"als": 1.0, "ease": 0.5}), evaluated({"als": 1.0}, metrics=["auc"])
+def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared(boards):
+    one, two = boards[0], evaluated({"als": 1.0}, metrics=["auc"])
     assert list(ipseval.evaluation.report_of([one, one]).evaluations) == ["1", "2"]
     alone = ipseval.evaluation.report_of([two])
     assert alone.frame["leads"].isna().all()
@@ -174,9 +180,8 @@ def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared():
         ipseval.evaluation.report_of([one], estimator="snips-pooled")
 
 
-def test_a_leaderboard_counts_one_data_set_once():
-    one, other = (evaluated({"als": 1.5, "ease": 0.2}, split(seed)) for seed in (0, 3))
-    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other]))
+def test_a_leaderboard_counts_one_data_set_once(boards):
+    one, other = boards
     assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
     assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
 

@@ -69,7 +69,8 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
 
 
 def test_ids_of_text_take_the_long_road(tmp_path):
-    frames = {name: one.assign(user="u" + one["user"].astype(str)) for name, one in example(n_users=40).items()}
+    frames = example(n_users=40)
+    frames = {name: one.assign(user="u" + one["user"].astype(str)) for name, one in frames.items()}
     train, test, first, second = write(frames, tmp_path)
     ours = evaluate_duckdb({"first": first, "second": second}, train, test, n_partitions=2, **OPTIONS)
     assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))

@@ -194,6 +194,7 @@ def test_ratings_without_values_and_models_that_are_no_mapping_are_refused():
         evaluate_ratings(PREDICTED, log(n_users=2))
 
 
+@pytest.fixture(scope="module")
 def two_models() -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(np.argwhere(rng.random((60, 8)) < 0.6), columns=["user", "item"])
@@ -203,19 +204,19 @@ def two_models() -> ipseval.Evaluation:
     return evaluate_ratings(models, ratings, propensity=chance, metrics=["mse", "rmse"])
 
 
-def test_the_bootstrap_of_rmse_is_the_root_of_that_of_mse():
-    intervals = two_models().with_intervals("percentile", n_resamples=400, rng=0).frame
+def test_the_bootstrap_of_rmse_is_the_root_of_that_of_mse(two_models):
+    intervals = two_models.with_intervals("percentile", n_resamples=400, rng=0).frame
     mse, rmse = (intervals[intervals["metric"] == name] for name in ("mse", "rmse"))
     for column in ("estimate", "ci_low", "ci_high"):
         assert rmse[column].to_numpy() == pytest.approx(np.sqrt(mse[column].to_numpy()), rel=2e-3)
     # The jackknife behind BCa reads the root as well.
-    one = two_models().estimate("low", "rmse", "ips").sums
-    other = two_models().estimate("low", "mse", "ips").sums
+    one = two_models.estimate("low", "rmse", "ips").sums
+    other = two_models.estimate("low", "mse", "ips").sums
     assert leave_one_out(one) == pytest.approx(np.sqrt(leave_one_out(other)), rel=1e-12)
 
 
-def test_recommenders_are_compared_on_the_same_ratings():
-    evaluation = two_models()
+def test_recommenders_are_compared_on_the_same_ratings(two_models):
+    evaluation = two_models
     table = evaluation.compare().set_index(["metric", "estimator"])
     values = evaluation.frame.set_index(["model", "metric", "estimator"])["estimate"]
     for key, row in table.iterrows():
@@ -227,8 +228,8 @@ def test_recommenders_are_compared_on_the_same_ratings():
     assert "rmse" in evaluation.to_html()
 
 
-def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse():
-    table = two_models().bounds(2.0).set_index(["metric", "estimator"]).sort_index()
+def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse(two_models):
+    table = two_models.bounds(2.0).set_index(["metric", "estimator"]).sort_index()
     mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
     assert (mse["lower"] < mse["upper"]).all()
     assert rmse["lower"].isna().all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 N_USERS, N_ITEMS = 60, 40
 
 
+@cache
 def split(ids: Callable[[int], Any] = int, *, value: bool = False) -> ipseval.Split:
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < np.linspace(0.6, 0.1, N_ITEMS))
@@ -57,9 +59,14 @@ def mine() -> Any:
 
 
 def evaluated(**options: Any) -> Evaluation:
-    given: dict[str, Any] = {"metrics": ["recall@5", "auc"]}
+    given: dict[str, Any] = {"metrics": ["recall@5"]}
     given["propensity"] = PowerLawPropensity(gamma=0.5)
     return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**given, **options})
+
+
+@cache
+def simple() -> Evaluation:
+    return evaluated()
 
 
 def known() -> KnownPropensity:
@@ -77,7 +84,7 @@ def slates() -> Evaluation:
 
 
 CASES: dict[str, Callable[[], Evaluation]] = {
-    "without a propensity": lambda: evaluated(propensity=None),
+    "without a propensity": lambda: evaluated(propensity=None, metrics=["recall@5", "auc"]),
     "graded, with ids of text": lambda: evaluated(split=split(lambda one: f"Ü{one:03}", value=True)),
     "probabilities": lambda: evaluated(propensity=known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]),
     "clipped, bootstrap": lambda: evaluated(propensity=clipped()).with_intervals(
@@ -111,7 +118,7 @@ def test_what_is_loaded_prints_compares_and_reports_the_same_bytes(name: str, tm
 
 
 def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
-    first = evaluated()
+    first = simple()
     first.save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     for ask in (
@@ -133,13 +140,13 @@ def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path)
 
 
 def test_the_versions_that_are_printed_are_those_that_computed(tmp_path: Path, monkeypatch) -> None:
-    evaluated().save(tmp_path / "a.npz")
+    simple().save(tmp_path / "a.npz")
     monkeypatch.setattr("ipseval.evaluation._explanation.__version__", "9.9.9")
     assert json.loads(Evaluation.load(tmp_path / "a.npz").to_json())["ipseval"] == ipseval.__version__
 
 
 def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
-    one = evaluated()
+    one = simple()
     one.save(tmp_path / "a.npz")
     before = (tmp_path / "a.npz").read_bytes()
     ids = np.empty(len(one.user_ids), dtype=object)

@@ -320,7 +320,7 @@ def evaluation() -> ipseval.Evaluation:
     """Evaluate one that finds popular items, and two that find rare ones, so that γ decides who leads."""
     rng = np.random.default_rng(0)
     chance = np.linspace(0.7, 0.1, 30)
-    split = random_split(rng, 200, 30, chance)
+    split = random_split(rng, 100, 30, chance)
     scores = {"popular": -np.arange(30.0), "rare": np.arange(30.0), "middle": -np.abs(np.arange(30.0) - 20)}
     return ipseval.evaluate(
         {name: np.tile(row, (split.n_users, 1)) for name, row in scores.items()},
@@ -373,7 +373,7 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
     found = evaluation.estimate("popular", "recall@10", "snips-global")
     assert evaluation.estimate("popular", "Recall@10", "SNIPS_Global") is found
     assert evaluation.estimate("popular", "R@10", "snips global") is found
-    assert evaluation.per_user("popular", "NDCG@10", "naive").size == 200
+    assert evaluation.per_user("popular", "NDCG@10", "naive").size == 100
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
 

@@ -28,9 +28,15 @@ MODELS = {"popular": baselines.popularity, "any": baselines.BASELINES["random"]}
 OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"]}
 
 
-def test_windows_are_evaluated_one_by_one_and_averaged():
+@pytest.fixture(scope="module", name="three")
+def of_three_windows():
+    """Return three windows and their evaluation."""
     splits = split_sliding(timed_log(), start=40, test=20)
-    found = evaluate_windows(MODELS, splits, **OPTIONS)
+    return splits, evaluate_windows(MODELS, splits, **OPTIONS)
+
+
+def test_windows_are_evaluated_one_by_one_and_averaged(three):
+    splits, found = three
     each = []
     for split in splits:
         frame = ipseval.evaluate({n: fit(split.train) for n, fit in MODELS.items()}, split, **OPTIONS).frame
@@ -122,8 +128,8 @@ def test_the_report_has_a_verdict_of_the_mean_over_windows():
     assert p_value["last"] < 0.001
 
 
-def test_numbers_have_the_decimals_and_bounds_of_other_results():
-    text = repr(evaluate_windows(MODELS, split_sliding(timed_log(), start=40, test=20), **OPTIONS))
+def test_numbers_have_the_decimals_and_bounds_of_other_results(three):
+    text = repr(three[1])
     # Half an interval of .046 has two significant digits in three decimals.
     assert re.search(r"popular +recall@5 +aoa +0\.309 \[\.263, \.355\]", text)
     assert "design_effect" not in text
@@ -147,12 +153,12 @@ def test_a_propensity_is_fitted_in_every_window():
         ({}, None, "models must be a non-empty mapping"),
     ],
 )
-def test_bad_windows_and_models_say_what_was_expected(models, windows, text):
-    windows = split_sliding(timed_log(), start=40, test=30) if windows is None else windows
+def test_bad_windows_and_models_say_what_was_expected(models, windows, text, three):
+    windows = three[0] if windows is None else windows
     with pytest.raises(InputError, match=text):
         evaluate_windows(models, windows)
     with pytest.raises(InputError, match="Choices: any, popular"):
-        evaluate_windows(MODELS, split_sliding(timed_log(), start=40, test=30), **OPTIONS).compare("none")
+        three[1].compare("none")
 
 
 @pytest.mark.slow

@@ -64,7 +64,8 @@ def study(path: Path, *protocols: Protocol, logs: object = None, **change: objec
 @pytest.fixture(scope="module", name="three_logs")
 def a_study_of_three_logs(tmp_path_factory: pytest.TempPathFactory) -> ProtocolStudy:
     logs = {"one": make_log(0), "two": make_log(1, n_items=30), "three": make_log(2)}
-    return study(tmp_path_factory.mktemp("three"), *grid(holdout=["ratio"]), logs=logs)
+    folder = tmp_path_factory.mktemp("three")
+    return study(folder, *grid(holdout=["ratio"]), logs=logs, metrics=["auc"])
 
 
 @pytest.mark.filterwarnings("ignore:.*have no propensity")
@@ -89,12 +90,9 @@ def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
 
 
 def test_agreement_is_that_of_the_estimates(tmp_path: Path) -> None:
-    found = study(tmp_path)
-    frame = found.frame[(found.frame["metric"] == "auc") & (found.frame["estimator"] == "aoa")]
-    by_split = frame.set_index(["split", "model"])["estimate"]
-    row = found.between("split", metric="auc").query(
-        "split_a == 'RO_RS' and split_b == 'TO_LS' and estimator == 'aoa'"
-    )
+    found = study(tmp_path, metrics=["auc"], estimators=["aoa"])
+    by_split = found.frame.set_index(["split", "model"])["estimate"]
+    row = found.between("split", metric="auc").query("split_a == 'RO_RS' and split_b == 'TO_LS'")
     expected = order_agreement(dict(by_split["RO_RS"]), dict(by_split["TO_LS"])).to_dict()
     assert row[list(expected)].iloc[0].to_dict() == pytest.approx(expected)
     assert (row["src_low"] <= row["src_high"]).all()
@@ -128,7 +126,7 @@ def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
 
 
 def test_leave_one_out_says_that_snips_equals_aoa(tmp_path: Path) -> None:
-    found = study(tmp_path, *grid(order=["random"]))
+    found = study(tmp_path, *grid(order=["random"]), metrics=["recall@5"])
     one_out = found.frame[found.frame["split"] == "RO_LS"].pivot(
         index=["model", "metric"], columns="estimator", values="estimate"
     )
@@ -193,10 +191,10 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
 
 @pytest.mark.filterwarnings("ignore:recall@1. computed on 4 sampled candidates")
 def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
-    log = make_log()
+    log = make_log(n_users=30)
     pools = ["all", SampledCandidates(4, rng=0), SampledCandidates(4, distribution="popularity", rng=0)]
     protocols = grid(order=["random"], holdout=["leave-one-out"], k_core=[None], candidates=pools)
-    options = {"metrics": ["recall@1"], "estimators": ["aoa"]}
+    options = {"logs": {"shop": log}, "metrics": ["recall@1"], "estimators": ["aoa"]}
     found = study(tmp_path, *protocols, **options)
     assert found.levels("candidates") == ["full", "uniform-4", "popularity-4"]
     (split,) = repeated_splits(log, 1, method=split_leave_one_out, rng=0)
@@ -243,8 +241,9 @@ def test_table_averages_over_logs(three_logs) -> None:
 
 
 def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:
+    logs = {"plain": make_log(timed=False)}
     with pytest.warns(DataWarning, match="'plain' has no timestamps: 2 of 4 protocols are left out"):
-        found = study(tmp_path, logs={"plain": make_log(timed=False)})
+        found = study(tmp_path, logs=logs, metrics=["auc"], estimators=["aoa"])
     assert found.levels("split") == ["RO_RS", "RO_LS"]
     assert "has no timestamps" in found.to_markdown()
 

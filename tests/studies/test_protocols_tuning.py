@@ -62,21 +62,16 @@ def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(
     assert estimates["tuned"] == estimates["popular"]
 
 
-def test_every_protocol_chooses_with_its_own_candidates(tmp_path: Path) -> None:
+def test_protocols_choose_with_their_own_candidates_among_settings_that_are_trained_once(
+    tmp_path: Path,
+) -> None:
     sampled = ipseval.SampledCandidates(3, distribution="popularity", rng=0)
-    protocols = [Protocol(k_core=None), Protocol(k_core=None, candidates=sampled)]
-    found = run(tmp_path, tuned(), *protocols)
-    assert found.settings["candidates"].tolist() == ["full", "popularity-3"]
-    values = found.settings["value"]
-    assert values[0] != values[1]
-
-
-def test_each_setting_is_trained_once_for_all_candidates_and_nothing_when_resumed(tmp_path: Path) -> None:
-    sampled = ipseval.SampledCandidates(20, rng=0)
     protocols = [Protocol(k_core=None), Protocol(k_core=None, candidates=sampled)]
     CALLS.clear()
     first = run(tmp_path, tuned(), *protocols)
     assert CALLS == {"0.0": 1, "0.5": 1, "1.0": 1}
+    assert first.settings["candidates"].tolist() == ["full", "popularity-3"]
+    assert first.settings["value"].nunique() == 2
     CALLS.clear()
     again = run(tmp_path, tuned(), *protocols)
     assert not CALLS
@@ -242,7 +237,7 @@ def test_kept_repeats_count_like_dropped_ones():
 def test_a_study_names_winners_and_blocks(tmp_path: Path):
     logs = {f"log {n}": make_log(n, n_users=20, n_items=20 + 2 * n) for n in range(3)}
     protocols = [Protocol(k_core=None, n_repeats=2), Protocol(holdout="leave-one-out", k_core=None)]
-    made = study(tmp_path, *protocols, logs=logs, estimators=["aoa"])
+    made = study(tmp_path, *protocols, logs=logs, metrics=["auc"], estimators=["aoa"])
     found = made.winners(metric="auc")
     assert len(found) == 6
     means = made.frame.query("log == 'log 0' and split == 'RO_RS' and metric == 'auc'")

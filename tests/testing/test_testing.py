@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval import pytest_plugin
 from ipseval.cli import main
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
@@ -77,9 +78,10 @@ def test_where_the_gate_cannot_tell_the_test_fails_or_warns(baseline):
 
 
 def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
-    assert_not_worse(evaluated(TRUTH), baseline, margin=0.001)
+    better = evaluated(TRUTH)
+    assert_not_worse(better, baseline, margin=0.001)
     with pytest.raises(AssertionError, match="not the numbers of"):
-        assert_metric(evaluated(TRUTH), baseline, **RECALL)
+        assert_metric(better, baseline, **RECALL)
 
 
 def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
@@ -114,14 +116,15 @@ def graded() -> Evaluation:
     ],
 )
 def test_other_data_or_options_are_an_error_and_no_comparison(change, text, baseline):
+    other = change()
     for check in (assert_not_worse, assert_metric):
         with pytest.raises(InputError, match=text):
-            check(change(), baseline, metric="recall@5")
+            check(other, baseline, metric="recall@5")
 
 
 def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     path = tmp_path / "weighted.npz"
-    both = {"estimators": ["aoa", "snips-global"]}
+    both = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
     scores = noisy(TRUTH, 1)
     evaluated(scores, propensity=PowerLawPropensity(gamma=0.5), **both).save(path, ranks=False)
     other = evaluated(scores, propensity=PowerLawPropensity(gamma=0.6), **both)
@@ -263,11 +266,12 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
     def run(*options: str) -> tuple[int, str]:
         code = pytest.main(
             [
-                *("-q", "--import-mode=importlib", "-p", "ipseval.pytest_plugin"),
+                *("-q", "--import-mode=importlib"),
                 *("-p", "no:unraisableexception"),  # it collects garbage five times, all that of this process
                 *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
                 *(*options, str(test)),
-            ]
+            ],
+            plugins=[pytest_plugin],
         )
         return int(code), capfd.readouterr().out
 

@@ -78,7 +78,8 @@ def test_signs_are_counted_as_worked_by_hand():
     # Signs agree in 6 of 10 experiments, one offline difference is 0: share .65.
     offline = pd.DataFrame({"experiment": range(10), "difference": [1, 2, 3, -1, -2, -3, 1, 2, -1, 0]})
     online = pd.DataFrame({"experiment": range(10), "difference": [1, 1, 2, -1, -1, -3, -1, -1, 2, 1]})
-    row = online_agreement(offline.assign(std_error=0.1), online.assign(std_error=0.1), n_folds=2, rng=0).frame.iloc[0]
+    both = (one.assign(std_error=0.1) for one in (offline, online))
+    row = online_agreement(*both, n_folds=2, rng=0).frame.iloc[0]
     assert row["sign"] == pytest.approx(0.65)
     # Wilson: (.65 + 1.96²/20)/(1 + 1.96²/10) ∓ 1.96 √(.65·.35/10 + 1.96²/400)/(1 + 1.96²/10)
     assert row["sign_low"] == pytest.approx(0.3537, abs=2e-4)
