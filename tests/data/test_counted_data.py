@@ -49,7 +49,7 @@ def test_parts_of_one_log_tell_its_counts_once_and_other_parts_their_own():
     assert row(overlap.data, "split", "test pairs of another part, left out") == (1, 2)
 
 
-@pytest.fixture(name="evaluation")
+@pytest.fixture(scope="module", name="evaluation")
 def fixture_evaluation():
     train = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
     test = pd.DataFrame({"user": [0, 1, 2, 2], "item": [1, 2, 0, 3]})
@@ -112,7 +112,10 @@ def test_an_effective_sample_size_is_fine_only_where_it_is_not_small(n_users, sa
         pd.DataFrame({"user": users, "item": (users + 1) % 3}),
     )
     found = ipseval.evaluate(
-        {"any": np.zeros((n_users, 3))}, split, propensity=ipseval.KnownPropensity(item=np.full(3, 0.5))
+        {"any": np.zeros((n_users, 3))},
+        split,
+        propensity=ipseval.KnownPropensity(item=np.full(3, 0.5)),
+        metrics=["recall@1"],
     )
     assert f"{n_users} effective of {said} Known per item, assumed." in " ".join(repr(found).split())
 

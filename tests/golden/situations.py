@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,7 @@ def evaluate(*names: str, **options: object) -> ipseval.Evaluation:
         return ipseval.evaluate(models, DATA, **settings)
 
 
+@cache
 def commonest() -> ipseval.Evaluation:
     """Five recommenders, the default metrics."""
     return evaluate(metrics=("recall@10", "mean_dcg@10"))

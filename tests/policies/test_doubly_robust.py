@@ -157,6 +157,14 @@ METRICS = ["recall@3", "dcg@3", "precision@3", "mean_dcg", "atop", "rbp(0.8)"]
 LABELS = ["dm", "dr", "snips-shown"]
 
 
+@cache
+def tied_places(scores):
+    """Return for each score of a user's candidates the places that it shares, a loop over all others."""
+    return [
+        np.arange(sum(one > own for one in scores), sum(one >= own for one in scores)) + 1.0 for own in scores
+    ]
+
+
 def by_loops(world, log, curve, fitted, label):
     """Return estimator label -> estimate, with Python's loops alone."""
     split, metric = world.split, ipseval.metric(label)
@@ -174,11 +182,8 @@ def by_loops(world, log, curve, fitted, label):
     top, bottom = dict.fromkeys(LABELS, 0.0), dict.fromkeys(LABELS, 0.0)
     for u, items in candidates.items():
         predicted = fitted.predict(np.full(len(items), u), np.array(items))
-        for i, m in zip(items, predicted, strict=True):
-            scores = world.scores[u]
-            above = sum(scores[j] > scores[i] for j in items)
-            tied = sum(scores[j] == scores[i] for j in items) - 1
-            places = np.arange(above + 1, above + tied + 2, dtype=float)
+        shared = tied_places(tuple(world.scores[u, items].tolist()))
+        for i, m, places in zip(items, predicted, shared, strict=True):
             if label == "atop":  # at the mean rank
                 places = places.mean(keepdims=True)
             c = metric.at_rank(places, len(items)).mean()

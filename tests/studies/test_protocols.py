@@ -52,6 +52,7 @@ def noise(train: Interactions, seed: int = 0) -> np.ndarray:
 
 
 MODELS = {"popular": popular, "rare": rare, "noise": noise, "other": functools.partial(noise, seed=5)}
+PAIR = {"popular": popular, "noise": noise}
 FEW = {"metrics": ["auc", "recall@5"], "gammas": [0.5], "n_resamples": 50}
 
 
@@ -194,13 +195,13 @@ def test_sampled_candidates_are_ranked_among_and_named(tmp_path: Path) -> None:
     log = make_log(n_users=30)
     pools = ["all", SampledCandidates(4, rng=0), SampledCandidates(4, distribution="popularity", rng=0)]
     protocols = grid(order=["random"], holdout=["leave-one-out"], k_core=[None], candidates=pools)
-    options = {"logs": {"shop": log}, "metrics": ["recall@1"], "estimators": ["aoa"]}
+    options = {"logs": {"shop": log}, "models": PAIR, "metrics": ["recall@1"], "estimators": ["aoa"]}
     found = study(tmp_path, *protocols, **options)
     assert found.levels("candidates") == ["full", "uniform-4", "popularity-4"]
     (split,) = repeated_splits(log, 1, method=split_leave_one_out, rng=0)
     for protocol, pool in zip(protocols, pools, strict=True):
         direct = evaluate(
-            {name: fit(split.train) for name, fit in MODELS.items()},
+            {name: fit(split.train) for name, fit in PAIR.items()},
             split,
             metrics=["recall@1"],
             candidates=pool,
@@ -243,7 +244,7 @@ def test_table_averages_over_logs(three_logs) -> None:
 def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:
     logs = {"plain": make_log(timed=False)}
     with pytest.warns(DataWarning, match="'plain' has no timestamps: 2 of 4 protocols are left out"):
-        found = study(tmp_path, logs=logs, metrics=["auc"], estimators=["aoa"])
+        found = study(tmp_path, logs=logs, models=PAIR, metrics=["auc"], estimators=["aoa"])
     assert found.levels("split") == ["RO_RS", "RO_LS"]
     assert "has no timestamps" in found.to_markdown()
 
