@@ -39,7 +39,7 @@ def groups_of(users, items, rng):
 
 
 def test_groups_are_those_of_the_local_path():
-    frames = example(7, n_users=40)
+    frames = example(7, n_users=100)
     models = {"first": frames["first"], "second": frames["second"]}
     users, items = (
         np.unique(np.concatenate([frames[f][c] for f in ("train", "test")])) for c in ("user", "item")
