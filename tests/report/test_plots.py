@@ -225,7 +225,7 @@ def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
 
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
-    for kind in KINDS:
+    for kind in set(KINDS) - {"differences", "popularity", "weights"}:  # these are drawn above and below
         assert evaluation.plot(kind).get_xlabel()
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")

@@ -260,7 +260,7 @@ def test_intervals_are_wider_for_all_groups_at_once_and_the_same_in_every_run():
 
 
 def test_questions_that_cannot_be_answered_say_why():
-    evaluation = evaluated(8, ["recall@5"], ["aoa"], models=1)
+    evaluation = evaluated(8, ["ndcg@5"], ["aoa"], models=1)
     with pytest.raises(ipseval.InputError, match="differences need at least two recommenders; got 1"):
         evaluation.by("popularity").differences()
     with pytest.raises(ipseval.InputError, match="one group; a gap needs two"):
