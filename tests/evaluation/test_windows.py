@@ -85,9 +85,13 @@ def test_a_user_of_two_windows_is_one_cluster():
 def test_one_window_has_no_trend_and_its_own_error():
     log = timed_log()
     (split,) = splits = split_sliding(log, start=50, test=60)
-    found = evaluate_windows(MODELS, splits, **OPTIONS).summary.set_index("model").loc["popular"]
-    alone = ipseval.evaluate({"popular": baselines.popularity(split.train)}, split, **OPTIONS).frame
-    assert found["std_error"] == pytest.approx(alone.loc[0, "std_error"], rel=1e-9)
+    windows = evaluate_windows(MODELS, splits, **OPTIONS)
+    found = windows.summary.set_index("model").loc["popular"]
+    alone = ipseval.evaluate({name: fit(split.train) for name, fit in MODELS.items()}, split, **OPTIONS)
+    assert found["std_error"] == pytest.approx(alone.frame.loc[0, "std_error"], rel=1e-9)
+    assert windows.compare("any")["std_error"].item() == pytest.approx(
+        alone.compare()["std_error"].item(), rel=1e-9
+    )
     assert np.isnan(found["trend"])
     assert np.isnan(found["trend_error"])
 
