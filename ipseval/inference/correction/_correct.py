@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.checks import check_fraction, check_models, check_type
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 from ipseval.data._evidence import Evidence, Exposure, check_evidence
@@ -165,6 +165,7 @@ def rank_with_exposure(
     return ExposedRanks(ranks, test, random, shown, drawn)
 
 
+@one_blas_thread()  # many small products: two threads wait for each other, up to ten times as long
 def correct_ranks(
     ranks: ExposedRanks,
     split: Split,
