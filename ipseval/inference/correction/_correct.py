@@ -165,7 +165,6 @@ def rank_with_exposure(
     return ExposedRanks(ranks, test, random, shown, drawn)
 
 
-@one_blas_thread()  # many small products: two threads wait for each other, up to ten times as long
 def correct_ranks(
     ranks: ExposedRanks,
     split: Split,
@@ -198,8 +197,9 @@ def correct_ranks(
     if found.sample is None or ranks.shown is None or ranks.shown.weight is not None:
         return found
     both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
-    totals = difference_totals(both, ranks.shown, ranks.drawn, split, path.metrics, ties, odds_of)
-    return replace(found, difference=ratio(*totals[1:]))
+    with one_blas_thread():
+        totals = difference_totals(both, ranks.shown, ranks.drawn, split, path.metrics, ties, odds_of)
+        return replace(found, difference=ratio(*totals[1:]))
 
 
 MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics whose order is computed; beyond

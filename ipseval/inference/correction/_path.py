@@ -161,7 +161,7 @@ def correction_path(
     return path_with_odds(ranks, split, metrics, interactions, ties, rng)[0]
 
 
-@one_blas_thread()  # as in `correct_ranks`
+@one_blas_thread()  # many small products: two threads wait for each other, up to ten times as long
 def path_with_odds(
     ranks: Mapping[str, RankedPositives],
     split: Split,

@@ -184,7 +184,7 @@ class Posterior:
         return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
 
 
-@one_blas_thread()  # as in `correct_ranks`
+@one_blas_thread()  # as for the path
 def posterior(
     path: CorrectionPath,
     prior: CorrectionPrior,
