@@ -197,6 +197,14 @@ def test_leftovers_of_dead_processes_are_removed_and_all_others_kept(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == kept
 
 
+@pytest.mark.parametrize(("host", "part"), [("node-1.lan", "node-1-lan"), ("", "host")])
+def test_a_half_written_file_is_named_after_its_machine_without_dots(tmp_path, monkeypatch, host, part):
+    monkeypatch.setattr("socket.gethostname", lambda: host)
+    with artefacts.writing(tmp_path / "a"):
+        (half,) = (path.name.split(".") for path in tmp_path.iterdir())
+    assert half[2:] == [part, str(os.getpid()), "tmp"]
+
+
 def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():
     assert visible("\x1b]0;t\x07\rok\n") == "\\x1b]0;t\\x07\\rok\\n"
     assert visible("a\u202eb\u2066\x9b\ud800") == "a\\u202eb\\u2066\\x9b\\ud800"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval import InputError, Interactions, Split
-from tests.inside.base import to_id_array
+from tests.inside.base import by_row, to_id_array
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -67,6 +67,30 @@ def test_a_series_without_labels_is_in_the_order_of_the_ids():
     assert ipseval.KnownPropensity(item=pd.Series([0.1, 0.2])).fit(split).item.tolist() == [0.1, 0.2]
     with pytest.raises(InputError, match="different types"):
         ipseval.KnownPropensity(item=pd.Series([0.1, 0.2], index=[5, 6])).fit(split)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "expected"),
+    [
+        ("ba", "ab", [2, 1]),
+        ([1, 0], None, [2, 1]),
+        (None, "ab", [1, 2]),
+        ([5, 6], None, [1, 2]),  # rows that were left out leave holes in their numbers
+        ("aa", "aa", [1, 2]),
+        ([6, 5], None, None),
+        ("ab", "bc", None),
+        ("ab", "aa", None),
+        ("aa", "ab", None),
+    ],
+)
+def test_values_of_rows_are_in_the_order_of_the_rows_by_their_labels(labels, rows, expected):
+    values = pd.Series([1, 2], index=None if labels is None else list(labels))
+    like = None if rows is None else pd.Series([0, 0], index=list(rows))
+    if expected is None:
+        with pytest.raises(InputError, match="its labels are others than those of the rows"):
+            by_row(values, "weights", like)
+    else:
+        assert by_row(values, "weights", like).tolist() == expected
 
 
 @given(
@@ -146,6 +170,9 @@ def test_scores_of_mixed_columns_that_would_lose_digits_are_refused():
         ipseval.rank_positives(scores, split)
     ranked = ipseval.rank_positives(scores.round().astype(object).astype("int64"), split)
     assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == ([1], [0])
+    for column in ([pd.Timestamp(2026, 1, 1)], [True], ["1"]):
+        with pytest.raises(InputError, match="must hold real numbers; got dtype object"):
+            ipseval.rank_positives(pd.DataFrame({0: [0.5], 1: column, 2: [0.5]}), split)
 
 
 @pytest.mark.parametrize(

@@ -7,5 +7,5 @@ from ipseval._base.border import _guarded, fits
 from ipseval._base.codec import CLASSES, PLACES
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.counts import Count, added
-from ipseval._base.ids import among, distinct, grouped_order, to_id_array, union
+from ipseval._base.ids import among, by_row, distinct, grouped_order, to_id_array, union
 from ipseval._base.types import FloatArray, readonly

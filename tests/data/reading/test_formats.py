@@ -41,7 +41,7 @@ def test_a_row_of_lists_becomes_a_row_for_each_entry_in_its_order(source):
 
 def test_lists_of_values_and_times_stay_beside_their_items():
     frame = pd.DataFrame(
-        {"user": ["b", "a"], "items": [[9, 3], [9]], "ratings": [[5, 1], [4]], "tags": [[1], []]}
+        {"user": ["b", "a"], "items": [[9, 3], [9]], "stars": [[5, 1], [4]], "tags": [[1], []]}
     )
     log = ipseval.read(frame.assign(timestamps=[[2, 1], [3]]), threshold=4)
     assert log.to_frame().to_numpy().tolist() == [["b", 9, 5, 2], ["a", 9, 4, 3]]
@@ -66,6 +66,8 @@ def test_a_mapping_with_a_name_of_a_column_is_one_of_columns():
     assert read_ids({"ann": [5, 7], "bob": [5]}).tolist() == [5, 7]
     with pytest.raises(ipseval.InputError, match="no column has a usual name of users"):
         ipseval.read({"u": [1, 1], "i": [3, 4], "time": [5, 6]})
+    with pytest.raises(ipseval.InputError, match="no column has a usual name of items"):
+        ipseval.read(pd.DataFrame({"user": [1, 1], "items": [3, 4]}))  # a plural is a name of lists alone
     with pytest.raises(ipseval.InputError, match="rows repeat an earlier user–item pair"):
         ipseval.read({"u": [1, 1], "i": [3, 4]})  # no name is usual: two users, one of them with 1 twice
 
