@@ -150,7 +150,11 @@ def described(ax: Axes) -> str:
     written = [*(legend.get_texts() if legend else ()), ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
     formulas = [one.get_text() for one in written if "$" in one.get_text() and one.get_parse_math()]
     lines += [f"formulas {formulas}"] if formulas else []
-    lines += [f"legend {[one.get_text() for one in legend.get_texts()]}"] if legend else []
+    if legend:
+        corner = ax.transAxes.inverted().transform(legend.get_bbox_to_anchor().p0)
+        lines.append(
+            f"legend at {numbers(corner.round(3))}: {[one.get_text() for one in legend.get_texts()]}"
+        )
     lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
     return "\n".join(lines)
 

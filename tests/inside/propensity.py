@@ -6,4 +6,13 @@ from ipseval.propensity._base import weakest
 from ipseval.propensity._density_ratio import slope_influence, weighted_auc
 from ipseval.propensity._exposure import noise_share
 from ipseval.propensity._pair_features import mean_similarity
-from ipseval.propensity._ratio import BIASED, RANDOM, RIDGES, UNIFORM, fit_logistic, fit_slopes, user_weights
+from ipseval.propensity._ratio import (
+    BIASED,
+    RANDOM,
+    RIDGES,
+    UNIFORM,
+    TwoSamples,
+    fit_logistic,
+    fit_slopes,
+    user_weights,
+)

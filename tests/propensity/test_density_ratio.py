@@ -102,6 +102,11 @@ def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fi
     assert stiff.slope == pytest.approx(-stiff.strength * stiff.odds[1:], abs=1e-4)
     # Normal samples of equal variance: the log odds have the difference of means, (−.5, .8), as slopes.
     assert free.slope == pytest.approx([-0.5, 0.8], abs=0.15)
+    # So do those of the log against uniform pairs, (1, 0), with −1²/2; along them the random ones have −.5.
+    assert stiff.odds == pytest.approx([-0.5, 1, 0], abs=0.15)
+    assert stiff.strength == pytest.approx(0.5, abs=0.15)
+    (alone,) = fit_slopes(x, np.where(kind == RANDOM, UNIFORM, kind), np.ones(6000), (1.0,), None)
+    assert (alone.slope.tolist(), alone.strength) == ((-0.4 * alone.odds[1:]).tolist(), 0.4)
 
 
 def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure(monkeypatch):

@@ -95,6 +95,17 @@ def test_groups_of_rows_take_the_place_of_items():
     np.testing.assert_array_equal(by_item.theta, by_group.theta)
 
 
+def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them():
+    # At position 1 each of them clicks 2 of 2, at position 2 one of them 0, one 1 and one 2. Without each:
+    # 3/4, 2/4 and 1/4, and 2/3 of their squares around the mean, 2/16, is 1/12.
+    clicked = [1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]
+    frame = pd.DataFrame({"user": np.repeat([4, 7, 9], 4), "item": range(12), "position": 3 * [1, 1, 2, 2]})
+    log = ExposureLog.from_frame(frame.assign(clicked=clicked), position="position")
+    curve = ExaminationModel("randomised").fit(log)
+    assert curve.theta == pytest.approx([1, 0.5])
+    assert curve.std_error == pytest.approx([0, np.sqrt(1 / 12)])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["harvesting", "em"])
 def test_standard_errors_are_those_of_repeated_logs(method):

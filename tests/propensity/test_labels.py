@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.errors import UnknownNameError
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
 from tests.inside.evaluation import _fitted
 
@@ -35,6 +35,9 @@ def test_values_are_numbers_words_or_text():
     assert parse_propensity("density-ratio:n_assignments=3,limit=none").limit is None
     assert parse_propensity("density-ratio:n_assignments=3,limit=none").n_assignments == 3
     assert parse_propensity("power-law:eta=1").eta == 1
+    for word, came in (("true", "True"), ("False", "False"), ("yes", "'yes'")):
+        with pytest.raises(InputError, match=f"got {came}"):
+            parse_propensity(f"power-law:gamma={word}")
 
 
 def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():

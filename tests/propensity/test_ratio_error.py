@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
-from tests.inside.propensity import RIDGES, fit_slopes, slope_influence, user_weights
+from tests.inside.propensity import (
+    BIASED,
+    RANDOM,
+    RIDGES,
+    UNIFORM,
+    TwoSamples,
+    fit_slopes,
+    slope_influence,
+    user_weights,
+)
 from tests.propensity.test_density_ratio import ratio, two_samples
 
 
@@ -25,6 +35,36 @@ def test_the_influence_of_a_user_is_the_derivative_of_the_slopes_by_how_often_it
         one = step * (np.arange(60) == user)
         expected = (slopes(1 + one) - slopes(1 - one)) / (2 * step)
         assert found[user] == pytest.approx(expected, abs=1e-6 * np.abs(expected).max())
+
+
+def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
+    rng = np.random.default_rng(5)
+    kind = np.repeat([BIASED, RANDOM, UNIFORM], 30)
+    user = np.where(kind == RANDOM, np.arange(90) % 28, -1)  # of 28 users two have two random positives
+    x, weight = rng.normal(size=(90, 2)) + 0.5 * (kind == RANDOM)[:, None], rng.uniform(0.5, 2, 90)
+    samples, ridge = TwoSamples.of(x, kind, weight, np.array([1.0, -0.5])), 3.0
+    sums = [weight[kind == one].sum() for one in (RANDOM, BIASED)]
+    for of_kind in (samples.random, ~samples.random):
+        assert samples.weight[of_kind].sum() == pytest.approx(2 / (1 / sums[0] + 1 / sums[1]))
+    y = np.where(kind[kind != UNIFORM] == RANDOM, 1, -1)
+    precision = [1e-3, 1 / 0.3**2, ridge, ridge]  # as the documentation has it, around (0, .4, 0, 0)
+
+    def slopes(without):
+        keep = user[kind != UNIFORM] != without
+
+        def loss(b):
+            losses = np.logaddexp(0, -y * (samples.design @ b))
+            return (samples.weight * losses)[keep].sum() + precision @ (b - [0, 0.4, 0, 0]) ** 2 / 2
+
+        best = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
+        return best, best[2:] - best[1] * np.array([1.0, -0.5])
+
+    fit, whole = slopes(None)
+    found = samples.left_out(fit, ridge, user[kind != UNIFORM], 28) - whole
+    expected = np.array([slopes(one)[1] for one in range(5)]) - whole
+    # Of a step it lacks what is of second order, here a hundredth. Without the user's own part in the
+    # curvature it would be a sixteenth.
+    assert found[:5] == pytest.approx(expected, abs=0.03 * np.abs(expected).max())
 
 
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users():

@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pandas as pd
 import pytest
+from pyarrow import parquet
 
 from ipseval import InputError, RankedPositives, Split, rank_positives
 from ipseval.ranking import SampledCandidates
@@ -90,6 +91,14 @@ def test_other_tools_read_tidy_rows_with_ids(tmp_path):
     assert frame["user"].tolist() == ["z", "z", "b"]
     assert frame["item"].tolist() == ["w", "y", "v"]
     assert frame["n_candidates"].tolist() == [4, 4, 5]
+
+
+def test_a_file_of_a_hundred_groups_of_rows_is_read(tmp_path):
+    split = Split.from_frames(None, pd.DataFrame({"user": range(100), "item": range(100)}))
+    ranked, path = rank_positives(np.eye(100), split), tmp_path / "ranks.parquet"
+    ranked.to_parquet(path)
+    parquet.write_table(parquet.read_table(path), path, row_group_size=1, write_page_checksum=True)
+    assert_same(ranked, RankedPositives.from_parquet(path))
 
 
 def test_a_file_of_another_origin_is_refused(tmp_path):
