@@ -11,8 +11,11 @@ from ipseval.propensity._ratio import (
     RANDOM,
     RIDGES,
     UNIFORM,
+    Sample,
     TwoSamples,
     fit_logistic,
     fit_slopes,
+    odds_slopes,
+    ridge_weights,
     user_weights,
 )

@@ -11,8 +11,11 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
+    Sample,
     TwoSamples,
     fit_slopes,
+    odds_slopes,
+    ridge_weights,
     slope_influence,
     user_weights,
 )
@@ -65,6 +68,29 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
     # Of a step it lacks what is of second order, here a hundredth. Without the user's own part in the
     # curvature it would be a sixteenth.
     assert found[:5] == pytest.approx(expected, abs=0.03 * np.abs(expected).max())
+
+
+def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_left_out():
+    rng = np.random.default_rng(2)
+    kind = np.repeat([BIASED, RANDOM, UNIFORM], 60)
+    user = np.append(np.arange(60) % 30, [np.arange(60) % 29, np.arange(60) % 30])
+    x = rng.normal(size=(180, 2)) + np.array([[1.0, 0.0], [0.5, 0.8], [0.0, 0.0]])[kind]
+    weight = user_weights(user, kind)
+    samples = TwoSamples.of(x, kind, weight, odds_slopes(x, kind, weight, None)[1:])
+    biased, score = kind == BIASED, np.zeros(len(RIDGES))
+    for one in range(29):
+        # A fit without it, for each ridge, where the library makes a step from the fit to all users.
+        own = (user == one) & (kind == RANDOM)
+        without = samples._replace(weight=np.where(own[samples.rows], 0, samples.weight))
+        for place, fit in enumerate(without.fits(RIDGES)):
+            log_odds = x @ (samples.slopes @ fit)
+            level = np.log(np.average(np.exp(log_odds[biased]), weights=weight[biased]))
+            score[place] += weight[own] @ log_odds[own] - level
+    expected = np.exp(score) / np.exp(score).sum()
+    found = ridge_weights(x, Sample(user, np.arange(180), kind))
+    assert found == pytest.approx(expected, abs=0.005)
+    nobody = Sample(user, np.arange(180), np.where(kind == RANDOM, UNIFORM, kind))
+    assert ridge_weights(x, nobody).tolist() == [0, 0, 0, 0, 0, 0, 1]  # only the tempered direction
 
 
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users():
