@@ -8,7 +8,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.metrics import metric
+from ipseval.metrics import Definition, Metric, metric
 from tests.inside.estimators import resolve_estimator
 from tests.inside.metrics import Dcg, Ndcg, Precision, Rbp
 
@@ -127,3 +127,18 @@ def test_case_and_other_names_of_an_estimator_do_not_matter(label, meant):
 def test_a_class_checks_its_parameters_as_a_label_does(make):
     with pytest.raises(InputError):
         make()
+
+
+class Gained(Metric):
+    """Σwg of a user, which grows with the weights."""
+
+    name, kind = "gained", "list"
+    definition = Definition("Σ w g", "1")
+
+    def _user_values(self, ranked, weights, rule):
+        return ranked.sum_by_user(ranked.gain * (1 if weights is None else weights))
+
+
+def test_a_new_metric_is_tried_on_three_users_with_gains_of_1_3_and_5():
+    with pytest.raises(InputError, match=r"example 6 on average with weights of 2, 3 without\)"):
+        ipseval.metric(Gained())
