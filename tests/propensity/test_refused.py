@@ -126,9 +126,6 @@ CASES: dict[str, Callable[[], object]] = {
     r"none of the 2 items .* was ever recommended": lambda: gamma([1, 2], [0, 0]),
     r"2 items kept have 1 distinct value of n\*": lambda: gamma([4, 4, 0], [1, 2, 4]),
     r"recommended must have 3 entries.*got 2": lambda: gamma([1, 2, 3], [1, 2]),
-    r"popularity and recommended are read side by side.*differ \('a', 'b' and 'b', 'a'\)": lambda: gamma(
-        pd.Series([1, 2], list("ab")), pd.Series([1, 2], list("ba"))
-    ),
     r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
     "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
     "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
