@@ -52,6 +52,24 @@ def test_groups_are_those_of_the_local_path():
     assert_same(found, local(frames, models, **options))
 
 
+def test_users_left_out_of_a_group_are_counted_over_all_partitions():
+    # Users 0 to 2 hold both candidates, of which auc says nothing: 0 and 2 in one partition, 1 in the other.
+    frames = {
+        "train": pd.DataFrame({"user": range(5), "item": 0}),
+        "test": pd.DataFrame({"user": [0, 0, 1, 1, 2, 2, 3, 4], "item": [1, 2, 1, 2, 1, 2, 1, 1]}),
+    }
+    model = {"m": (np.ones((5, 1)), np.array([[0.0], [2.0], [1.0]]))}
+    kinds = ipseval.evaluation.segments.item_groups({0: "a", 1: "b", 2: "b"}, name="kind")
+    devices = ipseval.evaluation.segments.user_groups(list("xxxyx"), name="device")
+    asked = {"metrics": ["auc"], "estimators": ["aoa"], "by": [devices, kinds], "users": range(5)}
+    found = in_partitions(frames, model, 2, **asked, on_low_ess="ignore").segments
+    said = "3 users left out: the metric is undefined for them"
+    for name, group in (("device", "x"), ("kind", "b")):
+        frame = found[name].frame
+        assert frame.loc[frame["note"].str.contains("left out"), "group"].tolist() == [group]
+        assert frame["note"].str.contains(said).any()
+
+
 def test_groups_of_items_alone_go_through_no_frame_for_users():
     frames = example()
     options = {"metrics": ["recall@5"], "missing": "zero", "ties": "default", "confidence_level": 0.95}

@@ -132,6 +132,23 @@ def test_ips_counts_the_users_of_a_group_without_positives():
     assert everyone.loc["ips", "estimate"] == pytest.approx(evaluation.estimate("m", "recall@1", "ips").value)
 
 
+def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_group():
+    train, test = (pd.DataFrame({"user": range(3), "item": one}) for one in (0, 1))
+    lists = pd.DataFrame({"user": [0, 1], "item": 1, "rank": 1})  # user 2 has none
+    evaluation = ipseval.evaluate(
+        {"m": lists},
+        ipseval.Split.from_frames(train, test, items=range(3)),
+        metrics=["recall@1"],
+        estimators=["ips"],
+        propensity=ipseval.KnownPropensity(item=[0.5, 0.5, 0.5], is_probability=True),
+        n_relevant=3,
+        missing="drop",
+        on_low_ess="ignore",
+    )
+    groups = ipseval.evaluation.segments.user_groups(["x", "y", "x"], name="g")
+    assert not evaluation.by(groups).frame["note"].str.contains("left out").any()
+
+
 def influence(weight, value, member, row, n_users):
     """ψ_u of Σ_g a c / Σ_g a by its definition: what user u adds, minus R times its weight."""
     top = np.bincount(row, weight * value * member, n_users)
