@@ -20,6 +20,7 @@ SUMS = {
     "mean": UserSums(USERS, N, np.ones(6)),
     "volume": UserSums(USERS, N, D, V),
     "root": UserSums(USERS, N, D, root=True),
+    "root, which no volume enters": UserSums(USERS, N, D, V, root=True),
     "queries": UserSums(USERS, N, D, size=SIZE),
     "volume of queries": UserSums(USERS, N, D, V, size=SIZE),
 }
@@ -162,6 +163,7 @@ def test_a_value_that_all_users_share_has_no_error():
     assert shared.standard_error() == 0.0
     for one in (shared, Moments.of([shared, shared]).members()[0]):
         assert one.standard_error() == 0.0
+    assert not Moments.of([shared, shared]).covariance().any()
     moved = UserSums(USERS, 5 / 34 * weights * (1 + 1e-9 * USERS), weights)
     assert 1e-12 < moved.standard_error() < 1e-8
 
