@@ -245,6 +245,8 @@ def test_the_item_reward_is_the_shrunk_click_rate():
     # All: 1 click of 2 examinations. Item 4: (1 + 2 · .5)/(1.5 + 2); item 2: (0 + 1)/(.5 + 2).
     values = ItemReward(shrinkage=2.0).fit(data).predict(np.zeros(3, int), np.array([4, 2, 0]))
     assert values == pytest.approx([2 / 3.5, 1 / 2.5, 0.5])
+    values = ItemReward(shrinkage=0.0).fit(data).predict(np.zeros(3, int), np.array([4, 2, 0]))
+    assert values == pytest.approx([1 / 1.5, 0 / 0.5, 0.5])  # an item that nobody saw has the rate of all
     assert train.n_items == 30
 
 

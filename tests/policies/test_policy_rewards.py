@@ -135,15 +135,16 @@ def test_one_factor_is_kept():
     np.testing.assert_allclose(user @ item.T, np.ones((3, 3)), atol=1e-12)
 
 
-def test_a_factor_reward_is_the_ridge_regression_of_its_terms():
+@pytest.mark.parametrize("shrinkage", [3.0, 0.0])
+def test_a_factor_reward_is_the_ridge_regression_of_its_terms(shrinkage):
     # Terms of a pair: the item's mean, p_k q_k, and their sum times the mean; standardised by examinations.
     data, ridge = shown(), 2.0
-    model = FactorReward(n_factors=2, ridge=ridge, shrinkage=3.0)
+    model = FactorReward(n_factors=2, ridge=ridge, shrinkage=shrinkage)
     reward = model.fit(data)
     p, q = data.factors(2)
     clicks = np.bincount(data.item, data.clicked, minlength=9)
     examined = np.bincount(data.item, data.examined, minlength=9)
-    mean = (clicks + 3.0 * clicks.sum() / examined.sum()) / (examined + 3.0)
+    mean = (clicks + shrinkage * clicks.sum() / examined.sum()) / (examined + shrinkage)
 
     def terms(user: int, item: int) -> np.ndarray:
         product = p[user] * q[item]

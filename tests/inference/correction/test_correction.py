@@ -24,10 +24,30 @@ from ipseval.inference.correction import (
 )
 from ipseval.validation.simulation import World
 from tests.inside.estimators import AOA_POOLED
-from tests.inside.inference import ALPHAS, RandomSample, _difference, pairs_to_predict, ratio, totals
+from tests.inside.inference import (
+    ALPHAS,
+    RandomSample,
+    _difference,
+    _within_users,
+    pairs_to_predict,
+    ratio,
+    totals,
+)
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()
+
+
+def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
+    # User 0 has 1 and 0.6, user 1 has 0. Inside: (.04 + .04)/(3 − 2). Between, with 8/15 the mean of all:
+    # (2 (4/15)² + (8/15)²)/(2 − 1) = 32/75. Mean size (3 − 5/3)/(2 − 1) = 4/3, extra (32/75 − .08)/(4/3) = .26
+    split = ipseval.Split.from_frames(
+        pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
+    )
+    ranked = rank_positives(np.zeros((2, 3)), split)
+    values = np.array([[1.0, 1.0, 0.0], [0.6, 0.0, 0.0], [0.0, 0.5, 0.0]])
+    # In the second column users have the same mean, in the third nothing varies.
+    assert _within_users(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
 
 
 @pytest.fixture(scope="module", name="world")

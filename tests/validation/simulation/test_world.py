@@ -154,6 +154,7 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
         ({"mean_relevant": 600}, r"mean_relevant must be in \[1, n_items / 2\]"),
         ({"selection": -1}, "selection must be a finite number >= 0"),
         ({"affinity": float("inf")}, "affinity must be a finite number >= 0"),
+        ({"affinity": 1_000_000.5}, r"affinity must be at most 1e\+06; got 1000000.5"),
     ],
 )
 def test_impossible_worlds_are_refused(options, message):
@@ -168,6 +169,8 @@ def test_a_scale_that_takes_a_propensity_above_one_is_refused(world):
         world.expose(121)
     with pytest.raises(InputError, match="length must be at most n_items = 120"):
         world.recommend(world.relevant.popularity, length=121)
+    with pytest.raises(InputError, match=r"noise must be at most 1e\+06; got 1000000.5"):
+        world.recommend(world.relevant.popularity, length=2, noise=1_000_000.5)
 
 
 @pytest.mark.slow
