@@ -39,8 +39,8 @@ PRIOR = CorrectionPrior()
 
 
 def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
-    # User 0 has 1 and 0.6, user 1 has 0. Inside: (.04 + .04)/(3 − 2). Between, with 8/15 the mean of all:
-    # (2 (4/15)² + (8/15)²)/(2 − 1) = 32/75. Mean size (3 − 5/3)/(2 − 1) = 4/3, extra (32/75 − .08)/(4/3) = .26
+    # Users 0 and 1 have (1, 0.6) and 0. Inside: (.04 + .04)/(3 − 2). Between, with 8/15 the mean of all:
+    # (2 (4/15)² + (8/15)²)/(2 − 1) = 32/75. Size (3 − 5/3)/(2 − 1) = 4/3, extra (32/75 − .08)/(4/3) = .26.
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
     )
