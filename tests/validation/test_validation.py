@@ -133,6 +133,11 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
         assert np.array_equal(merged["bias"], merged["estimate"] - merged["reference"])
 
 
+def test_one_resample_gives_no_interval(study):
+    summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=1).summary
+    assert summary[["reduction_low", "reduction_high"]].isna().all(axis=None)
+
+
 def test_equal_weights_remove_nothing_and_change_no_order(study):
     summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=2).summary
     summary = summary[summary["propensity"] == "equal"]
