@@ -8,6 +8,8 @@ import pytest
 
 import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
+from tests.inside.base import Count
+from tests.inside.evaluation import dated
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ExposureLog.from_frame(
@@ -88,3 +90,11 @@ def test_a_recommender_that_is_perfect_for_every_user_is_asked_for_the_test_item
 def test_nothing_is_asked_of_few_users_or_where_every_recommender_is_perfect():
     assert "in training?" not in perfect(6, ("leaked",))
     assert "in training?" not in perfect(30, ("leaked", "other"))
+
+
+def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    read = Count("rows read from log.csv: who → user, what → item", 3)
+    frame = Count("rows read from the data frame: user → user", 3)
+    assert dated([read, frame, read], "2 users") == "Data: log.csv · page of 1970-01-02"
+    assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
