@@ -7,5 +7,6 @@ from ipseval.studies.agreement._blocks import blocks, silhouette
 from ipseval.studies.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
 from ipseval.studies.protocols._compare import _inversions
 from ipseval.studies.protocols._evaluate import Result, Setting
+from ipseval.studies.protocols._result import _reference
 from ipseval.studies.protocols._store import Store, fingerprint, log_fingerprint
 from ipseval.studies.protocols._study import _log

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ from ipseval.propensity import PowerLawPropensity
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Protocol, ProtocolStudy, grid
-from tests.inside.studies import Result, Setting, _inversions
+from tests.inside.studies import Result, Setting, _inversions, _reference
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")
@@ -188,6 +189,12 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
         values = rng.normal(0, 0.1, 2).tolist()
         found += any(s.p_value < 0.05 for s in _inversions(clear, result(values, [0.1, 0.1]), "xy"))
     assert found / 4000 == pytest.approx(0.05, abs=4 * 0.0034)
+
+
+def test_tables_compare_with_the_full_catalogue_or_the_first_estimator() -> None:
+    for levels, expected in ((["uniform-4", "full"], ("full", "uniform-4", None)), (["a"], ("a", "a", None))):
+        held = SimpleNamespace(levels=lambda _, levels=levels: levels)
+        assert tuple(_reference(held, one) for one in ("candidates", "estimator", "k_core")) == expected
 
 
 @pytest.mark.filterwarnings("ignore:recall@1. computed on 4 sampled candidates")
