@@ -47,7 +47,7 @@ SMALL = (  # what is run against another commit unless scripts are named
     "ranking.py --workloads small --threads 1 --repeats 1",
     "ties.py --users 100 --items 5000 --repeats 1",
     "sampled.py",
-    "report.py",
+    "report.py --models 12",
 )
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
 
@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("scripts", nargs="*", help="with their options; default: all, or small ones")
     parser.add_argument("--against", metavar="REV", help="a commit to compare with")
-    parser.add_argument("--repeats", type=int, default=4, help="pairs of runs, with --against; default: 4")
+    parser.add_argument("--repeats", type=int, default=3, help="pairs of runs, with --against; default: 3")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "benchmarks.md")
     options = parser.parse_args()
     parts = [header(options.against)]
