@@ -229,9 +229,10 @@ class Metric(ABC):
         n = np.asarray(n_candidates, dtype=np.float64)
         if self.cutoff is None:
             return self._curve(rank, n)
-        near = np.asarray(rank <= self.cutoff)
+        ranks, each = np.broadcast_arrays(rank, n)
+        near = ranks <= self.cutoff
         value = np.zeros(near.shape)  # most ranks are beyond: their curve is not computed
-        value[near] = self._curve(np.asarray(rank)[near], n[near] if n.shape == near.shape else n)
+        value[near] = self._curve(ranks[near], each[near] if n.ndim else n)
         return value
 
     def curve(self, n_candidates: int) -> FloatArray:

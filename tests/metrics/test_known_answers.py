@@ -196,3 +196,9 @@ def test_snips_mean_dcg_given_an_observation_differs_from_the_truth_by_the_tabul
     assert mass == pytest.approx(0.832, abs=1e-12)
     assert total / mass == pytest.approx(0.4896512529, abs=1e-10)
     assert value("mean_dcg", one_user(list(RANKS), N)) == pytest.approx(0.5332485605, abs=1e-10)
+
+
+def test_a_value_at_a_rank_has_the_shape_of_ranks_and_numbers_of_candidates_together():
+    found = ipseval.metric("rr@3").at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
+    np.testing.assert_allclose(found, [[1, 1 / 2], [1 / 3, 0]])
+    np.testing.assert_allclose(ipseval.metric("rr@3").at_rank(2.0, np.array([5, 6])), [1 / 2, 1 / 2])
