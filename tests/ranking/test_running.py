@@ -215,7 +215,7 @@ def test_an_interrupt_stops_at_once(engine, n_threads, monkeypatch):
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_buffers_follow_max_memory(engine):
-    world = one_each(200, 4000)
+    world = one_each(300, 4000)
     model = factors_for(world)
 
     def rank(limit):
