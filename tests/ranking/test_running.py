@@ -222,22 +222,23 @@ def test_the_buffers_follow_max_memory(engine):
         compute = ComputeOptions(n_threads=2, max_memory=limit, engine=engine)
         rank_positives(model, world.split, compute=compute)
 
-    def peak(limit):
+    def peaks(limit):
+        rank(limit)  # what compiling takes is not counted
         found = []
-        for _ in range(3):  # nor what else allocates in the meantime
+        for _ in range(8):
             tracemalloc.start()
             rank(limit)
             found.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
-        return min(found)
+        return found
 
-    rank("8 MB")  # what compiling takes is not counted
-    peaks = {limit: peak(limit) for limit in ("256 KB", "8 MB")}
+    small, large = peaks("256 KB"), peaks("8 MB")
     copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
-    assert peaks["256 KB"] < 2**18 + copies + 2**20
-    assert peaks["8 MB"] < 8 * 2**20 + copies + 2**20
-    if engine == "numpy":  # Numba needs less than it may use
-        assert peaks["8 MB"] > 2 * 2**20
+    # The least of eight: something else may allocate in the meantime.
+    assert min(small) < 2**18 + copies + 2**20
+    assert min(large) < 8 * 2**20 + copies + 2**20
+    if engine == "numpy":  # Numba needs less than it may use; and one thread may end before the other begins
+        assert max(large) > 2 * 2**20
 
 
 def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
