@@ -44,7 +44,8 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
     p = popularity[item]
     s = np.log(mean_similarity(train, user, item) + 1 / train.n_users)
     log_size = np.log1p(size)[user]
-    return np.column_stack([p, p**2, s, s**2, p * s, profile[user] * p, log_size * p, log_size * s])
+    # Column after column in memory: fits go through columns, and these are made one by one.
+    return np.array([p, p**2, s, s**2, p * s, profile[user] * p, log_size * p, log_size * s]).T
 
 
 def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
@@ -77,9 +78,9 @@ def _summed(
     members: sparse.csr_array,
 ) -> FloatArray:
     """Return Σ_v (left @ right)[one, v] over the members v of each `other`, (n_pairs,), in blocks of rows."""
-    rows, place = np.unique(one, return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    ends = np.cumsum(np.bincount(place, minlength=rows.size))
+    counts = np.bincount(one)
+    rows, order = np.flatnonzero(counts), np.argsort(one, kind="stable")
+    ends = np.cumsum(counts[rows])
     total = np.zeros(one.size)
     per_block = max(1, min(BLOCK_ROWS, BLOCK_GATHER // right.shape[1]))
     for first in range(0, rows.size, per_block):
@@ -87,7 +88,8 @@ def _summed(
         overlap = (left[block] @ right).toarray()
         low = 0 if first == 0 else ends[first - 1]
         pairs = order[low : ends[first + block.size - 1]]
-        total[pairs] = _gathered(overlap, place[pairs] - first, other[pairs], members)
+        row = np.searchsorted(block, one[pairs])
+        total[pairs] = _gathered(overlap, row, other[pairs], members)
     return total
 
 

@@ -32,11 +32,10 @@ def fit_logistic(
     # `weight` (n,): how much each row counts; `centre`, `precision` (k,): mean and inverse variance of the
     # prior of each coefficient. Unique and finite, also for separable samples, where all precisions are > 0.
     found = (centre if start is None else start).copy()
-    sign = np.where(y, -1.0, 1.0)
     log_odds: FloatArray = design @ found
-    value = float(weight @ _losses(sign * log_odds)) + _prior(found, centre, precision)
+    loss, p = _losses(log_odds, y)
+    value = float(weight @ loss) + _prior(found, centre, precision)
     for _ in range(MAX_STEPS):
-        p = expit(log_odds)
         gradient = design.T @ (weight * (p - y)) + precision * (found - centre)
         root = design * np.sqrt(weight * p * (1 - p))[:, None]
         curvature = root.T @ root + np.diag(precision)  # of one matrix with itself: half the work
@@ -45,7 +44,8 @@ def fit_logistic(
             return found - step  # this near, the last step is exact to rounding
         for _ in range(40):
             log_odds = design @ (found - step)
-            new = float(weight @ _losses(sign * log_odds)) + _prior(found - step, centre, precision)
+            loss, p = _losses(log_odds, y)
+            new = float(weight @ loss) + _prior(found - step, centre, precision)
             if new <= value:
                 break
             step = step / 2
@@ -53,9 +53,11 @@ def fit_logistic(
     return found
 
 
-def _losses(against: FloatArray) -> FloatArray:
-    """Return log(1 + exp(x)) of the log odds x against what was seen, (n,); faster than logaddexp."""
-    return np.asarray(np.maximum(against, 0) + np.log1p(np.exp(-np.abs(against))))
+def _losses(log_odds: FloatArray, y: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return −log of the probability of what was seen, and the probability of True, from one exponential."""
+    small = np.exp(-np.abs(log_odds))
+    loss = np.where(y == (log_odds > 0), 0, np.abs(log_odds)) + np.log(1 + small)
+    return loss, np.where(log_odds > 0, 1, small) / (1 + small)
 
 
 def _prior(at: FloatArray, centre: FloatArray, precision: FloatArray) -> float:

@@ -115,14 +115,13 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
     x = np.concatenate([seen.x, uniform.x])
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 0, spread, 1.0)
-    design = np.column_stack([np.ones(len(x)), (x - mean) / spread])
+    design = np.vstack([np.ones(len(x)), ((x - mean) / spread).T]).T
     weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size
     if x.shape[1] == POPULARITY.stop:  # rows of equal popularity are one row with all their weight
-        level, alike = np.unique(x[:, 0], return_inverse=True)
-        weight = np.bincount(2 * alike + y, weight, 2 * level.size)
-        first = np.unique(alike, return_index=True)[1]
-        design, y = np.repeat(design[first], 2, axis=0), np.tile([False, True], level.size)
+        first, alike = np.unique(x[:, 0], return_index=True, return_inverse=True)[1:]
+        weight = np.bincount(2 * alike + y, weight, 2 * first.size)
+        design, y = np.repeat(design[first], 2, axis=0), np.tile([False, True], first.size)
     slope = logistic(design, y, weight)[1:] / spread
     return lambda x: np.asarray(x @ slope)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
 
 from ipseval._base.checks import as_generator
 from ipseval._base.compute import one_blas_thread
-from ipseval._base.ids import among
+from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
@@ -181,12 +182,9 @@ def path_with_odds(
     values = contributions(ranks, asked, ties)
     others, generator = other_pairs(interactions, split, key), as_generator(rng)
     odds, odds_of = fit_odds(split, (first.user, first.item), others, generator)
-    summing = _summing(first)  # once for all strengths
     middle = values.mean(axis=0)
-    centred = np.ascontiguousarray(np.column_stack([values - middle, np.ones(len(first))]))
-    plain = (summing @ centred)[:, :-1] / max(len(first), 1)
-    parts = zip(*(_weighted(summing, centred, one, plain) for one in odds.values()), strict=True)
-    value, covariance, cross, spread, ess, clipped = (np.concatenate(part) for part in parts)
+    moments = _moments(first, values - middle, np.array(list(odds.values())))
+    value, covariance, cross, spread, ess, clipped = moments
     value += middle
     hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
     metric_of = np.repeat(np.arange(len(asked)), len(ranks))
@@ -244,13 +242,7 @@ def contributions(
 
 def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
     """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
-    return np.asarray(_summing(ranked) @ values)
-
-
-def _summing(ranked: RankedPositives) -> sparse.csr_array:
-    """Return the ones that sum over each user's positives, (n_users_with_positives, n_pos)."""
-    ends, ones = np.append(ranked.starts, len(ranked)), np.ones(len(ranked))
-    return sparse.csr_array((ones, np.arange(ones.size), ends))
+    return np.asarray(_summed(np.ones((1, len(ranked))), values, ranked.starts)[0])
 
 
 def on_line(
@@ -293,52 +285,60 @@ def _highest(log_odds: FloatArray) -> FloatArray:
     return np.asarray(low + (high - low) * (after - int(after)))
 
 
-def _weighted(
-    summing: sparse.csr_array, centred: FloatArray, log_odds: FloatArray, plain: FloatArray
-) -> tuple[FloatArray, ...]:
+def _moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> tuple[FloatArray, ...]:
     """Return θ at each α, its covariance, that with θ(0), the spread of one contribution, ess and clipped.
 
-    `centred` are contributions less their plain mean, and a column of ones. So is θ(α) then.
+    `centred` are contributions less their plain mean; so is θ(α) then. For each basis, (n_bases, n_pos) log
+    odds, in turn. Sums are of whole users, in blocks that stay near the processor.
     """
-    share = np.exp(-np.outer(ALPHAS, log_odds - log_odds.min()))
-    total = share.sum(axis=1)
-    np.minimum(share, _highest(log_odds)[:, None], out=share)
-    kept = share.sum(axis=1)
-    share /= kept[:, None]
-    weighted = summing.copy()  # to make an array for each α would take longer than its product
-    parts = zip(*(_of_users(weighted, centred, one, plain) for one in share), strict=True)
-    mean, covariance, cross = (np.array(part) for part in parts)
-    spread = _spreads(centred[:, :-1], share) - mean[:, :, None] * mean[:, None, :]
-    own = np.arange(mean.shape[1])
+    n_pos, n = centred.shape
+    values = np.column_stack([centred, np.ones(n_pos)])
+    plain = by_user(ranked, centred) / max(n_pos, 1)
+    highest = np.concatenate([_highest(one) for one in log_odds])[:, None]
+    above = log_odds - log_odds.min(axis=1, keepdims=True)
+    first, second = np.triu_indices(n + 1)
+    total, squares = np.zeros((2, len(highest)))
+    products = np.zeros((len(highest), first.size))
+    users, across = np.zeros((len(highest), n + 1, n + 1)), np.zeros((len(highest), n + 1, n))
+    for some, pairs in _blocks(ranked):
+        weight = np.exp(-ALPHAS[:, None] * above[:, None, pairs]).reshape(len(highest), -1)
+        total += weight.sum(axis=1)
+        np.minimum(weight, highest, out=weight)
+        squares += np.einsum("gp,gp->g", weight, weight)
+        columns = values[pairs].T
+        products += weight @ (columns[first] * columns[second]).T
+        of_users = _summed(weight, values[pairs], ranked.starts[some] - pairs.start)
+        users += of_users.swapaxes(1, 2) @ of_users
+        across += of_users.swapaxes(1, 2) @ plain[some]
+    both = np.empty(users.shape)
+    both[:, first, second] = both[:, second, first] = products
+    kept = both[:, -1, -1]
+    mean = both[:, :-1, -1] / kept[:, None]
+    spread = both[:, :-1, :-1] / kept[:, None, None] - mean[:, :, None] * mean[:, None, :]
+    own = np.arange(n)
     spread[:, own, own] = np.maximum(spread[:, own, own], 0)  # of equal contributions rounding may leave less
-    return mean, covariance, cross, spread, 1 / (share**2).sum(axis=1), 1 - kept / total
+    # The influence of a user is Σ w (c − θ): what is summed, less θ times the sum of weights.
+    less = np.concatenate([np.broadcast_to(np.eye(n), spread.shape), -mean[:, None, :]], axis=1)
+    less /= kept[:, None, None]
+    more = len(plain) / max(len(plain) - 1, 1)
+    covariance, cross = (more * less.swapaxes(1, 2) @ one for one in (users @ less, across))
+    return mean, covariance, cross, spread, kept**2 / squares, 1 - kept / total
 
 
-def _of_users(
-    weighted: sparse.csr_array, centred: FloatArray, share: FloatArray, plain: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return θ(α), its covariance, and that with θ(0), by the influence of users."""
-    weighted.data = share
-    of_users: FloatArray = np.asarray(weighted @ centred)
-    mean = of_users.sum(axis=0)[:-1]
-    # The influence is Σ w (c − θ): what is summed, less θ times the sums of weights.
-    less = np.vstack([np.eye(mean.size), -mean])
-    more = len(of_users) / max(len(of_users) - 1, 1)
-    covariance, cross = (more * less.T @ (of_users.T @ other) for other in (of_users, plain))
-    return mean, covariance @ less, cross
+def _blocks(ranked: RankedPositives) -> Iterator[tuple[slice, slice]]:
+    """Yield which users, and which positives, are in each block."""
+    ends = np.append(ranked.starts, len(ranked))
+    cuts = distinct(np.append(np.searchsorted(ends, np.arange(0, len(ranked), BLOCK)), ends.size - 1))
+    for low, high in pairwise(cuts.tolist()):
+        yield slice(low, high), slice(int(ends[low]), int(ends[high]))
 
 
-def _spreads(values: FloatArray, share: FloatArray) -> FloatArray:
-    """Return the second moments of contributions by each row of shares, (25, n_cells, n_cells)."""
-    n = values.shape[1]
-    first, second = np.triu_indices(n)
-    found = np.zeros((len(share), first.size))
-    for start in range(0, len(values), BLOCK):  # products that stay near the processor
-        block = values[start : start + BLOCK].T
-        found += share[:, start : start + BLOCK] @ (block[first] * block[second]).T
-    spread = np.empty((len(share), n, n))
-    spread[:, first, second] = spread[:, second, first] = found
-    return spread
+def _summed(weight: FloatArray, values: FloatArray, starts: IntArray) -> FloatArray:
+    """Return sums of weighted values over runs of positives, (n_weights, n_runs, n_columns)."""
+    number, size = weight.shape
+    ends = np.append(np.arange(number)[:, None] * size + starts, weight.size)
+    summing = sparse.csr_array((weight.ravel(), np.tile(np.arange(size), number), ends))
+    return np.asarray(summing @ values).reshape(number, len(starts), -1)
 
 
 def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:
