@@ -114,7 +114,7 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
         return lambda x: np.zeros(len(x))
     x = np.concatenate([seen.x, uniform.x])
     mean, spread = x.mean(axis=0), x.std(axis=0)
-    spread = np.where(spread > 0, spread, 1.0)
+    spread = np.where(spread > 1e-9 * np.abs(x).max(axis=0), spread, np.inf)  # constant but for rounding
     design = np.vstack([np.ones(len(x)), ((x - mean) / spread).T]).T
     weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size

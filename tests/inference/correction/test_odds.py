@@ -36,3 +36,12 @@ def test_equal_exposure_has_nearly_equal_odds_though_positives_are_of_popular_it
     _, odds = odds_of(np.full((N_USERS, N_ITEMS), 0.3), liked, 0.2, rng)
     assert odds["pairs"].std() > 0.5
     assert odds["interactions"].std() < 0.18  # .24 if the others did not count twice
+
+
+def test_a_feature_that_is_constant_but_for_rounding_says_nothing():
+    train = Interactions(np.array([0, 0, 1]), np.array([0, 1, 2]), np.arange(50), np.arange(8))
+    split = Split(train, Interactions(np.array([0, 0]), np.array([2, 3]), np.arange(50), np.arange(8)))
+    # Nobody else has the items of user 0: all pairs are equally close, and differ by popularity alone.
+    odds = fit_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[0]
+    assert abs(odds["profiles"]).max() < 0.1
+    assert abs(odds["pairs"]).max() < 20
