@@ -114,9 +114,22 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert "effective impressions of 4,000" in text
     assert text.count("exactly unbiased given the logged chances") == 1
     assert max(map(len, text.splitlines())) <= 100
+    # Two digits of the half-width, .05 to .1: three decimals, though the whole width has two digits with two.
+    few = evaluate_policies(drawn(np.random.default_rng(0), 250), {"new": NEW}, estimators=["ips"], rng=0)
+    row = few.frame.iloc[0]
+    assert 0.1 < row["ci_high"] - row["ci_low"] < 0.2
+    assert f"{row['estimate']:.3f} [".replace("0.", ".") in repr(few)
     one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0)
     assert "One policy: its value by dm stands above." in repr(one)
     assert "new" in one.to_html()
+
+
+def test_rows_that_a_policy_never_shows_are_counted_and_said():
+    log = log_of([0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 1])
+    never = np.array([[0, 0.5], [1, 0.3], [0, 0.2]])  # of the first place it shows item 1 alone
+    found = evaluate_policies(log, {"never": never}, estimators=["ips"], rng=0)
+    assert found.overlap["share_unmatched"].tolist() == [0.5]
+    assert "50% show items that it never shows there" in repr(found)
 
 
 @pytest.mark.slow
