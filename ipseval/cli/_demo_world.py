@@ -27,6 +27,7 @@ HEADLINE = "recall@10"  # of which text shows the values, too
 USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)
 DRAWN = (AOA, SNIPS, SNIPS_GLOBAL)
+N_USERS, N_ITEMS = 3000, 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -104,7 +105,7 @@ class Demo(Reported):
         )
 
 
-def demo_world(rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> tuple[World, Split]:
+def demo_world(rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> tuple[World, Split]:
     """Return the world of a seed, and a log of it that is split."""
     check_positive_int("rng", rng, minimum=0)
     world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
@@ -117,7 +118,7 @@ def demo_log(split: Split) -> pd.DataFrame:
     return log.reset_index(drop=True)
 
 
-def run_demo(*, rng: int = 0, n_users: int = 3000, n_items: int = 1000) -> Demo:
+def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> Demo:
     """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
     # Products of this size are faster by one thread, and idle threads cost processor time.
     with one_blas_thread():

@@ -134,7 +134,7 @@ def _add_folder(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("output")
     group.add_argument("--out", metavar="FOLDER", required=True, help="for train, test and validation files")
     group.add_argument(
-        "--format", choices=[suffix[1:] for suffix in TABLES], default="csv", help="default: csv"
+        "--format", choices=[suffix.strip(".") for suffix in TABLES], default="csv", help="default: csv"
     )
     group.add_argument("--quiet", action="store_true", help="print nothing but errors")
 

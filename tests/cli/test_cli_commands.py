@@ -110,6 +110,7 @@ SUCCESS = {
         *("fit", "propensity", "log.csv", "--gamma", "fit", "--exposure", "shown.csv:threshold=4"),
         *("--out", "p.csv"),
     ],
+    "a fit to impressions": ["fit", "propensity", "impressions.csv", "--propensity", "impressions"],
     "examination": ["fit", "examination", "impressions.csv", "--out", "curve.csv"],
     "correction": ["fit", "correction", "log.csv", *FAST, "--format", "csv"],
     "correction from all ratings": [
@@ -125,6 +126,24 @@ SUCCESS = {
     "arguments of a file": ["evaluate", "@arguments.txt"],
     "doctor": ["doctor"],
 }
+
+
+def test_repeated_entries_of_lists_are_an_error_unless_they_are_dropped(folder, capsys):
+    lists = pd.read_csv("lists.csv")
+    pd.concat([lists[lists["item"] != 99]] * 2).to_csv("repeated.csv", index=False)
+    command = [
+        "evaluate",
+        "log.csv",
+        "--model",
+        "mine=repeated.csv",
+        "--seen",
+        "drop",
+        "--metrics",
+        "recall@2",
+    ]
+    assert main(command) == 2
+    assert "duplicates" in capsys.readouterr().err
+    assert main([*command, "--duplicates", "drop"]) == 0
 
 
 @pytest.mark.parametrize("case", SUCCESS)
@@ -189,6 +208,10 @@ FAILURE = {
     "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
     "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
+    "no impressions to fit to": (
+        ["fit", "propensity", "log.csv", "--propensity", "impressions"],
+        "needs impr",
+    ),
     "plan": (["plan", "log.csv", "--positive-share", "2", *FAST], "in (0, 1]"),
     "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
     "a split without times": (

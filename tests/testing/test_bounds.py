@@ -46,6 +46,13 @@ def test_the_bounds_are_quantiles_of_randomly_weighted_means():
         assert low == pytest.approx(np.quantile(below, level), abs=0.004)
 
 
+def test_a_mean_below_or_above_all_values_has_chance_0_or_1():
+    each = np.array([0.1, 0.2])
+    assert _chance(each, 0.3, 0.5) == 0  # all are below, the largest by less than 1
+    assert _chance(each, 0.3, 0.05) == _chance(each, 0.3, 0.1) == 1
+    assert 0 < _chance(each, 0.3, 0.2) < 1
+
+
 def test_with_many_users_the_bounds_are_those_of_the_normal_distribution():
     each = np.random.default_rng(1).normal(0.01, 0.3, 100_000).clip(-1, 1)
     found = difference(each)

@@ -177,6 +177,11 @@ def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_
     assert found.outcome == outcome
     assert found.estimator == ("snips-pooled" if basis == "design" else "aoa")
     assert ("contradict each other" in found.verdict) == (basis == "fitted")
+    back = gate(results[0], results[1])
+    assert back.outcome == (
+        "worse" if basis == "design" else "cannot tell" if basis == "fitted" else "better"
+    )
+    assert ("contradict each other" in back.verdict) == (basis == "fitted")
     chosen = gate(results[1], results[0], estimator="snips-pooled")
     assert (chosen.outcome, chosen.estimator) == ("better", "snips-pooled")
 
@@ -292,6 +297,9 @@ def test_a_history_reads_gates_and_evaluations_and_says_what_changed(tmp_path):
     assert frame["outcome"].tolist() == [first.outcome, "worse", first.outcome]
     assert set(frame["changed"].iloc[2].split("; ")) == {"propensity None -> known", "data"}
     assert frame["changed"].tolist()[:2] == ["", ""]
+    # Two digits of a quarter of the interval, which is between .01 and .1 wide there.
+    assert (frame["ci_high"] - frame["ci_low"]).between(0.04, 0.4).all()
+    assert f" {frame['difference'].iloc[0]:+.3f} [" in str(found)
     assert "WORSE: 2026-W02." in found.verdict
     assert found.verdict.endswith(first.verdict)
     assert found.exit_code == first.exit_code
