@@ -40,7 +40,7 @@ def parts_of_open_bandit(folder):
 
 @pytest.mark.parametrize(
     ("clicks", "expected"),
-    [  # In the first, hardly anything is known of the last; in the second, the prior of β decides the strength.
+    [  # Hardly anything is known of the last of the first; in the second the prior of β decides.
         ([50, 18, 18, 3, 4, 0], [30, 20, 15, 5, 5, 0.1]),
         ([95, 61, 51, 34, 6, 10], [39, 28, 24, 34, 22, 22]),
     ],
