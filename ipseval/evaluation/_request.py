@@ -65,6 +65,7 @@ class Request:
     metrics: Sequence[Metric]
     estimators: Sequence[Estimator]
     propensity: Propensity | None
+    has_rewards: bool
     missing: Missing = "zero"
     ties: TieChoice = "default"
     confidence_level: float = 0.95
@@ -72,7 +73,6 @@ class Request:
     on_low_ess: OnLowEss = "warn"
     interval: IntervalMethod = "normal"
     rng: RngLike = None
-    has_rewards: bool = False
 
     @classmethod
     def of(

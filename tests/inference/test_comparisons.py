@@ -14,6 +14,7 @@ from statsmodels.stats.power import TTestPower
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
+from tests.inside.estimators import Moments
 from tests.inside.inference import adjust, detectable
 
 
@@ -152,3 +153,16 @@ def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one()
 def test_bad_options_are_named(options, error, words):
     with pytest.raises(error, match=words):
         compare(**{"estimates": table(als=made([1, 2]), bpr=made([2, 3])), **options})
+
+
+def test_moments_of_users_are_not_paired_with_the_users_themselves():
+    values = np.array([0.0, 0.2, 0.5, 0.9])
+    users = UserSums.of(np.arange(4), values)
+    moments = Moments.of([users, UserSums.of(np.arange(4), values[::-1])]).members()[0]
+    estimates = {
+        (name, "m", "e"): Estimate("m", "e", sums, 4, Claim("biased"))
+        for name, sums in {"users": users, "moments": moments}.items()
+    }
+    for reference in ("users", "moments"):
+        with pytest.raises(InputError, match="only moments of the users were kept"):
+            compare(estimates, reference=reference)
