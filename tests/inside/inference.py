@@ -39,6 +39,7 @@ from ipseval.inference._weights import (
 from ipseval.inference.correction import _difference
 from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._difference import pairs_to_predict, ratio, totals
+from ipseval.inference.correction._odds import fit_odds
 from ipseval.inference.correction._path import _within_users, on_line
 from ipseval.inference.correction._posterior import RandomSample, posterior
 from ipseval.inference.correction._prior import ALPHAS, SCALES

@@ -29,6 +29,7 @@ from tests.inside.inference import (
     RandomSample,
     _difference,
     _within_users,
+    fit_odds,
     pairs_to_predict,
     ratio,
     totals,
@@ -86,6 +87,48 @@ def ranks_of_the_log(world):
 @pytest.fixture(scope="module", name="path")
 def a_path(world, ranks):
     return correction_path(ranks, world[1], metrics=METRICS, rng=0)
+
+
+def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(world, ranks, path):
+    # By profiles, of which no line is made. Weights are odds^-α, cut at their 99 % quantile.
+    split, first = world[1], next(iter(ranks.values()))
+    odds = fit_odds(split, (first.user, first.item), None, np.random.default_rng(0))[0]["profiles"]
+    value = np.column_stack(
+        [one.contributions(each, ties="default") for one in path.metrics for each in ranks.values()]
+    )
+    hit = [(value[:, part] ** 2).sum() / value[:, part].sum() for part in (slice(3), slice(3, 6))]
+    assert path.hit == pytest.approx(np.repeat(hit, 3))
+    n = len(np.unique(first.user))
+    plain = value - value.mean(axis=0)
+    for alpha in (0, 6, 24):
+        weight = np.exp(-ALPHAS[alpha] * odds)
+        cut = np.minimum(weight, np.quantile(weight, 0.99))
+        mean = cut @ value / cut.sum()
+        psi = np.array([cut[mine] @ (value[mine] - mean) for mine in users_of(first)]) / cut.sum()
+        at = path.bases.index("profiles") * ALPHAS.size + alpha
+        assert path.value[at] == pytest.approx(mean, rel=1e-9)
+        assert path.spread[at] == pytest.approx(np.cov(value.T, aweights=cut, ddof=0), abs=1e-12)
+        assert path.ess[at] == pytest.approx(cut.sum() ** 2 / (cut**2).sum())
+        assert path.clipped[at] == pytest.approx(1 - cut.sum() / weight.sum(), abs=1e-12)
+        own = psi.T @ psi * n / (n - 1) + path.half_hit(path.ess[at])
+        np.testing.assert_allclose(path.covariance[at], own, rtol=1e-8, atol=1e-12)
+    # Recall by pairs at α = .45: the line in AOA's differences, and its error with the places on the line.
+    odds = fit_odds(split, (first.user, first.item), None, np.random.default_rng(0))[0]["pairs"]
+    cut = np.minimum(np.exp(-ALPHAS[6] * odds), np.quantile(np.exp(-ALPHAS[6] * odds), 0.99))
+    theta, x = cut @ value[:, 3:] / cut.sum(), value[:, 3:].mean(axis=0) - value[:, 3:].mean()
+    slope = theta @ x / (x @ x)
+    assert slope > 0
+    assert path.value[6, 3:] == pytest.approx(theta.mean() + slope * x, rel=1e-9)
+    psi = np.array([cut[mine] @ (value[mine, 3:] - theta) for mine in users_of(first)]) / cut.sum()
+    other = np.array([plain[mine, 3:].sum(axis=0) for mine in users_of(first)]) / len(first)
+    hat = 1 / 3 + np.outer(x, x) / (x @ x)
+    moved = psi @ hat + other @ (slope * (np.eye(3) - hat))
+    own = moved.T @ moved * n / (n - 1) + path.half_hit(path.ess[6])[3:, 3:]
+    np.testing.assert_allclose(path.covariance[6, 3:, 3:], own, rtol=1e-8, atol=1e-12)
+
+
+def users_of(ranked):
+    return [np.flatnonzero(ranked.user == user) for user in np.unique(ranked.user)]
 
 
 def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
@@ -228,8 +271,9 @@ def test_what_cannot_be_used_is_refused(world, exposure, door, change, said):
 def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
     with pytest.raises(InputError, match="confidence_level"):
         correct_path(path, confidence_level=95)
-    with pytest.raises(InputError, match="in this order"):
-        correct_path(path, {name: ranks[name] for name in reversed(ranks)})
+    for others in (reversed(ranks), ["a", *list(ranks)[1:]], ["z", *list(ranks)[1:]]):
+        with pytest.raises(InputError, match="in this order"):
+            correct_path(path, dict(zip(others, ranks.values(), strict=True)))
     with pytest.raises(InputError, match="leave no probability"):
         CorrectionPrior(mean=9.0, sd=0.01)
     with pytest.warns(DataWarning, match="5% of pairs .* no pilot"):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ipseval import Interactions, Split
-from ipseval.inference.correction._odds import fit_odds
+from tests.inside.inference import fit_odds
 
 N_USERS, N_ITEMS = 600, 120
 
