@@ -124,6 +124,17 @@ def test_users_without_a_list_and_short_lists_are_left_out_and_counted():
     assert np.isnan(frame.loc["ild@2", "estimate"])
 
 
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+def test_users_that_an_evaluation_left_out_are_left_out_of_all_lists():
+    # By n only Bob has a list, b (n* = 1) and c (0); Ann's list by m, c and d, leaves as well.
+    lists = {"m": LISTS, "n": LISTS[LISTS["user"] == "bob"]}
+    ranks = {name: ipseval.rank_positives(one, SPLIT, top_k=2) for name, one in lists.items()}
+    evaluation = ipseval.evaluate(ranks, SPLIT, metrics=["recall@2"], missing="drop")
+    found = ipseval.beyond_accuracy(evaluation, SPLIT, measures=["coverage@2", "arp@2"]).frame
+    assert found["estimate"].tolist() == [0.5] * 4
+    assert found["n_users"].tolist() == [1] * 4
+
+
 def test_labels_are_read():
     assert measure("ILD@5").label == "ild@5"
     assert measure(measure("gini@3")).cutoff == 3
