@@ -36,7 +36,7 @@ class ComputeOptions:
     block_size : int, optional
         Users ranked together; default: what fits the caches and `max_memory`.
     engine : {"numpy", "numba"}, optional
-        Default: Numba where it is installed and the work is large enough to be worth loading it.
+        Default: Numba where it is installed, once the rankings of a process are worth loading it.
     progress : bool, optional
         A bar after two seconds, on standard error. Default: only on a terminal.
 

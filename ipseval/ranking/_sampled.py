@@ -300,7 +300,7 @@ def _score_rows(
 ) -> Iterator[Callable[[IntArray], AnyArray]]:
     """Give, for one user after the other, a function from item codes to their scores."""
     if isinstance(scorer, Factors):  # only the drawn items, by the definition that exact ranks rest on
-        kernels = kernels_for(None, 0)
+        kernels = kernels_for("numpy", 0)
         for user in users:
 
             def scores(items: IntArray, user: int = int(user)) -> AnyArray:

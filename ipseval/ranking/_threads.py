@@ -22,6 +22,12 @@ CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a 
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 
 
+class Work:
+    """What this process has ranked without naming an engine."""
+
+    comparisons = 0.0
+
+
 @dataclass(frozen=True)
 class Resources:
     """What a ranking may use, whether it shows a progress bar, and the name of the recommender."""
@@ -54,11 +60,16 @@ class Resources:
 
 
 def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
-    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading."""
+    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
+
+    It is once all rankings of the process together compare more than so much. Both count the same integers.
+    """
     installed = "numba" in sys.modules or find_spec("numba") is not None
     if engine == "numba" and not installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
-    fast = engine == "numba" or (engine is None and installed and n_comparisons > SMALL_WORK)
+    if engine is None:
+        Work.comparisons += n_comparisons
+    fast = engine == "numba" or (engine is None and installed and Work.comparisons > SMALL_WORK)
     return import_module(f"ipseval.ranking.kernels.{'numba' if fast else 'numpy'}_kernels")
 
 

@@ -209,10 +209,15 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
         assert reach.tolist() == (tile[row] >= lo[:, None]).sum(axis=1).tolist()
 
 
-def test_numba_is_loaded_from_so_many_comparisons_on():
-    assert _run.kernels_for(None, 5e8).NAME == "numpy"
+def test_numba_is_loaded_from_so_many_comparisons_of_a_process_on(monkeypatch):
     pytest.importorskip("numba")
-    assert _run.kernels_for(None, 5e8 + 1).NAME == "numba"
+    monkeypatch.setattr(_run.Work, "comparisons", 0.0)
+    assert _run.kernels_for(None, 4e8).NAME == "numpy"
+    assert _run.kernels_for("numpy", 2e8).NAME == "numpy"  # what is named does not count
+    assert _run.kernels_for(None, 1e8).NAME == "numpy"
+    assert _run.kernels_for(None, 1).NAME == "numba"
+    assert _run.kernels_for(None, 1).NAME == "numba"
+    assert _run.kernels_for("numpy", 1e12).NAME == "numpy"
 
 
 def test_the_bar_reaches_the_number_of_users(monkeypatch):
