@@ -198,6 +198,7 @@ CASES: list[tuple[Any, ...]] = [
     (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
     # Files
     (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
+    (lambda folder: ipseval.read("x" * 5000), r"x{200} does not exist"),
     (text(""), "is empty"),
     (text("user,item\n"), "no rows"),
     (text("user,item\n1,2\n1,2,3\n"), "cannot read .*log.csv .*line 3"),

@@ -330,3 +330,8 @@ def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
     assert log.user_ids.tolist() == ["a", "b", "c"]
     assert log.to_frame()["user"].tolist() == ["b", "b", "a", "c", "a"]
     assert log.data["what"][1] == "rows without a user, left out"
+
+
+def test_lists_in_a_column_are_read_though_the_first_is_missing():
+    log = ipseval.read(pd.DataFrame({"user": ["a", "b"], "item": [None, [1, 2]]}), missing="drop")
+    assert log.to_frame()[["user", "item"]].to_numpy().tolist() == [["b", 1], ["b", 2]]

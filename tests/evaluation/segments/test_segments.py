@@ -201,6 +201,18 @@ def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
     assert row["estimate"] == pytest.approx(alone.frame["estimate"].iloc[0], abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
+    # Beside its two positives no user has a candidate, so that no pair can be compared.
+    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
+    split = ipseval.Split.from_frames(train, test)
+    evaluation = ipseval.evaluate({"m": np.arange(6.0).reshape(2, 3)}, split, metrics=["auc"])
+    frame = evaluation.by("popularity:2").frame
+    assert frame["n_users"].tolist() == [0, 0]
+    assert frame["estimate"].isna().all()
+
+
 def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
     evaluation = evaluated(4, ["ndcg@5"], ["ips"], n_relevant=40)
     frame = evaluation.by("popularity:3").frame
