@@ -30,6 +30,7 @@ INTERVAL_METHODS = ("normal", "percentile", "bca")
 
 # Entries of one block of counts: 16 MB. A function of the data alone, so that results depend on nothing else.
 BLOCK_ENTRIES = 2_097_152
+TOGETHER = 2**16  # draws of users that are counted at once
 
 
 def normal_interval(
@@ -167,10 +168,13 @@ def draw_counts(n_users: int, n_resamples: int, seed: list[int], block: int) -> 
     """Return how often each user occurs in each resample of a block, (n_resamples, n_users)."""
     # A stream for every block: the draws do not depend on which thread comes first.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(block,)))
-    counts = np.empty((n_resamples, n_users))
-    for row in counts:
+    counts, step = np.empty((n_resamples, n_users)), max(1, TOGETHER // n_users)
+    for first in range(0, n_resamples, step):
+        rows = counts[first : first + step]
         # Uniform draws and a count are an order of magnitude faster than a multinomial over all users.
-        row[:] = np.bincount(generator.integers(n_users, size=n_users, dtype=np.uint32), minlength=n_users)
+        drawn = generator.integers(n_users, size=rows.shape, dtype=np.uint32)
+        cell = drawn + np.arange(0, rows.size, n_users)[:, None]
+        rows[:] = np.bincount(cell.ravel(), minlength=rows.size).reshape(rows.shape)
     return counts
 
 

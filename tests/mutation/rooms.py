@@ -51,6 +51,7 @@ class Room:
 # numbers are the same, so no test of numbers can tell a mutant of one. Their values are not changed; what is
 # done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
 SPEED = {
+    "ipseval/inference/_intervals.py": ("TOGETHER",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
