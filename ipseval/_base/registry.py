@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, TypeVar
 
 from ipseval.errors import InputError, UnknownNameError
@@ -72,7 +72,7 @@ class Registry(dict[str, T]):
     def offered(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name, without the names that are known."""
         found: dict[str, list[EntryPoint]] = {}
-        for point in _entry_points(self.group, tuple(sys.path)):
+        for point in _entry_points(tuple(sys.path)).select(group=self.group):
             if point.name not in self:
                 found.setdefault(point.name, []).append(point)
         return found
@@ -94,9 +94,9 @@ class Registry(dict[str, T]):
 
 
 @cache
-def _entry_points(group: str, _path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group; read anew when the import path has changed."""
-    return tuple(entry_points(group=group))
+def _entry_points(_path: tuple[str, ...]) -> EntryPoints:
+    """Return the entry points of all packages; read anew when the import path has changed."""
+    return entry_points()
 
 
 def package_of(point: EntryPoint) -> str:
