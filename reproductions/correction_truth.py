@@ -48,6 +48,7 @@ SIZES = {
 }
 LOG_METRICS = {"coat": METRICS, "kuairand": ("atop", "recall@10", "mean_dcg@10")}
 N_SHOWN = 20
+DIGITS = 12  # what differs by less is tied: no order hangs on rounding
 CALLED = 0.975
 BINS = np.linspace(0.5, 1, 6)
 KEYS = ["source", "number", "kind", "size", "draw", "metric", "estimator"]
@@ -140,10 +141,10 @@ def scores(found: Any, truth: np.ndarray, error: np.ndarray) -> Iterator[dict[st
     alpha = {"alpha": found.alpha.mean, "warned": float(warned)}
     for number, one in enumerate(found.path.metrics):
         cells = slice(number * models, (number + 1) * models)
-        right, noise = truth[cells], 1.96 * error[cells]
+        right, noise = np.round(truth[cells], DIGITS), 1.96 * error[cells]
         part = found.frame[found.frame["metric"] == one.label]
         for name, rows in part.groupby("estimator", sort=False):
-            own = rows["estimate"].to_numpy()
+            own = np.round(rows["estimate"].to_numpy(), DIGITS)
             half = (rows["ci_high"] - rows["ci_low"]).to_numpy() / 2
             middle = (rows["ci_high"] + rows["ci_low"]).to_numpy() / 2
             row = {
