@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from ipseval.inference._orders import RowOrders, measures
 from ipseval.studies.agreement._blocks import blocks, silhouette
-from ipseval.studies.online._noise import Noisy, TrueSpread, _deviance, naive_pearson
+from ipseval.studies.online._noise import (
+    Noisy,
+    TrueSpread,
+    _bounds,
+    _deviance,
+    _start,
+    naive_pearson,
+    reliability,
+)
 from ipseval.studies.protocols._compare import _inversions
 from ipseval.studies.protocols._evaluate import Result, Setting
 from ipseval.studies.protocols._result import _reference

@@ -152,9 +152,8 @@ def _joined(offline: Any, online: Any) -> Joined:
     named = [name for name in INDICATOR if name in offline]
     indicators = offline[named].drop_duplicates().reset_index(drop=True) if named else pd.DataFrame(index=[0])
     # A frame without columns has rows in some versions of pandas only, so one indicator is no look-up.
-    numbers = {tuple(row): n for n, row in enumerate(indicators.fillna("").itertuples(index=False))}
-    rows = offline[named].fillna("").itertuples(index=False)
-    offline["indicator"] = [numbers[tuple(row)] for row in rows] if named else 0
+    numbers = {row: number for number, row in enumerate(_rows(indicators))}
+    offline["indicator"] = [numbers[row] for row in _rows(offline[named])] if named else 0
     twice = offline.duplicated(["indicator", "key"])
     if twice.any():
         raise InputError(
@@ -164,6 +163,11 @@ def _joined(offline: Any, online: Any) -> Joined:
     return _matched(offline, online, indicators)
 
 
+def _rows(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    """Return the rows as keys; what is missing is equal to itself."""
+    return [tuple("" if pd.isna(one) else one for one in row) for row in frame.itertuples(index=False)]
+
+
 def _matched(offline: pd.DataFrame, online: pd.DataFrame, indicators: pd.DataFrame) -> Joined:
     both = offline.merge(online, on="key", suffixes=("_offline", "_online"))
     notes = []
@@ -171,7 +175,7 @@ def _matched(offline: pd.DataFrame, online: pd.DataFrame, indicators: pd.DataFra
         n_alone = (~frame.drop_duplicates("key")["key"].isin(other["key"])).sum()
         if n_alone:
             notes.append(f"{counted(int(n_alone), 'experiment')} of {name} has no match and is left out")
-    flip = np.where(both["flipped_offline"] == both["flipped_online"], 1.0, -1.0)
+    flip = np.where(both["first_offline"] == both["first_online"], 1.0, -1.0)
     frame = pd.DataFrame(
         {
             "indicator": both["indicator"],
@@ -212,10 +216,10 @@ def _checked(name: str, given: Any) -> pd.DataFrame:
 
 
 def _keyed(frame: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Add the key of the experiment, and whether its two versions stand in the other order."""
-    names = frame[keys].astype(str)
-    frame["flipped"] = names.iloc[:, 0] < names.iloc[:, -1]
-    frame["key"] = [" / ".join(sorted(one)) for one in names.itertuples(index=False)]
+    """Add the key of the experiment, and which of its two versions stands first."""
+    names = list(frame[keys].astype(str).itertuples(index=False))
+    frame["first"] = [first for first, *_ in names]
+    frame["key"] = [" / ".join(sorted(one)) for one in names]
     return frame
 
 
@@ -356,7 +360,7 @@ def _validated(
         "cv_sign": float(hits.mean()),
         "behind": mean,
         "behind_error": error,
-        "n_to_tell": float(np.ceil(n * (POWER * error / mean) ** 2)) if mean > 0 else np.nan,
+        "n_to_tell": float(np.ceil(n * (POWER * error / mean) ** 2)) if mean else np.nan,
     }
 
 

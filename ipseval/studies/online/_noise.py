@@ -53,9 +53,8 @@ class TrueSpread:
     @classmethod
     def of(cls, data: Noisy) -> TrueSpread:
         """Return the fit."""
-        guess = np.append(_start(data), np.arctanh(np.clip(1.2 * naive_pearson(data), -0.95, 0.95)))
         bounds = [*_bounds(data), (-LIMIT, LIMIT)]
-        found = _least(lambda p: _deviance(data, p[0], p[1], np.tanh(p[2]))[0], guess, bounds)
+        found = _least(lambda p: _deviance(data, p[0], p[1], np.tanh(p[2]))[0], _start(data), bounds)
         spread, rho = np.exp(found.x[:2]), float(np.tanh(found.x[2]))
         mean = _deviance(data, float(found.x[0]), float(found.x[1]), rho)[1]
         return cls(data, spread, rho, mean, float(found.fun))
@@ -74,7 +73,7 @@ class TrueSpread:
         centre = float(np.arctanh(np.clip(self.rho, -np.tanh(LIMIT), np.tanh(LIMIT))))
         ends = []
         for end in (-LIMIT, LIMIT):
-            if abs(centre - end) < 1e-6 or self._excess(end, critical) <= 0:
+            if self._excess(end, critical) <= 0:
                 ends.append(float(np.sign(end)))
             else:
                 ends.append(float(np.tanh(brentq(self._excess, centre, end, args=(critical,), xtol=1e-4))))
@@ -109,8 +108,6 @@ class TrueSpread:
         # With h and k the means over their standard deviations it is Φ(h) Φ(k) + Φ(−h) Φ(−k) + ∫₀^{arcsin ρ}
         # exp(−(h² + k² − 2hk sin t)/(2 cos² t)) dt/π (Plackett 1954). SciPy 1.16 draws random points for the
         # distribution function of two normals, and answers a little differently each time.
-        if not (self.spread > 1e-12 * (np.abs(self.mean) + self.spread.max())).all():
-            return float(np.prod(np.sign(self.mean)) > 0)
         h, k = self.mean / self.spread
 
         def density(t: float) -> float:
@@ -139,13 +136,20 @@ def reliability(spread: float, noise: FloatArray) -> float:
 
 
 def _start(data: Noisy) -> FloatArray:
+    """Return where a fit begins: logarithms of both standard deviations, and artanh of the correlation."""
     pairs = ((data.x, data.var_x), (data.y, data.var_y))
-    return np.array([0.5 * np.log(max(z.var() - v.mean(), 0.1 * z.var())) for z, v in pairs])
+    spreads = [_log_sd(max(z.var() - v.mean(), 0.1 * z.var())) for z, v in pairs]
+    return np.array([*spreads, np.arctanh(np.clip(1.2 * naive_pearson(data), -0.95, 0.95))])
 
 
 def _bounds(data: Noisy) -> list[tuple[float, float]]:
-    scales = [0.5 * np.log(z.var()) for z in (data.x, data.y)]
+    scales = [_log_sd(z.var()) for z in (data.x, data.y)]
     return [(scale - NOTHING, scale + 2.0) for scale in scales]
+
+
+def _log_sd(variance: Any) -> float:
+    """Return the logarithm of a standard deviation; of differences that are all equal it is very low."""
+    return float(0.5 * np.log(max(variance, np.finfo(np.float64).tiny)))
 
 
 def _deviance(data: Noisy, log_x: float, log_y: float, rho: float) -> tuple[float, FloatArray]:

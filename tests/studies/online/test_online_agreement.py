@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from scipy.integrate import quad
 from scipy.special import ndtr
-from scipy.stats import chi2, multivariate_normal
+from scipy.stats import chi2, kendalltau, multivariate_normal, norm
+from statsmodels.stats.proportion import proportion_confint
 
 from ipseval.errors import InputError
-from ipseval.studies.online import online_agreement
-from tests.inside.studies import Noisy, TrueSpread, _deviance, naive_pearson
+from ipseval.studies.online import OnlineAgreement, online_agreement
+from tests.inside.studies import Noisy, TrueSpread, _bounds, _deviance, _start, naive_pearson, reliability
 
 
 def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
@@ -53,6 +54,57 @@ def test_without_noise_the_correlation_is_pearsons():
     assert TrueSpread.of(data).rho == pytest.approx(expected, abs=1e-4)
 
 
+def test_a_fit_begins_at_the_moments_and_stays_near_them():
+    # Variances 1 and 4, noises of mean variance .25 and 3.9: 1 − .25 is left, and a tenth of 4 at least.
+    x, y = np.array([1.0, 1, -1, -1, 1, 1, -1, -1]), np.array([2.0, 2, -2, -2, 2, -2, 2, -2])
+    data = Noisy(x, y, np.linspace(0, 0.5, 8), np.full(8, 3.9))
+    assert naive_pearson(data) == 0.5
+    expected = [np.log(0.75) / 2, np.log(0.4) / 2, np.arctanh(0.6)]
+    np.testing.assert_allclose(_start(data), expected, rtol=1e-12)
+    for sign in (1, -1):  # 1.2 times a correlation of ±1 is more than .95
+        assert _start(Noisy(x, sign * x, np.zeros(8), np.zeros(8)))[2] == pytest.approx(
+            sign * np.arctanh(0.95)
+        )
+    ends = [(log - 7, log + 2) for log in (0.0, np.log(2))]
+    np.testing.assert_allclose(_bounds(data), ends, rtol=1e-12)
+
+
+def test_a_fit_is_the_least_deviance_and_its_figures_are_those_of_the_fit():
+    rng = np.random.default_rng(11)
+    x, y = rng.multivariate_normal([0.5, 1], [[1, 0.6], [0.6, 1]], 25).T
+    data = Noisy(x, 3 * y, rng.random(25) / 4, rng.random(25))
+    fit = TrueSpread.of(data)
+    at = np.array([*np.log(fit.spread), np.arctanh(fit.rho)])
+    least, mean = _deviance(data, *at[:2], fit.rho)
+    assert fit.deviance == pytest.approx(least, rel=1e-12)
+    np.testing.assert_allclose(fit.mean, mean, rtol=1e-12)
+    for move in (*np.eye(3), *-np.eye(3)):
+        other = at + 0.01 * move
+        assert _deviance(data, *other[:2], np.tanh(other[2]))[0] > least
+    np.testing.assert_allclose(fit.sigma, np.outer(fit.spread, fit.spread) * [[1, fit.rho], [fit.rho, 1]])
+    covariances = [fit.sigma + np.diag(noises) for noises in zip(data.var_x, data.var_y, strict=True)]
+    rest = np.stack([data.x, data.y], axis=1) - mean
+    squared = [r @ np.linalg.solve(v, r) for r, v in zip(rest, covariances, strict=True)]
+    assert fit.kurtosis == pytest.approx(np.mean(np.square(squared)) / 8, rel=1e-12)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_perfect_correlation_is_found_at_the_limit_and_bounded_on_one_side(sign):
+    x = np.array([1.0, 2, 4, 3, 6, 5, 8, 7, 9])
+    data = Noisy(x, sign * x, np.full(9, 0.01), np.full(9, 0.01))
+    fit = TrueSpread.of(data)
+    assert fit.rho == pytest.approx(sign * np.tanh(4.0), abs=1e-9)
+    low, high = sorted(sign * end for end in fit.interval(0.95))
+    assert 0.5 < low < high == 1.0
+
+
+def test_differences_that_are_all_equal_correlate_with_nothing_and_have_no_true_variance():
+    one, x = np.ones(4), np.arange(4.0)
+    assert naive_pearson(Noisy(x, one, one, one)) == naive_pearson(Noisy(one, x, one, one)) == 0.0
+    assert reliability(2.0, np.array([1.0, 3.0])) == pytest.approx(4 / 6)
+    assert np.isnan(reliability(0.0, np.zeros(2)))
+
+
 def test_heavy_tails_widen_the_interval_by_the_kurtosis_of_the_residuals():
     # Squared residuals d² = 8, 0, 0, 0: mean d⁴/8 = (64/4)/8 = 2.
     x = np.array([2.0, 0, 0, 0])
@@ -62,11 +114,13 @@ def test_heavy_tails_widen_the_interval_by_the_kurtosis_of_the_residuals():
     assert fit.kurtosis == pytest.approx(2.0)
 
 
-@pytest.mark.parametrize("seed", [3, 53])
-def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed):
+@pytest.mark.parametrize(("seed", "far"), [(3, 1), (53, 1), (3, 9)])
+def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed, far):
     x, y = np.random.default_rng(seed).normal(size=(2, 8))
+    x[0] *= far  # heavy tails
     fit = TrueSpread.of(Noisy(x, 0.8 * x + 0.8 * y, np.full(8, 0.2), np.full(8, 0.3)))
     limit = chi2.ppf(0.95, 1) * max(1.0, fit.kurtosis)
+    assert (fit.kurtosis > 1) == (far > 1)
     low, high = fit.interval(0.95)
     assert low < fit.rho <= high
     for end in (low, high):
@@ -86,6 +140,107 @@ def test_signs_are_counted_as_worked_by_hand():
     assert row["sign_high"] == pytest.approx(0.8631, abs=2e-4)
 
 
+def conditional(fit: TrueSpread, held: Noisy) -> tuple[np.ndarray, np.ndarray]:
+    """Return the log density that each held-out difference gains, and its prediction, one after the other."""
+    gains, means = [], []
+    for x, y, *noises in zip(held.x, held.y, held.var_x, held.var_y, strict=True):
+        (xx, xy), (_, yy) = np.outer(fit.spread, fit.spread) * [[1, fit.rho], [fit.rho, 1]] + np.diag(noises)
+        means.append(fit.mean[1] + xy / xx * (x - fit.mean[0]))
+        alone = norm(fit.mean[1], np.sqrt(yy))
+        gains.append(norm(means[-1], np.sqrt(yy - xy**2 / xx)).logpdf(y) - alone.logpdf(y))
+    return np.array(gains), np.array(means)
+
+
+def validated(data: list[Noisy], rng: np.random.Generator, n_folds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return gains and predictions of cross-validation, (indicators, experiments) each."""
+    n, found = len(data[0]), np.zeros((2, len(data), len(data[0])))
+    for fold in np.array_split(rng.permutation(n), n_folds):
+        rest = np.setdiff1d(np.arange(n), fold)
+        for place, one in enumerate(data):
+            found[:, place, fold] = conditional(TrueSpread.of(one.at(rest)), one.at(fold))
+    return found[0], found[1]
+
+
+def test_every_figure_is_worked_out_again_with_nested_cross_validation_and_draws():
+    n, level, rng = 13, 0.9, np.random.default_rng(21)
+    x, y = rng.multivariate_normal([0.3, 0.5], [[1, 0.8], [0.8, 2]], n).T
+    error, other = rng.uniform(0.2, 0.9, (2, n))
+    names = [f"test {place:02}" for place in range(n)]
+    online = pd.DataFrame({"experiment": names, "difference": y + other * rng.normal(size=n)})
+    near = online.assign(difference=x + 0.6 * rng.normal(size=n), metric="auc", gamma=0.5)
+    good = online.assign(difference=x, metric="auc", gamma=np.nan)
+    both = pd.concat([near, good]).assign(std_error=np.tile(error, 2))
+    online["std_error"] = other
+    found = online_agreement(both, online, half_width=0.07, confidence_level=level, n_folds=6, rng=4)
+    data = [
+        Noisy(one["difference"].to_numpy(), online["difference"].to_numpy(), error**2, other**2)
+        for one in (near, good)
+    ]
+    again = np.random.default_rng(4)
+    gains, predictions = validated(data, again, 6)
+    draws = [again.integers(0, n, n) for _ in range(1000)]
+    total = 0.0
+    for fold in np.array_split(again.permutation(n), 5):
+        rest = np.setdiff1d(np.arange(n), fold)
+        inner, _ = validated([one.at(rest) for one in data], again, 5)
+        chosen = data[inner.mean(axis=1).argmax()]
+        total += conditional(TrueSpread.of(chosen.at(rest)), chosen.at(fold))[0].sum()
+    best = int(gains.mean(axis=1).argmax())
+    assert (found.best, found.n_experiments, found.confidence_level, found.half_width) == (best, n, 0.9, 0.07)
+    assert found.nested_gain == pytest.approx(total / n, rel=1e-9)
+    assert found.chosen_share == np.mean([gains[:, draw].mean(axis=1).argmax() == best for draw in draws])
+    assert 0.5 < found.chosen_share < 1
+    for place, one in enumerate(data):
+        fit = TrueSpread.of(one)
+        low, high = fit.interval(level)
+        share = np.mean(np.sign(one.x) == np.sign(one.y))
+        slope, behind = fit.rho * fit.spread[1] / fit.spread[0], gains[best] - gains[place]
+        ends = proportion_confint(share * n, n, alpha=1 - level, method="wilson")
+        se = behind.std(ddof=1) / np.sqrt(n)
+        power = norm.ppf(0.975) + norm.ppf(0.8)
+        expected = {
+            **dict(zip(("sign_low", "sign_high"), ends, strict=True)),
+            **dict(zip(("pearson_low", "pearson", "pearson_high"), (low, fit.rho, high), strict=True)),
+            "sign": share,
+            "sign_true": fit.same_sign(),
+            "kendall": 2 / np.pi * np.arcsin(fit.rho),
+            "kendall_low": 2 / np.pi * np.arcsin(low),
+            "kendall_high": 2 / np.pi * np.arcsin(high),
+            "naive_pearson": np.corrcoef(one.x, one.y)[0, 1],
+            "naive_kendall": kendalltau(one.x, one.y).statistic,
+            "reliability_offline": fit.spread[0] ** 2 / (fit.spread[0] ** 2 + one.var_x.mean()),
+            "reliability_online": fit.spread[1] ** 2 / (fit.spread[1] ** 2 + one.var_y.mean()),
+            "slope": slope,
+            "intercept": fit.mean[1] - slope * fit.mean[0],
+            "n_needed": np.ceil(n * (high - low) ** 2 / (4 * 0.07**2)),
+            "cv_gain": gains[place].mean(),
+            "cv_error": gains[place].std(ddof=1) / np.sqrt(n),
+            "cv_sign": np.mean(predictions[place] * one.y > 0),
+            "behind": behind.mean(),
+            "behind_error": se,
+            "n_to_tell": np.nan if place == best else np.ceil(n * (power * se / behind.mean()) ** 2),
+        }
+        row = found.frame.drop(columns=["metric", "gamma"]).loc[place]
+        assert set(row.index) == set(expected)
+        assert row.to_dict() == pytest.approx(expected, rel=1e-9, nan_ok=True)
+    np.testing.assert_array_equal(found.frame["gamma"], [0.5, np.nan])
+    for place, one in enumerate(data):
+        part = found.data[found.data["indicator"] == place]
+        assert part["experiment"].tolist() == names
+        columns = part[["offline", "online", "offline_error", "online_error"]].to_numpy().T
+        expected_columns = [one.x, one.y, error, other]
+        np.testing.assert_array_equal(columns, expected_columns)
+
+
+def test_one_differing_experiment_is_validated_on_parts_without_any_difference():
+    # Without experiment 7 all online differences are 0: the prediction is 0 with or without the indicator.
+    offline = pd.DataFrame({"experiment": range(8), "difference": np.arange(8.0), "std_error": 0.3})
+    online = offline.assign(difference=[0.0] * 7 + [1.0])
+    row = online_agreement(offline, online, n_folds=8, rng=0).frame.loc[0]
+    assert row[["sign", "cv_sign"]].tolist() == [(1 + 0.5 * 7) / 8, 0.0]
+    assert np.isfinite(row["cv_gain"])
+
+
 @pytest.mark.parametrize("rho", [-0.999, -0.6, 0.0, 0.3, 0.95, 0.999])
 @pytest.mark.parametrize("mean", [(0.3, -0.2), (1.0, 1.0), (-2.0, 0.7), (0.0, -1.5), (4.0, 4.0), (0.0, 0.0)])
 def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho, mean):
@@ -98,6 +253,8 @@ def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho
     spread = np.array([2.0, 0.5])
     fit = TrueSpread(Noisy(*(np.zeros(2),) * 4), spread, rho, np.array(mean) * spread, 0.0)
     assert fit.same_sign() == pytest.approx(both_up(*mean) + both_up(-mean[0], -mean[1]), abs=1e-10)
+    without = TrueSpread(fit.data, np.array([1e-13, 1.0]), rho, np.array([1.0, mean[1]]), 0.0)
+    assert without.same_sign() == pytest.approx(ndtr(mean[1]), abs=1e-12)  # of one sign for sure
     assert fit.same_sign() == fit.same_sign()  # SciPy 1.16 draws random numbers for this chance
 
 
@@ -108,19 +265,27 @@ def test_versions_in_the_other_order_change_the_sign():
     online = online.assign(model=names, reference="base").drop(columns="experiment")
     swapped = offline.rename(columns={"model": "reference", "reference": "model"})
     swapped["difference"] *= -1
-    first, second = (online_agreement(one, online, n_folds=2, rng=0) for one in (offline, swapped))
-    pd.testing.assert_frame_equal(first.frame, second.frame)
+    # A name of the experiment in one frame alone is not read.
+    named = online.assign(experiment="x")
+    calls = ((offline, online), (swapped, named), (offline.assign(experiment="x"), online))
+    first, *others = (online_agreement(*call, n_folds=2, rng=0).frame for call in calls)
+    for other in others:
+        pd.testing.assert_frame_equal(first, other)
 
 
 def test_what_has_no_match_and_what_is_undefined_is_counted():
     offline, online = frames(10)
     offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
     offline.loc[3, "difference"] = np.nan
-    found = online_agreement(offline, online[online["experiment"] != 0], n_folds=2, rng=0)
+    more = pd.DataFrame({"experiment": [10, 11], "difference": 1.0, "std_error": 1.0})
+    online = pd.concat([online[online["experiment"] != 0], more], ignore_index=True)
+    found = online_agreement(offline, online, n_folds=2, rng=0)
     assert found.n_experiments == 8
-    assert any("1 experiment of offline has no match" in note for note in found.notes)
-    assert any(
-        "1 experiment without a defined difference for every indicator" in note for note in found.notes
+    assert set(found.data["experiment"]) == {"1", "2", "4", "5", "6", "7", "8", "9"}
+    assert found.notes == (
+        "1 experiment of offline has no match and is left out",
+        "2 experiments of online has no match and is left out",
+        "1 experiment without a defined difference for every indicator left out of all",
     )
     assert "8 online experiments, 2 offline indicators" in repr(found)
 
@@ -143,21 +308,70 @@ def test_the_picture_shows_every_experiment_and_the_line():
     found = online_agreement(*frames(30), n_folds=2, rng=0)
     axes = found.plot()
     assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 30
-    assert axes.lines[-1].get_label() == "true differences"
-    with pytest.raises(InputError, match="must be a row of the frame"):
-        found.plot(3)
+    line = axes.lines[-1]
+    assert (line.get_label(), line.get_slope()) == ("true differences", found.frame.loc[0, "slope"])
+    assert line.get_xy1() == (0.0, found.frame.loc[0, "intercept"])
+    assert axes.get_xlabel() == "offline difference ± standard error (offline)"
+    for row in (1, -1):
+        with pytest.raises(InputError, match=f"must be a row of the frame, 0 to 0; got {row}\\."):
+            found.plot(row)
+
+
+def test_the_report_has_the_best_first_and_says_what_was_found():
+    columns = ["metric", "gamma", "sign", "sign_low", "sign_high", "pearson", "pearson_low", "pearson_high"]
+    rows = [("auc", 0.0, 0.5, 0.25, 0.75, 0.125, -1.0, 1.0, 0.0625, 1200.0)]
+    rows += [("ndcg@10", 1.5, 0.75, 0.5, 1.0, 0.9375, 0.5, 1.0, 0.1234, 35.0)]
+    frame = pd.DataFrame(rows, columns=[*columns, "cv_gain", "n_needed"]).assign(behind=0.0)
+    found = OnlineAgreement(frame, frame, 1, 0.625, 0.0314159, 1040, 0.9, 0.05, ("one is left out",))
+    table, notes = found.tables().parts
+    assert table.header == ("metric", "gamma", "sign", "pearson", "cv_gain", "n_needed")
+    assert table.n_keys == 2
+    assert [[cell.text for cell in row] for row in table.rows] == [
+        ["ndcg@10", "1.5", "0.75 [.50, 1.00]", "0.94 [.50, 1.00]", "0.123", "35"],
+        ["auc", "0", "0.50 [.25, .75]", "0.12 [-1.00, 1.00]", "0.062", "1200"],
+    ]
+    assert notes.lines[0].startswith("Gain of choosing and predicting: 0.031 nats per experiment")
+    assert notes.lines[2:] == (
+        "n_needed: experiments like these for an interval of ± 0.05.",
+        "One is left out.",
+    )
+    assert found.tables().summary == ("1040 online experiments, 2 offline indicators; 90% intervals.",)
+    assert found.verdict == (
+        "Best by cross-validation: ndcg@10 1.5, chosen again in 62% of draws of the experiments."
+    )
+    alone = OnlineAgreement(frame[:1].drop(columns=["metric", "gamma"]), frame, 0, 1.0, 0.0, 9, 0.9, 0.1, ())
+    assert (alone.tables().parts[0].n_keys, alone.tables(digits=4).parts[0].rows[0][0].text) == (
+        1,
+        "0.5000 [.2500, .7500]",
+    )
+    assert "Best by cross-validation: the indicator, chosen" in alone.verdict
 
 
 BAD = {
     "no frame": (lambda a, b: ([1, 2], b), "offline must be a DataFrame"),
-    "no error": (lambda a, b: (a.drop(columns="std_error"), b), "needs columns difference and std_error"),
-    "no experiment": (lambda a, b: (a.drop(columns="experiment"), b), "needs a column 'experiment'"),
-    "negative": (lambda a, b: (a.assign(std_error=-1.0), b), "have a std_error below 0"),
+    "no error": (
+        lambda a, b: (a.drop(columns="std_error").assign(**dict.fromkeys("abcdefghijk", 0)), b),
+        "needs columns difference and std_error; it has 'experiment', 'difference', 'a', .*, 'i', 'j', …",
+    ),
+    "no experiment": (
+        lambda a, b: (a.drop(columns="experiment").assign(**dict.fromkeys("abcdefghijk", 0)), b),
+        "offline needs a column 'experiment', .* it has 'difference', 'std_error', 'a', .*, 'i', 'j', …",
+    ),
+    "negative": (
+        lambda a, b: (a.assign(std_error=-1.0), b),
+        "12 rows of offline are infinite or have a std_",
+    ),
+    "infinite": (
+        lambda a, b: (a, b.replace(b.loc[3, "difference"], np.inf)),
+        "1 rows of online are infinite",
+    ),
+    "an error of inf": (lambda a, b: (a, b.assign(std_error=np.inf)), "12 rows of online are infinite"),
     "text": (lambda a, b: (a.assign(difference="x"), b), "must hold numbers"),
-    "few": (lambda a, b: (a[:5], b), "at least 8 experiments"),
-    "twice online": (lambda a, b: (a, pd.concat([b, b])), "online has several rows"),
-    "twice offline": (lambda a, b: (pd.concat([a, a]), b), "offline has several rows"),
+    "few": (lambda a, b: (a[:7], b), "at least 8 experiments need .* difference; got 7"),
+    "twice online": (lambda a, b: (a, pd.concat([b, b[3:4]])), "online has several rows for '3'; pool"),
+    "twice offline": (lambda a, b: (pd.concat([a, a[3:4]]), b), "offline has several rows for '3' and one"),
     "all equal": (lambda a, b: (a.assign(difference=1.0), b), "differences are equal"),
+    "all equal online": (lambda a, b: (a, b.assign(difference=-1.0)), "differences are equal"),
 }
 
 
@@ -198,10 +412,7 @@ def test_reliability_is_the_share_of_true_variance_on_each_side():
     n, rng = 3_000, np.random.default_rng(8)
     true = rng.multivariate_normal([0, 0], [[1, 1.5], [1.5, 9]], n)
     measured = true + rng.normal(size=(n, 2))
-    offline, online = (
-        pd.DataFrame({"experiment": range(n), "difference": measured[:, side], "std_error": 1.0})
-        for side in (0, 1)
-    )
-    row = online_agreement(offline, online, n_folds=2, rng=0).frame.iloc[0]
-    assert row["reliability_offline"] == pytest.approx(0.5, abs=0.04)  # 4 sigma of a variance from 3,000
-    assert row["reliability_online"] == pytest.approx(0.9, abs=0.02)
+    fit = TrueSpread.of(Noisy(*measured.T, np.ones(n), np.ones(n)))
+    found = [reliability(float(spread), np.ones(n)) for spread in fit.spread]
+    assert found[0] == pytest.approx(0.5, abs=0.04)  # 4 sigma of a variance from 3,000
+    assert found[1] == pytest.approx(0.9, abs=0.02)
