@@ -29,6 +29,8 @@ def test_hand_values_of_eight_recommenders() -> None:
     assert result.tau_b == pytest.approx(1 - 4 * 6 / (8 * 7))
     assert result.overlap == pytest.approx({1: 0.0, 2: 1.0, 3: 2 / 3, 8: 1.0})
     assert result.n_recommenders == 8
+    assert (result.unit, result.n_units, result.note, dict(result.intervals)) == ("", 0, "", {})
+    assert list(result.to_dict().values()) == [0.0, 1.0, 2 / 3, 1.0, result.src, 6.0, result.tau_b]
 
 
 values = st.lists(st.integers(0, 4), min_size=2, max_size=7)
@@ -79,10 +81,20 @@ def test_ties_are_named_at_the_cutoffs_that_part_them() -> None:
     assert note == "ties in a: or@3 averaged over breaking them at random"
 
 
+def test_values_that_differ_by_rounding_alone_are_tied_and_said_to_be() -> None:
+    result = order_agreement([1, 2, 3], [0.3, 0.1 + 0.2, 0.3], k=[1])
+    assert result.note == (
+        "src and tau_b are NaN: all 3 values of b are equal; "
+        "ties in b: or@1 averaged over breaking them at random"
+    )
+
+
 def test_mappings_and_series_are_matched_by_name() -> None:
     shuffled = dict(sorted(B.items(), key=lambda pair: pair[1]))
     assert order_agreement(A, shuffled).to_dict() == order_agreement(A, B).to_dict()
     assert order_agreement(pd.Series(A), pd.Series(shuffled)).src == order_agreement(A, B).src
+    rows = [B[name] for name in A]  # without names, in the same order
+    assert order_agreement(A, rows).ipc == order_agreement(rows, A).ipc == 6
 
 
 def test_default_k_stays_below_the_number_of_recommenders() -> None:
@@ -91,21 +103,38 @@ def test_default_k_stays_below_the_number_of_recommenders() -> None:
     assert list(order_agreement(range(6), range(6)).overlap) == [1, 3, 5]
 
 
-def test_intervals_are_those_of_the_means_over_resampled_users() -> None:
+@pytest.mark.parametrize(("n_users", "level"), [(30, 0.95), (6, 0.8)])
+def test_intervals_are_those_of_the_means_over_resampled_users(n_users: int, level: float) -> None:
     rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 4, 30))
-    a[0, 3] = b[2, 7] = np.nan  # users without a value
-    result, generator = order_agreement(a, b, k=2, n_resamples=60, rng=9), np.random.default_rng(9)
+    a, b = rng.normal(size=(2, 4, n_users))
+    a[0, 3] = b[2, 2] = np.nan  # users without a value
+    if n_users == 6:
+        b[:] = rng.integers(0, 2, size=b.shape)
+        a[1, 2:] = np.nan  # in some replicates nobody has a value of the second recommender
+    options = {"k": 2, "n_resamples": 60, "rng": 9, "confidence_level": level}
+    result, generator = order_agreement(a, b, **options), np.random.default_rng(9)
     each = []
     for _ in range(60):
-        users = generator.integers(0, 30, 30)
-        means = (np.nanmean(one[:, users], axis=1) for one in (a, b))
-        each.append(order_agreement(*means, k=2).values)
-    assert dict(result.values) == order_agreement(np.nanmean(a, axis=1), np.nanmean(b, axis=1), k=2).values
-    assert (result.unit, result.n_units) == ("users", 30)
+        users = generator.integers(0, n_users, n_users)
+        if np.isnan(a[:, users]).all(axis=1).any():
+            each.append(dict.fromkeys(result.values, np.nan))
+        else:
+            means = (np.nanmean(one[:, users], axis=1) for one in (a, b))
+            each.append(order_agreement(*means, k=2).values)
+    expected = order_agreement(np.nanmean(a, axis=1), np.nanmean(b, axis=1), k=2)
+    assert dict(result.values) == expected.values
+    assert (result.unit, result.n_units, result.confidence_level) == ("users", n_users, level)
     for name in ("or@2", "src", "ipc", "tau_b"):
-        low, high = np.quantile([one[name] for one in each], [0.025, 0.975])
+        ends = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.nanquantile([one[name] for one in each], ends)
         assert result.intervals[name] == pytest.approx((low, high))
+        assert (result.to_dict()[f"{name}_low"], result.to_dict()[f"{name}_high"]) == result.intervals[name]
+    share = np.mean([np.isnan(one["src"]) for one in each])
+    undefined = f"src and tau_b undefined in {share:.1%} of the replicates"
+    assert result.note.split("; ")[-1] == (undefined if n_users == 6 else "")
+    low, high = result.intervals["ipc"]
+    assert f", ipc={result.ipc:.3g} [{low:.3g}, {high:.3g}], tau_b=" in repr(result)
+    assert repr(result).endswith(f"; 4 recommenders; {result.note})" if result.note else "; 4 recommenders)")
 
 
 def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> None:
@@ -120,14 +149,26 @@ def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> No
     assert -1 <= low < 0.4 < high <= 1
     assert high - low == pytest.approx(2 * 1.96 * math.sqrt(0.54 / 5), rel=0.2)
     assert (result.unit, result.n_units, result.note) == ("data sets", 5, "")
+    draws = np.random.default_rng(0).integers(0, 5, (40, 5))
+    found = mean_agreement(sets, n_resamples=40, rng=0, confidence_level=0.8)
+    for name, values in {"src": [1, 0.5, -1, 0.5, 1], "ipc": [0, 1, 3, 1, 0]}.items():
+        expected = np.quantile(np.array(values)[draws].mean(axis=1), [0.1, 0.9])
+        assert found.intervals[name] == pytest.approx(expected)
+    assert found.confidence_level == 0.8
+    assert mean_agreement(sets[:4], rng=0).note == "4 data sets: the interval says little"
 
 
 def test_mean_over_data_sets_counts_undefined_ones() -> None:
-    sets = [order_agreement([1, 2], [1, 2]), order_agreement([1, 1], [1, 2])]
+    sets = [order_agreement([1, 2], [1, 2]), order_agreement([1, 1, 1], [1, 2, 3], k=1)]
     result = mean_agreement(sets, rng=0)
-    assert result.src == 1.0
-    assert "src: 1 of 2 data sets left out (NaN)" in result.note
-    assert "2 data sets: the interval says little" in result.note
+    assert (result.src, result.overlap[1], result.n_recommenders) == (1.0, (1 + 1 / 3) / 2, 3)
+    assert result.note == (
+        "src: 1 of 2 data sets left out (NaN); tau_b: 1 of 2 data sets left out (NaN); "
+        "2 data sets: the interval says little"
+    )
+    assert result.intervals["or@1"] == pytest.approx((1 / 3, 1.0))
+    assert result.intervals["src"] == (1.0, 1.0)  # of draws that have a defined one
+    assert np.isnan(mean_agreement([sets[1], sets[1]], rng=0).src)
     alone = mean_agreement(sets[:1], rng=0)
     assert (dict(alone.intervals), alone.note) == ({}, "one data set: no interval")
 
@@ -135,9 +176,24 @@ def test_mean_over_data_sets_counts_undefined_ones() -> None:
 BAD_CALLS = {
     "one recommender": (lambda: order_agreement([1], [1]), "at least two recommenders"),
     "other number": (lambda: order_agreement([1, 2], [1, 2, 3]), "a has 2 recommenders and b has 3"),
+    "fewer": (lambda: order_agreement([1, 2, 3], [1, 2]), "a has 3 recommenders and b has 2"),
+    "a cube": (lambda: order_agreement(np.ones((2, 2, 2)), [1, 2]), r"got shape \(2, 2, 2\)"),
+    "a number": (lambda: order_agreement(3, [1, 2]), r"got shape \(\)"),
     "other names": (
         lambda: order_agreement({"x": 1, "y": 2}, {"x": 1, "z": 2}),
         r"1 are only in a \('y'\), 1 only in b \('z'\)",
+    ),
+    "fewer names": (
+        lambda: order_agreement({"x": 1, "y": 2, "z": 3, "u": 4}, {"x": 1, "y": 2}),
+        r"2 are only in a \('z', 'u'\), 0 only in b \(\)",
+    ),
+    "more names": (
+        lambda: order_agreement({"x": 1, "y": 2}, {"x": 1, "y": 2, "z": 3}),
+        r"0 are only in a \(\), 1 only in b \('z'\)",
+    ),
+    "missing without names": (
+        lambda: order_agreement([1, 2, 3], [1, float("nan"), float("nan")]),
+        r"2 of 3 values of b are NaN \(1, 2\)",
     ),
     "missing value": (
         lambda: order_agreement({"x": 1.0, "y": float("nan")}, {"x": 1, "y": 2}),
@@ -147,7 +203,12 @@ BAD_CALLS = {
     "k too large": (lambda: order_agreement([1, 2], [1, 2], k=[3]), "at most the number of recommenders, 2"),
     "k of zero": (lambda: order_agreement([1, 2], [1, 2], k=[0]), "integer >= 1"),
     "means against users": (lambda: order_agreement([1, 2], [[1, 2], [2, 1]]), "both per-user values"),
-    "other users": (lambda: order_agreement(np.ones((2, 3)), np.ones((2, 4))), "over the same users"),
+    "users against means": (lambda: order_agreement([[1, 2], [2, 1]], [1, 2]), "both per-user values"),
+    "other users": (
+        lambda: order_agreement(np.ones((2, 3)), np.ones((2, 4))),
+        "a has 3 users and b has 4; give both over the same users",
+    ),
+    "fewer users": (lambda: order_agreement(np.ones((2, 4)), np.ones((2, 3))), "4 users and b has 3"),
     "no data sets": (lambda: mean_agreement([], rng=0), "at least one agreement"),
     "other measures": (
         lambda: mean_agreement(

@@ -161,7 +161,9 @@ def test_blocks_put_side_by_side_what_agrees():
     # Two blocks, {0, 2} and {1, 3}, within .9 and between .1.
     matrix = np.full((4, 4), 0.1)
     matrix[np.ix_([0, 2], [0, 2])] = matrix[np.ix_([1, 3], [1, 3])] = 0.9
+    np.fill_diagonal(matrix, np.nan)  # it is not read
     found = blocks(matrix)
+    assert found.label[found.order].tolist() == [0, 0, 1, 1]
     assert found.label[0] == found.label[2] != found.label[1] == found.label[3]
     assert {frozenset(found.order[:2].tolist()), frozenset(found.order[2:].tolist())} == {
         frozenset({0, 2}),
@@ -170,19 +172,45 @@ def test_blocks_put_side_by_side_what_agrees():
     assert found.ends == [2]
     # Distances .9 − agreement: a = 0 inside, b = .8 to the other block: silhouette 1.
     assert found.silhouette == pytest.approx(1.0)
+    assert repr(found) == "Blocks(sizes 2, 2; silhouette 1.00)"
 
 
-def test_one_log_is_one_block():
-    assert blocks(np.ones((1, 1))).label.tolist() == [0]
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_few_logs_and_logs_that_agree_alike_are_one_block(n: int):
+    found = blocks(np.ones((n, n)))
+    assert (sorted(found.order.tolist()), found.label.tolist()) == (list(range(n)), [0] * n)
+    assert np.isnan(found.silhouette)
+    assert found.ends == []
+
+
+def test_of_numbers_of_blocks_that_are_equally_good_the_least_is_taken():
+    # Distances 0 of 2 and 3, 3 and 5 to 1, 8 of all to 0. Of 0, 1 and {2, 3} the silhouette is
+    # (0 + 0 + 1 + 1)/4. Of 0 and {1, 2, 3} it is (0 + 4/8 + 6.5/8 + 5.5/8)/4, the same.
+    apart = [[0, 8, 8, 8], [8, 0, 3, 5], [8, 3, 0, 0], [8, 5, 0, 0]]
+    found = blocks(-np.array(apart, dtype=float))
+    assert sorted(np.bincount(found.label).tolist()) == [1, 3]
+    assert found.silhouette == 0.5
+
+
+def test_three_blocks_are_found_where_two_are_worse():
+    # Distances 0 within {0, 1} and {2, 3}, 1 to any other: 1, 1, 1, 1 and 0 for 4, which is alone.
+    matrix = np.zeros((5, 5))
+    matrix[:2, :2] = matrix[2:4, 2:4] = 1.0
+    found = blocks(matrix)
+    assert sorted(np.bincount(found.label).tolist()) == [1, 2, 2]
+    assert found.silhouette == 4 / 5
+    assert len(found.ends) == 2
 
 
 def test_the_silhouette_is_that_of_scikit_learn():
     rng = np.random.default_rng(1)
     points = rng.random((12, 2))
     distance = np.linalg.norm(points[:, None] - points[None], axis=2)
-    label = rng.integers(0, 3, 12)
-    expected = silhouette_score(distance, label, metric="precomputed")
-    assert silhouette(distance, label) == pytest.approx(expected, rel=1e-12)
+    for label in (rng.integers(0, 3, 12), np.array([0, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 3])):
+        expected = silhouette_score(distance, label, metric="precomputed")
+        assert silhouette(distance, label) == pytest.approx(expected, rel=1e-12)
+    # Two blocks in one place: no distance at all.
+    assert silhouette(np.zeros((4, 4)), np.array([0, 0, 1, 1])) == 0.0
 
 
 def test_a_matrix_with_holes_has_no_blocks():

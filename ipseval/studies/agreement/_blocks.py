@@ -67,8 +67,8 @@ def blocks(agreement: FloatArray) -> Blocks:
     n_unknown = int(np.isnan(agreement[off]).sum())
     if n_unknown:
         raise InputError(f"{n_unknown} entries of the agreement are undefined, so that it has no blocks.")
-    if n == 1:
-        return Blocks(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.nan)
+    if n < 2:
+        return Blocks(np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.nan)
     distance = np.where(off, agreement[off].max() - agreement, 0.0)
     flat = squareform(distance, checks=False)
     tree = optimal_leaf_ordering(linkage(flat, method="average"), flat)
@@ -92,7 +92,6 @@ def silhouette(distance: FloatArray, label: IntArray) -> float:
     other[row, label] = np.inf
     nearest = other.min(axis=1)
     largest = np.maximum(inside, nearest)
-    share = np.divide(
-        nearest - inside, largest, out=np.zeros(label.size), where=(fellows > 0) & (largest > 0)
-    )
+    known = np.logical_and(fellows, largest)  # neither is 0
+    share = np.divide(nearest - inside, largest, out=np.zeros(label.size), where=known)
     return float(np.mean(share))

@@ -179,8 +179,12 @@ def order_agreement(
             f"a has {first.shape[1]:,} users and b has {second.shape[1]:,}; give both over the same users "
             "in the same order, NaN where a user has no value."
         )
-    one, other = (RowOrders.of(part) for part in _resampled_means(first, second, n_resamples, rng))
+    resampled = _resampled_means(first, second, n_resamples, rng)
+    one, other = (RowOrders.of(part) for part in resampled)
     draws = measures(one, other, result.overlap)
+    # Where nobody that was drawn has a value of some recommender, it has no place in the order.
+    unordered = np.isnan(np.concatenate(resampled, axis=1)).any(axis=1)
+    draws = {name: np.where(unordered, np.nan, values) for name, values in draws.items()}
     return with_intervals(result, draws, unit="users", n_units=first.shape[1], level=confidence_level)
 
 
@@ -213,24 +217,32 @@ def mean_agreement(
     names = list(agreements[0].values)
     if any(list(one.values) != names for one in agreements):
         raise InputError("the agreements have different measures; compute all with the same k.")
-    table = np.array([[one.values[name] for name in names] for one in agreements], dtype=np.float64)
-    n = len(agreements)
+    mean, n = mean_without_interval(agreements, confidence_level), len(agreements)
+    if n < 2:
+        return mean
+    draw = as_generator(rng).integers(0, n, (n_resamples, n))
+    tail = (1 - confidence_level) / 2
+    values = {name: np.array([one.values[name] for one in agreements]) for name in names}
+    intervals = {name: quantiles(_mean_known(one[draw]), tail, 1 - tail) for name, one in values.items()}
+    return replace(mean, intervals=intervals)
+
+
+def mean_without_interval(agreements: Sequence[OrderAgreement], confidence_level: float) -> OrderAgreement:
+    """Return the mean of each measure over data sets where it is defined."""
+    names, n = list(agreements[0].values), len(agreements)
+    table = np.array([[one.values[name] for one in agreements] for name in names], dtype=np.float64)
     notes = [
         f"{name}: {count} of {n} data sets left out (NaN)"
-        for name, count in zip(names, np.isnan(table).sum(axis=0), strict=True)
+        for name, count in zip(names, np.isnan(table).sum(axis=1), strict=True)
         if count
     ]
-    intervals = {}
-    if n > 1:
-        draw = as_generator(rng).integers(0, n, (n_resamples, n))
-        tail = (1 - confidence_level) / 2
-        for column, name in enumerate(names):
-            intervals[name] = quantiles(_mean_known(table[:, column][draw]), tail, 1 - tail)
-    if n < 5:
-        notes.append("one data set: no interval" if n == 1 else f"{n} data sets: the interval says little")
+    if n < 2:
+        notes.append("one data set: no interval")
+    elif n < 5:
+        notes.append(f"{n} data sets: the interval says little")
     return OrderAgreement(
-        dict(zip(names, _mean_known(table.T).tolist(), strict=True)),
-        intervals,
+        dict(zip(names, _mean_known(table).tolist(), strict=True)),
+        {},
         n_recommenders=max(one.n_recommenders for one in agreements),
         unit="data sets",
         n_units=n,
@@ -240,16 +252,16 @@ def mean_agreement(
 
 
 def _point(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgreement:
+    one, other = RowOrders.of(a), RowOrders.of(b)
+    result = {name: float(value[0]) for name, value in measures(one, other, k).items()}
     notes = []
-    for name, values in (("a", a), ("b", b)):
-        if (values == values[0]).all():
-            notes.append(f"src and tau_b are NaN: all {values.size} values of {name} are equal")
-        descending = np.sort(values)[::-1]
-        cut_ties = [cut for cut in k if cut < values.size and descending[cut - 1] == descending[cut]]
+    for name, order in (("a", one), ("b", other)):
+        if not order.sign.any():
+            notes.append(f"src and tau_b are NaN: all {a.size} values of {name} are equal")
+        cut_ties = [cut for cut in k if (order.in_top(cut) % 1).any()]  # neither 0 nor 1: by chance
         if cut_ties:
             shown = ", ".join(f"or@{cut}" for cut in cut_ties)
             notes.append(f"ties in {name}: {shown} averaged over breaking them at random")
-    result = {name: float(value[0]) for name, value in measures(RowOrders.of(a), RowOrders.of(b), k).items()}
     return OrderAgreement(result, {}, a.size, note="; ".join(notes))
 
 
@@ -299,11 +311,11 @@ def _check_k(k: int | Iterable[int] | None, n: int) -> list[int]:
 
 
 def _mean_known(values: FloatArray) -> FloatArray:
-    """Return the mean over the last axis of the entries that are not NaN; NaN when none is left."""
+    """Return the mean of each row over the entries that are not NaN; NaN when none is left."""
     known = ~np.isnan(values)
-    count = known.sum(axis=-1)
-    total = np.where(known, values, 0.0).sum(axis=-1)
-    mean: FloatArray = np.divide(total, count, out=np.full(np.shape(total), np.nan), where=count > 0)
+    total = np.where(known, values, 0.0).sum(axis=1)
+    nothing = np.full(total.shape, np.nan)
+    mean: FloatArray = np.divide(total, known.sum(axis=1), out=nothing, where=known.any(axis=1))
     return mean
 
 
@@ -320,5 +332,5 @@ def _resampled_means(
         # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
         total = np.einsum("u,ru->r", draw.astype(np.float64), filled)
         count = np.einsum("u,ru->r", draw, known.astype(np.int64))
-        np.divide(total, count, out=row, where=count > 0)
+        np.divide(total, count, out=row, where=count.astype(bool))
     return means[:, : len(a)], means[:, len(a) :]

@@ -19,7 +19,7 @@ from ipseval.inference._orders import measures
 from ipseval.report._tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
-    mean_agreement,
+    mean_without_interval,
     order_agreement,
     with_intervals,
 )
@@ -147,7 +147,7 @@ def mean_of_comparisons(
         return None
     if len(known) == 1:
         return agreements[0]
-    mean = mean_agreement(agreements, n_resamples=1, rng=0)
+    mean = mean_without_interval(agreements, confidence_level)
     each = [measures(one.a.orders, one.b.orders, mean.overlap) for one in known]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # nanmean of a replicate undefined on every log
@@ -180,10 +180,9 @@ def _differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tuple[Floa
     covariance = result.covariance
     variance = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
     error = np.sqrt(np.maximum(variance, 0))
-    z = np.divide(difference, error, out=np.full(difference.shape, np.nan), where=error > 0)
-    # Two models whose users all differ by the same amount: the difference is certain.
-    z[(error == 0) & (difference != 0)] = np.inf
-    return np.sign(difference), z
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Two models whose users all differ by the same amount: the difference is certain, and z is infinite.
+        return np.sign(difference), difference / error
 
 
 def verdict_section(

@@ -126,13 +126,13 @@ def _evaluations(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         # Without weights there is no propensity, and every positive enters.
-        for number, gamma in enumerate(options.gammas if weighted else (None,)):
+        for gamma in options.gammas if weighted else (None,):
             propensity = None if gamma is None else PowerLawPropensity(gamma=gamma).fit(ranked.split.train)
-            asked = [label for label in options.estimators if label in weighted or number == 0]
+            asked = [label for label in options.estimators if label in weighted or not found]
             evaluation = evaluate_ranks(
                 ranked.ranks, propensity=propensity, metrics=options.metrics, estimators=asked
             )
-            if number == 0:
+            if not found:
                 found |= {(label, None): evaluation for label in plain}
             found |= {(label, gamma): evaluation for label in asked if label in weighted}
     warned += [str(one.message) for one in caught]
@@ -158,9 +158,8 @@ def _entered(estimates: Iterable[Iterable[Estimate]]) -> IntArray:
 
 def _covariance(parts: FloatArray, n_entered: int) -> FloatArray:
     """Return m/(m − 1) Σ_u ψ_u ψ_uᵀ/n² over the m users that entered; NaN with fewer than two."""
-    if n_entered < 2:
-        return np.full((parts.shape[1], parts.shape[1]), np.nan)
-    covariance: FloatArray = np.einsum("um,un->mn", parts, parts) * (n_entered / (n_entered - 1))
+    factor = n_entered / (n_entered - 1) if n_entered > 1 else np.nan
+    covariance: FloatArray = np.einsum("um,un->mn", parts, parts) * factor
     return covariance
 
 
@@ -171,7 +170,7 @@ def _replicates(parts: FloatArray, options: Options, log: str) -> FloatArray:
     shifts = np.empty((options.n_resamples, parts.shape[1]))
     for number in range(options.n_resamples):
         times = np.bincount(generator.integers(0, n_users, n_users), minlength=n_users)
-        drawn = times > 0
+        drawn = np.flatnonzero(times)
         # einsum, unlike a BLAS product, adds up in the same order whatever the number of threads.
         shifts[number] = np.einsum("u,um->m", times[drawn].astype(np.float64), parts[drawn])
     return shifts
@@ -214,7 +213,7 @@ def winners(results: Sequence[Result], models: Sequence[str]) -> pd.DataFrame:
         first = one.repeats == one.repeats.max(axis=1, keepdims=True)
         share = (first / first.sum(axis=1, keepdims=True)).mean(axis=0)
         others = np.delete(one.estimates, best)
-        row |= {"winner": models[best], "share_first": float(share[best]), "n_first": int((share > 0).sum())}
+        row |= {"winner": models[best], "share_first": float(share[best]), "n_first": np.count_nonzero(share)}
         rows.append(
             row | {"margin": float(one.estimates[best] - others.max()), "n_repeats": len(one.repeats)}
         )

@@ -254,7 +254,7 @@ class ProtocolStudy(Printable):
             raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")
         square = self.matrix(factor, measure, metric=metric)
         ends: list[int] = []
-        if len(square) > 1 and square.notna().to_numpy().all():
+        if square.notna().to_numpy().all():
             found = blocks(square.to_numpy())
             square, ends = square.iloc[found.order, found.order], found.ends
         return plot_agreement(square, value=measure, ends=ends, ax=ax)

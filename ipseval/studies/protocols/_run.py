@@ -118,7 +118,8 @@ def run(plan: Plan, advance: Advance) -> Iterator[Ranked]:
         for group in plan.groups(log):
             first = group[0]
             if first.k_core not in cores:
-                cores = {None: log, first.k_core: k_core(log, first.k_core or 1)}
+                assert first.k_core is not None  # of None there always is one
+                cores = {None: log, first.k_core: k_core(log, first.k_core)}
             for repeat, split in enumerate(first.splits(cores[first.k_core], plan.rng)):
                 for model in plan.models:
                     Training(plan, log_name, repeat, split, model).rank_group(group, advance)

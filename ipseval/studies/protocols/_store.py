@@ -152,7 +152,7 @@ def _library(module: str) -> str:
     """Return name and version of the library that a module belongs to; empty for the caller's own code."""
     top = module.partition(".")[0]
     loaded = sys.modules.get(top)
-    if top in sys.stdlib_module_names and top != "__main__":
+    if top in sys.stdlib_module_names:
         return top
     file = str(getattr(loaded, "__file__", "") or "")
     if top == "ipseval" or {"site-packages", "dist-packages"} & set(Path(file).parts):

@@ -135,7 +135,7 @@ def study(
     for text in left_out:
         warn_user(text, DataWarning)
     total = plan.n_ranks()
-    if total == 0:
+    if not total:
         raise InputError("no protocol can be applied to any log: all need timestamps, and no log has them.")
     results, rows, notes, settings = _evaluate_all(plan, options, total, progress)
     return ProtocolStudy(
