@@ -68,7 +68,7 @@ LAYERS = {
             for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks")
         ),
         *("tests/cli/test_demo.py", "tests/estimators/test_identities.py"),
-        *("tests/policies/test_doubly_robust.py", "tests/studies/online/test_online_agreement.py"),
+        *("tests/policies/test_doubly_robust.py", "tests/studies/online/"),
         *(
             f"tests/evaluation/test_{name}.py"
             for name in (

@@ -13,8 +13,10 @@ from ipseval.studies.online._noise import (
     naive_pearson,
     reliability,
 )
-from ipseval.studies.protocols._compare import _inversions
-from ipseval.studies.protocols._evaluate import Result, Setting
+from ipseval.studies.protocols._compare import _inversions, mean_of_comparisons
+from ipseval.studies.protocols._evaluate import Result, Setting, _covariance
+from ipseval.studies.protocols._protocol import Choice, described
 from ipseval.studies.protocols._result import _reference
+from ipseval.studies.protocols._run import Plan, run
 from ipseval.studies.protocols._store import Store, fingerprint, log_fingerprint
 from ipseval.studies.protocols._study import _log

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,13 +15,14 @@ from scipy import stats
 
 import ipseval
 from ipseval.data import Interactions
-from ipseval.data.splits import repeated_splits, split_leave_one_out, split_temporal
+from ipseval.data.splits import k_core, repeated_splits, split_leave_one_out, split_temporal
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
+from ipseval.metrics import metric as find_metric
 from ipseval.propensity import PowerLawPropensity
-from ipseval.ranking import SampledCandidates
+from ipseval.ranking import SampledCandidates, rank_positives
 from ipseval.studies.agreement import order_agreement
-from ipseval.studies.protocols import Protocol, ProtocolStudy, grid
+from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned, grid
 from tests.inside.studies import Result, Setting, _inversions, _reference
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
@@ -73,22 +75,32 @@ def a_study_of_three_logs(tmp_path_factory: pytest.TempPathFactory) -> ProtocolS
 @pytest.mark.filterwarnings("ignore:.*have no propensity")
 def test_estimates_are_those_of_evaluate(tmp_path: Path) -> None:
     shares = {"test_fraction": 0.3, "validation_fraction": 0.0}
-    found = study(tmp_path, Protocol("temporal", "ratio", k_core=None, **shares))
-    split = split_temporal(make_log(), test_fraction=0.3)
-    with pytest.warns(DataWarning, match="the median user has"):
-        expected = evaluate(
-            {name: fit(split.train) for name, fit in MODELS.items()},
-            split,
-            propensity=PowerLawPropensity(gamma=0.5),
-            metrics=["auc", "recall@5"],
-            estimators=["aoa", "snips", "snips-global"],
-        ).frame
-    merged = found.frame.merge(expected, on=["model", "metric", "estimator"], suffixes=("", "_direct"))
-    assert len(merged) == len(found.frame) == 4 * 2 * 3
+    found = study(tmp_path, Protocol("temporal", "ratio", k_core=8, **shares), gammas=[0.5, 0.0])
+    log = k_core(make_log(), 8)
+    assert len(log) < len(make_log())
+    split, each = split_temporal(log, test_fraction=0.3), []
+    for gamma in (0.5, 0.0):
+        with pytest.warns(DataWarning, match="the median user has"):
+            direct = evaluate(
+                {name: fit(split.train) for name, fit in MODELS.items()},
+                split,
+                propensity=PowerLawPropensity(gamma=gamma),
+                metrics=["auc", "recall@5"],
+                estimators=["aoa", "snips", "snips-global"] if gamma == 0.5 else ["snips", "snips-global"],
+            ).frame.assign(gamma=gamma)
+        each.append(direct)
+    expected = pd.concat(each)
+    expected.loc[expected["estimator"] == "aoa", "gamma"] = np.nan
+    keys = ["model", "metric", "estimator", "gamma"]
+    merged = found.frame.merge(expected, on=keys, suffixes=("", "_direct"))
+    assert len(merged) == len(found.frame) == 4 * 2 * (1 + 2 * 2)
     np.testing.assert_array_equal(merged["estimate"], merged["estimate_direct"])
     np.testing.assert_allclose(merged["std_error"], merged["std_error_direct"], rtol=1e-12)
     assert (merged["n_users"] == merged["n_users_direct"]).all()
     assert (merged["n_positives"] == merged["n_positives_direct"]).all()
+    assert (merged["note"] == merged["note_direct"]).all()
+    assert set(merged["n_repeats"]) == {1}
+    assert merged["std_repeats"].isna().all()
 
 
 def test_agreement_is_that_of_the_estimates(tmp_path: Path) -> None:
@@ -111,20 +123,39 @@ def test_replicates_have_the_standard_error_that_is_reported(tmp_path: Path) -> 
 
 
 def test_repeats_are_averaged_and_trained_once_each(tmp_path: Path) -> None:
-    log = make_log()
+    log = make_log(n_items=90)
     shares = {"test_fraction": 0.2, "validation_fraction": 0.0}
-    options = {"metrics": ["auc"], "estimators": ["aoa"]}
+    options = {"metrics": ["auc"], "estimators": ["aoa"], "logs": {"shop": log}}
     study(tmp_path, Protocol(k_core=None, **shares), **options)
-    frame = study(tmp_path, Protocol(k_core=None, n_repeats=3, **shares), **options).frame
+    found = study(tmp_path, Protocol(k_core=None, n_repeats=3, **shares), **options)
+    frame = found.frame
     # The first repeat was there already.
     assert len(list((tmp_path / "ranks").glob("*.npz"))) == 3 * len(MODELS)
-    values = []
-    for split in repeated_splits(log, 3, rng=0, **shares):
-        direct = evaluate({name: fit(split.train) for name, fit in MODELS.items()}, split, metrics=["auc"])
-        values.append(direct.frame["estimate"].to_numpy())
+    values, influence = [], np.zeros((60, len(MODELS)))
+    splits = list(repeated_splits(log, 3, rng=0, **shares))
+    for split in splits:
+        each = [
+            find_metric("auc").user_values(rank_positives(fit(split.train), split)) for fit in MODELS.values()
+        ]
+        values.append(np.mean(each, axis=1))
+        influence += (np.array(each).T - values[-1]) / 60 / 3
     np.testing.assert_allclose(frame["estimate"], np.mean(values, axis=0), rtol=1e-14)
     np.testing.assert_allclose(frame["std_repeats"], np.std(values, axis=0, ddof=1), rtol=1e-12)
+    errors = np.sqrt(60 / 59 * (influence**2).sum(axis=0))
+    np.testing.assert_allclose(frame["std_error"], errors, rtol=1e-9)
     assert (frame["n_positives"] == 3 * 120).all()
+    assert (frame["n_users"] == 60).all()
+    for name in ("n_cold_users", "n_cold_items"):
+        assert set(frame[name]) == {sum(getattr(split, name) for split in splits)}
+    assert [split.n_cold_items > 0 for split in splits] == [True] * 3
+    leaks = [split.leakage for split in splits]
+    assert set(frame["leakage"]) == {np.mean([leak.share for leak in leaks])}
+    assert set(frame["median_future"]) == {np.mean([leak.median_future for leak in leaks])}
+    (result,) = found.results
+    np.testing.assert_array_equal(result.repeats, values)
+    rng = np.random.default_rng([0, zlib.crc32(b"shop")])  # the same draws in every protocol of a log
+    shifts = [influence[rng.integers(0, 60, 60)].sum(axis=0) for _ in range(50)]
+    np.testing.assert_allclose(result.replicates, np.mean(values, axis=0) + shifts, rtol=1e-9)
 
 
 def test_leave_one_out_says_that_snips_equals_aoa(tmp_path: Path) -> None:
@@ -250,22 +281,54 @@ def test_table_averages_over_logs(three_logs) -> None:
 
 def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: Path) -> None:
     logs = {"plain": make_log(timed=False)}
-    with pytest.warns(DataWarning, match="'plain' has no timestamps: 2 of 4 protocols are left out"):
+    text = r"log 'plain' has no timestamps: 2 of 4 protocols are left out for it \(TO_RS, TO_LS\)\."
+    with pytest.warns(DataWarning, match=text):
         found = study(tmp_path, logs=logs, models=PAIR, metrics=["auc"], estimators=["aoa"])
     assert found.levels("split") == ["RO_RS", "RO_LS"]
     assert "has no timestamps" in found.to_markdown()
+    assert found.frame[["leakage", "median_future"]].isna().all(axis=None)
 
 
 def test_the_grid_has_every_combination_that_exists() -> None:
     pools = {"full": "all", "some": 3}
-    found = grid(holdout=["ratio", "global-time"], k_core=[None, 5], candidates=pools, n_repeats=4)
+    options = {"n_repeats": 4, "n_searches": 3}
+    found = grid(holdout=["ratio", "global-time"], k_core=[None, 5], candidates=pools, **options)
     assert [one.label for one in found] == [
         f"{split}, {core}, {pool}"
         for core in ("no filter", "5-core")
         for split in ("RO_RS", "TO_RS", "GT")
         for pool in ("full", "some")
     ]
-    assert [one.n_repeats for one in found[:6]] == [4, 4, 1, 1, 1, 1]
+    assert [one.n_repeats for one in found[:6]] == [4, 4, 3, 3, 3, 3]
+    assert [one.n_repeats for one in grid()] == [1] * 4
+
+
+def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
+    pools = {"full": "all", "given lists": make_log().to_frame(), "7": 7, "some": "some"}
+    pools |= {"popularity-3": SampledCandidates(3, distribution="popularity", rng=0)}
+    for name, pool in pools.items():
+        assert Protocol(candidates=pool).candidates_label == name
+        seen = Protocol("temporal", "global-time", 3, pool, "ours", seen="include")
+        assert seen.label == "GT, 3-core, ours with seen items"
+
+
+def test_splits_share_a_key_where_their_sizes_do() -> None:
+    ratio = {"order": "random", "holdout": "ratio", "k_core": 5, "seen": "exclude"}
+    shares = {"test_fraction": 0.1, "validation_fraction": 0.1}
+    assert Protocol(n_validation=0).split_key == ratio | shares
+    one = Protocol("temporal", "leave-one-out", test_fraction=0.3, n_validation=0, n_repeats=3)
+    rest = {"order": "temporal", "holdout": "leave-one-out", "n_validation": 0}
+    assert one.split_key == ratio | rest
+    assert [one.split_number(2), Protocol().split_number(2)] == [0, 2]
+    validated = [
+        *(one, Protocol(holdout="leave-one-out"), Protocol(n_validation=0)),
+        Protocol(validation_fraction=0.0),
+    ]
+    assert [each.has_validation for each in validated] == [False, True, True, False]
+    first, *others = one.splits(make_log(), 0)
+    assert (first.validation, others) == (None, [first, first])
+    (seen,) = Protocol(seen="include").splits(make_log(), 0)
+    assert seen.seen == "include"
 
 
 def test_a_protocol_makes_the_split_that_it_names() -> None:
@@ -285,7 +348,21 @@ BAD_CALLS = {
     "a frame": ({"logs": {"shop": pd.DataFrame()}}, "use Interactions.from_frame"),
     "no protocols": ({"protocols": []}, r"for example protocols\.grid\(\)"),
     "the same twice": ({"protocols": [Protocol(), Protocol()]}, "protocols repeat RO_RS, 5-core, full"),
-    "repeats in time": ({"protocols": [Protocol("temporal", n_repeats=5)]}, "no effect in temporal order"),
+    "repeats in time": ({"protocols": [Protocol("temporal", n_repeats=2)]}, "no effect in temporal order"),
+    "repeats of all settings": (
+        {
+            "protocols": [Protocol("temporal", n_repeats=2)],
+            "models": {"a": Tuned(noise, {"seed": [1, 2]}, budget=2), "b": rare},
+        },
+        "no effect in temporal order",
+    ),
+    "two of three twice": (
+        {"protocols": [Protocol(), Protocol("temporal"), Protocol(), Protocol("temporal")]},
+        "protocols repeat RO_RS, 5-core, full; TO_RS, 5-core, full. Tables",
+    ),
+    "a list and a protocol": ({"protocols": [Protocol(), "RO_RS"]}, "must be a list of Protocol"),
+    "no confidence": ({"confidence_level": 1.0}, "confidence_level"),
+    "no resamples": ({"n_resamples": 0}, "n_resamples must be an integer >= 1"),
     "no seed": ({"rng": None}, "rng must be an integer >= 0"),
     "a negative seed": ({"rng": -1}, "rng must be an integer >= 0"),
     "no metrics": ({"metrics": []}, "metrics is empty"),
@@ -309,6 +386,11 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
 BAD_PROTOCOLS = {
     "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
     "unknown field": (lambda: grid(core=[5]), "core: no such field"),
+    "no core": (lambda: Protocol(k_core=0), "k_core must be an integer >= 1"),
+    "no repeats": (lambda: Protocol(n_repeats=0), "n_repeats must be an integer >= 1"),
+    "validation below 0": (lambda: Protocol(n_validation=-1), "n_validation must be an integer >= 0"),
+    "nothing held out": (lambda: Protocol(test_fraction=0.0), "test_fraction must"),
+    "a bare number": (lambda: grid(k_core=5), r"k_core must be a list .* Write \[5\]"),
     "a bare value": (
         lambda: grid(order="random"),
         r"order must be a list .* Write \['random'\]",
@@ -330,6 +412,7 @@ def test_bad_protocols_say_what_was_expected(name: str) -> None:
 def test_a_study_prints_what_each_choice_changes(tmp_path: Path) -> None:
     found = study(tmp_path, *grid(order=["random"]))
     shown, between = repr(found), found.between("split")
+    assert len(found.comparisons("split", metric="auc")) == 3  # one for each estimator
     assert shown.startswith(f"{len(MODELS)} recommenders · 1 log · ")
     n_changed, n_clear = int((between["ipc"] > 0).sum()), int((between["n_beyond"] > 0).sum())
     said = " ".join(shown.split())

@@ -20,18 +20,23 @@ from tests.inside.studies import fingerprint, log_fingerprint
 from tests.studies.test_protocols_resume import make_log
 
 HELPERS = """
+import math
+import textwrap
+from fractions import Fraction
+
 import helper_of_models
 import numpy
 SCALE, UNUSED, SETTINGS = {scale}, {unused}, {{"power": {power}}}
 MANY = numpy.zeros(5000)
 MANY[2500] = {middle}
+PART, ROUND = Fraction(1, {part}), [math.floor, math.ceil, textwrap.dedent][{rounding}]
 
 class Model:
     def score(self, train):
         return inner() * SETTINGS["power"]
 
 def inner():
-    return SCALE * MANY.sum() * helper_of_models.shift() + (inner() if False else 0)
+    return SCALE * MANY.sum() * ROUND(PART) * helper_of_models.shift() + (inner() if False else 0)
 
 def fit(train):
     return [Model().score(train) for _ in range(3)]
@@ -44,7 +49,9 @@ def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypat
     def printed(shift: int = 1, **values: int) -> str:
         (tmp_path / "helper_of_models.py").write_text(f"def shift():\n    return {shift}\n")
         (tmp_path / "models_followed.py").write_text(
-            HELPERS.format(**{"scale": 1, "unused": 1, "power": 1, "middle": 1} | values)
+            HELPERS.format(
+                **{"scale": 1, "unused": 1, "power": 1, "middle": 1, "part": 2, "rounding": 0} | values
+            )
         )
         for name in ("helper_of_models", "models_followed"):
             sys.modules.pop(name, None)
@@ -55,7 +62,10 @@ def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypat
 
     first = printed()
     assert printed() == printed(unused=2) == first
-    assert len({first, printed(scale=2), printed(power=2), printed(shift=2), printed(middle=2)}) == 5
+    assert printed(rounding=2) == printed(rounding=2)  # of another library by name: no address is read
+    changes = [{name: 3 if name == "part" else 2} for name in ("scale", "power", "shift", "middle", "part")]
+    changes += [{"rounding": 1}, {"rounding": 2}]
+    assert len({first, *(printed(**change) for change in changes)}) == 1 + len(changes)
 
 
 def test_fingerprints_tell_different_contents_apart() -> None:

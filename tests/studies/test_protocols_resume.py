@@ -18,12 +18,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from ipseval import ComputeOptions
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.studies.protocols import Protocol, grid, study
-from tests.inside.studies import Store
+from tests.inside.studies import Plan, Store, run
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -164,6 +165,31 @@ def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
     assert fitted(tmp_path, Protocol(test_fraction=0.3)) == 2
     assert fitted(tmp_path, Protocol(), rng=1) == 2
     assert fitted(tmp_path, Protocol(n_repeats=3)) == 4
+
+
+def test_every_ranking_is_counted_once_whether_it_was_there_or_not(tmp_path: Path) -> None:
+    pools = {"full": "all", "four": SampledCandidates(4, rng=0)}
+    protocols = [*grid(order=["random"], n_repeats=2, candidates=pools), Protocol(k_core=3)]
+    models, logs = {name: counting(name) for name in "ab"}, {"one": make_log(), "two": make_log()}
+    # Two models and two logs; two repeats of four protocols, and one of the last.
+    for chosen, n_ranks in ((protocols[:1], 8), (protocols, 36), (protocols, 36)):
+        plan = Plan(models, logs, chosen, 0, Store.at(tmp_path), ComputeOptions())
+        counts: list[int] = []
+        ranked = list(run(plan, counts.append))
+        assert plan.n_ranks() == sum(counts) == n_ranks
+        assert min(counts) >= 0
+        assert len(ranked) == n_ranks / 2
+        for one in ranked:
+            held, pairs = one.split.test, one.ranks["a"]
+            assert np.array_equal(pairs.user, held.user[: len(pairs)])
+            assert list(one.ranks) == ["a", "b"]
+
+
+def test_the_bar_of_a_study_is_shown_where_it_is_asked_for(tmp_path: Path, capsys) -> None:
+    for progress in (False, True):
+        fitted(tmp_path / str(progress), Protocol(), progress=progress)
+        shown = capsys.readouterr().err
+        assert ("study" in shown, "2/2" in shown) == (progress, progress)
 
 
 def test_models_are_trained_once_for_all_choices_of_candidates(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -14,9 +15,11 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, repeated_splits
 from ipseval.errors import InputError
+from ipseval.metrics import metric as find_metric
+from ipseval.ranking import rank_positives
 from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned
 from reproductions.traits import log_traits
-from tests.inside.studies import RowOrders, blocks, measures, silhouette
+from tests.inside.studies import Choice, RowOrders, blocks, described, measures, silhouette
 from tests.studies.test_protocols import make_log, popular, study
 
 CALLS: Counter[str] = Counter()
@@ -45,6 +48,10 @@ def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(
     )
     rows = found.settings
     assert rows["repeat"].tolist() == [0, 1]
+    where = ["log", "split", "k_core", "candidates", "model"]
+    assert rows[where].drop_duplicates().to_numpy().tolist() == [
+        ["shop", "RO_RS", "no filter", "full", "tuned"]
+    ]
     for row, split in zip(rows.to_dict("records"), (first, second), strict=True):
         inner = Split(split.train, split.validation)
         values = {}
@@ -55,7 +62,12 @@ def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(
         assert row["setting"] == best
         np.testing.assert_allclose([row["value"], row["std_error"]], values[best], rtol=1e-12)
         assert (row["n_tried"], row["n_settings"], row["metric"]) == (3, 3, "recall@5")
-        assert 0 < row["chosen_share"] <= 1
+        each = [
+            find_metric("recall@5").user_values(rank_positives(mixed(split.train, share), inner))
+            for share in (0.0, 0.5, 1.0)
+        ]
+        seed = zlib.crc32(b"0 shop")
+        assert row["chosen_share"] == Choice.among([0, 1, 2], each, seed).chosen_share
     # Popularity is the best setting: the tuned one is ranked as the popular one is.
     estimates = found.frame.set_index("model")["estimate"]
     assert rows["setting"].tolist() == ["share=1.0"] * 2
@@ -136,9 +148,50 @@ def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytes
     pd.testing.assert_frame_equal(chosen, again)
 
 
+def test_a_choice_is_the_best_mean_over_users_that_every_setting_has() -> None:
+    rng = np.random.default_rng(2)
+    table = rng.random((3, 20))
+    table[0, 3] = table[2, 7] = np.nan
+    both = np.delete(table, [3, 7], axis=1)
+    best = int(both.mean(axis=1).argmax())
+    found = Choice.among([4, 6, 9], list(table), seed=5)
+    again = np.random.default_rng(5)
+    wins = [both[:, again.integers(0, 18, 18)].sum(axis=1).argmax() == best for _ in range(200)]
+    assert found.setting == [4, 6, 9][best]
+    assert found.value == pytest.approx(both[best].mean(), rel=1e-12)
+    assert found.std_error == pytest.approx(both[best].std(ddof=1) / np.sqrt(18), rel=1e-12)
+    assert (found.n_tried, found.chosen_share) == (3, np.mean(wins))
+    assert 0.5 < found.chosen_share < 1
+    # Of equals the first, in every draw; one user has no standard error.
+    equal = Choice.among([7, 8], [np.array([0.5])] * 2, seed=0)
+    assert (equal.setting, equal.value, equal.chosen_share, np.isnan(equal.std_error)) == (7, 0.5, 1.0, True)
+    two = Choice.among([7], [np.array([0.25, 0.75])], seed=0)
+    assert two.std_error == pytest.approx(0.25)
+    with pytest.raises(InputError, match="undefined for every user"):
+        Choice.among([7, 8], [np.array([0.5, np.nan]), np.array([np.nan, 0.5])], seed=0)
+
+
+def test_settings_are_all_combinations_or_those_given_and_a_draw_repeats_itself() -> None:
+    model = Tuned(mixed, {"share": [0.0, 1.0], "power": [1, 2]}, budget=3)
+    pairs = [(0.0, 1), (0.0, 2), (1.0, 1), (1.0, 2)]
+    assert model.settings == tuple({"share": share, "power": power} for share, power in pairs)
+    assert repr(model) == "Tuned(mixed, 3 of 4 settings, ndcg@10)"
+    whole = Tuned(mixed, [{"share": 0.5}, {"share": 0.25}], budget=2, metric="rr")
+    assert repr(whole) == "Tuned(mixed, 2 of 2 settings, rr)"
+    assert repr(Tuned(mixed, whole.settings)) == "Tuned(mixed, 2 of 2 settings, ndcg@10)"
+    assert (whole.is_random, whole.draw(0).tolist(), model.is_random) == (False, [0, 1], True)
+    assert whole.with_setting(1).keywords == {"share": 0.25}
+    words = [zlib.crc32(str(one).encode()) for one in (3, "log")]
+    drawn = np.random.default_rng(words).choice(4, 3, replace=False)
+    assert model.draw(3, "log").tolist() == sorted(drawn.tolist())
+    assert len({tuple(model.draw(seed, "log")) for seed in range(9)}) > 1
+    assert described({"n_factors": 8, "name": "a"}) == "n_factors=8, name='a'"
+
+
 @pytest.mark.parametrize(
     ("make", "text"),
     [
+        (lambda: Tuned(mixed, {"share": [1]}, budget=0), "budget must be an integer >= 1"),
         (lambda: Tuned(mixed, {}), "grid must hold settings"),
         (lambda: Tuned(mixed, {"share": "abc"}).settings, "must be a list of values"),
         (lambda: Tuned(mixed, [1, 2]).settings, "grid must hold settings"),

@@ -70,7 +70,7 @@ def blocks(agreement: FloatArray) -> Blocks:
     if n < 2:
         return Blocks(np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.nan)
     distance = np.where(off, agreement[off].max() - agreement, 0.0)
-    flat = squareform(distance, checks=False)
+    flat = squareform(distance)
     tree = optimal_leaf_ordering(linkage(flat, method="average"), flat)
     order = np.asarray(leaves_list(tree), dtype=np.int64)
     score, label = np.nan, np.zeros(n, dtype=np.int64)

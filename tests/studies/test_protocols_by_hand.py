@@ -1,0 +1,293 @@
+"""Comparisons, tables, winners and words of a study whose results are given, so that all are known."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from ipseval.errors import InputError, UnknownNameError
+from ipseval.studies.agreement import order_agreement
+from ipseval.studies.protocols import Inversion, ProtocolStudy
+from tests.inside.report import Heading, Notes, Table
+from tests.inside.studies import Result, Setting, _covariance, _inversions, mean_of_comparisons
+
+NAN = float("nan")
+LEVEL = 0.8
+# By log, split and estimator: estimates of x, y and z, and their standard errors. Independent errors.
+GIVEN = {
+    ("one", "RO_RS", "aoa"): ([0.5, 0.3, 0.1], 0.02),
+    ("one", "TO_RS", "aoa"): ([0.3, 0.5, 0.1], 0.02),  # x and y change places, z = ±.2/(.02 √2) = ±7.07
+    ("two", "RO_RS", "aoa"): ([0.5, 0.4, 0.1], 0.1),
+    ("two", "TO_RS", "aoa"): ([0.4, 0.5, 0.1], 0.1),  # the same, z = ±.1/(.1 √2) = ±.71
+    ("one", "RO_RS", "snips"): ([0.5, 0.3, 0.1], 0.02),
+    ("one", "TO_RS", "snips"): ([NAN, 0.3, 0.1], 0.02),
+    ("two", "RO_RS", "snips"): ([0.5, 0.3, 0.1], 0.02),
+    ("two", "TO_RS", "snips"): ([0.5, 0.3, 0.1], 0.02),
+    **{(log, split, "ips"): ([NAN, NAN, 0.1], 0.1) for log in ("one", "two") for split in ("RO_RS", "TO_RS")},
+}
+
+
+def result(number: int, log: str, split: str, estimator: str, estimates: list[float], error: float) -> Result:
+    setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
+    replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(40, 3))
+    note = "few users" if number == 5 else ""
+    covariance = error**2 * np.eye(3)
+    return Result(setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note)
+
+
+RESULTS = [result(number, *where, *values) for number, (where, values) in enumerate(GIVEN.items())]
+COLUMNS = ("log", "split", "note")
+
+
+@pytest.fixture(name="found")
+def a_study_of_given_results() -> ProtocolStudy:
+    frame = pd.DataFrame([("one", "RO_LS", "snips is identical to aoa here")], columns=COLUMNS)
+    return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short",), LEVEL)
+
+
+def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
+    """Return intervals of the mean measure over pairs of results, by the orders of each replicate."""
+    pairs = [numbers[at : at + 2] for at in range(0, len(numbers), 2)]
+    each = [
+        [
+            order_agreement(RESULTS[a].replicates[row], RESULTS[b].replicates[row], k=1).values
+            for row in range(40)
+        ]
+        for a, b in pairs
+    ]
+    return {
+        name: tuple(np.quantile(np.mean([[one[name] for one in rows] for rows in each], axis=0), [0.1, 0.9]))
+        for name in ("or@1", "src", "ipc", "tau_b")
+    }
+
+
+def test_every_comparison_says_what_agrees_and_what_swaps(found: ProtocolStudy) -> None:
+    between = found.between("split")
+    names = ["or@1", "src", "ipc", "tau_b"]
+    measures = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
+    where = ["split_a", "split_b", "k_core", "candidates", "estimator", "log", "metric"]
+    assert list(between) == [*where, *measures, "n_beyond", "swaps", "note"]
+    assert between["estimator"].tolist() == ["aoa"] * 2 + ["snips (γ = 0.5)"] * 2 + ["ips (γ = 0.5)"] * 2
+    assert between["log"].tolist() == ["one", "two"] * 3
+    assert set(between["split_a"]) == {"RO_RS"}
+    assert set(between["split_b"]) == {"TO_RS"}
+    # One of three pairs is inverted: SRC 1 − 6·2/(3·8) and tau 1/3.
+    np.testing.assert_allclose(between["src"], [0.5, 0.5, NAN, 1, NAN, NAN])
+    np.testing.assert_allclose(between["tau_b"], [1 / 3, 1 / 3, NAN, 1, NAN, NAN])
+    np.testing.assert_array_equal(between["ipc"], [1, 1, NAN, 0, NAN, NAN])
+    np.testing.assert_array_equal(between["or@1"], [0, 0, NAN, 1, NAN, NAN])
+    assert between["n_beyond"].tolist() == [1, 0, 0, 0, 0, 0]
+    assert between["swaps"].tolist() == ["x > y becomes y > x", "", "", "", "", ""]
+    assert between["note"].tolist() == [
+        *("", "", "no agreement: the estimate of x is undefined; few users", ""),
+        *["no agreement: the estimate of x, y is undefined"] * 2,
+    ]
+    for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
+        for name, (low, high) in replicated(*numbers).items():
+            assert between.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx([low, high])
+    first = found.comparisons("split")[0]
+    assert (first.agreement.n_units, first.agreement.confidence_level) == (10, LEVEL)  # of 10 and 11
+    (swap,) = first.inversions
+    # Of three pairs of models two are in the same order, so that Holm counts three: 3 (1 − Φ(7.07)).
+    assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))))
+
+
+def test_a_reference_stands_first_in_every_comparison(found: ProtocolStudy) -> None:
+    turned = found.between("split", reference="TO_RS")
+    assert set(turned["split_a"]) == {"TO_RS"}
+    assert set(turned["split_b"]) == {"RO_RS"}
+    assert turned["swaps"].tolist() == ["y > x becomes x > y", "", "", "", "", ""]
+    pd.testing.assert_frame_equal(found.between("split", reference="RO_RS"), found.between("split"))
+    levels = found.levels("estimator")
+    assert levels == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
+    for level, (one, other) in zip(levels, ((1, 2), (0, 2), (0, 1)), strict=True):
+        rows = found.between("estimator", reference=level)
+        assert set(rows["estimator_a"]) == {level}
+        assert set(rows["estimator_b"]) == {levels[one], levels[other]}
+    assert found.between("split", metric="auc").equals(found.between("split"))
+    for bad in ({"metric": "rr"}, {"reference": "GT"}):
+        with pytest.raises(UnknownNameError):
+            found.comparisons("split", **bad)
+        with pytest.raises(UnknownNameError):
+            found.winners(metric="rr")
+
+
+def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(found: ProtocolStudy) -> None:
+    table = found.table("split")
+    assert table["estimator"].tolist() == ["aoa", "snips (γ = 0.5)", "ips (γ = 0.5)"]
+    assert table["n_beyond"].tolist() == [1, 0, 0]
+    assert table["n_logs"].tolist() == [2, 1, 0]
+    np.testing.assert_allclose(table["src"], [0.5, 1, NAN])
+    np.testing.assert_array_equal(table["ipc"], [1, 0, NAN])
+    for row, numbers in ((0, (0, 1, 2, 3)), (1, (6, 7))):
+        for name, ends in replicated(*numbers).items():
+            assert table.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx(list(ends))
+    mean = mean_of_comparisons(found.comparisons("split")[:3], LEVEL)
+    assert (mean.unit, mean.n_units, mean.confidence_level) == ("users", 10 + 12, LEVEL)
+    assert mean.note == "2 data sets: the interval says little"
+    with pytest.raises(InputError, match="a table averages over logs"):
+        found.table("log")
+
+
+def test_a_matrix_has_the_mean_over_all_defined_comparisons_of_two_levels(found: ProtocolStudy) -> None:
+    for measure, own, other in (("src", 1.0, 2 / 3), ("ipc", 0.0, 2 / 3), ("or@1", 1.0, 1 / 3)):
+        expected = [[own, other], [other, own]]
+        np.testing.assert_allclose(found.matrix("split", measure), expected)
+    estimators = found.matrix("estimator", "ipc")
+    # aoa and snips differ in one of three pairs of recommenders, once in three comparisons.
+    np.testing.assert_allclose(estimators, [[0, 1 / 3, NAN], [1 / 3, 0, NAN], [NAN, NAN, 0]])
+    with pytest.raises(UnknownNameError):
+        found.matrix("split", "or@2")
+    with pytest.raises(InputError, match="ipc falls with agreement"):
+        found.blocks("split", "ipc")
+    with pytest.raises(InputError, match="4 entries of the agreement are undefined"):
+        found.blocks("estimator")
+    axes = found.plot("estimator")  # without blocks, as some entries are undefined
+    assert [one.get_text() for one in axes.get_xticklabels()] == found.levels("estimator")
+    (image,) = found.plot("k_core").images
+    assert image.get_array().tolist() == [[1.0]]
+
+
+def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp_path: Path) -> None:
+    report = found.tables()
+    assert report.summary == (
+        "3 recommenders · 2 logs · 12 settings · metrics auc",
+        "Other splits change the order of recommenders in 2 of 3 comparisons, in 1 of them beyond its "
+        "uncertainty.",
+        # aoa against snips under TO_RS of "two": z is .71 in the one.
+        "Other estimators change the order of recommenders in 1 of 3 comparisons, in 0 of them beyond its "
+        "uncertainty.",
+        "Other logs change the order of recommenders in 0 of 3 comparisons, in 0 of them beyond its "
+        "uncertainty.",
+    )
+    texts = [part for part in report.parts if isinstance(part, str)]
+    assert texts[0] == (
+        "3 recommenders (x, y, z); 2 splits (RO_RS, TO_RS), 1 filters (5-core), 1 candidates (full), "
+        "3 estimators (aoa, snips (γ = 0.5), ips (γ = 0.5)), 2 logs (one, two); metrics auc."
+    )
+    assert "number of inverted pairs of recommenders, of 3. n_beyond counts" in texts[2]
+    assert texts[3].startswith("Brackets hold 80% bootstrap intervals")
+    assert "Gail and Simon's at 20%, Holm" in texts[5]
+    below = {
+        heading.text: part
+        for heading, part in pairwise(report.parts)
+        if isinstance(heading, Heading) and isinstance(part, Table)
+    }
+    headings = [part.text for part in report.parts if isinstance(part, Heading) and part.level == 2]
+    assert headings == [
+        "Between splits (5-core, full, aoa)",
+        "Between estimators (5-core, full)",
+        "Between logs: mean src over all settings",
+        "Which differences are larger than their uncertainty",
+        "What to know",
+    ]
+    columns = ("a", "b", "comparisons", "another order", "beyond uncertainty", "most frequent swap")
+    assert below["Splits"].header == columns
+    swap = "x > y under a, the reverse under b (1)"
+    rows = {name: [[cell.text for cell in row] for row in table.rows] for name, table in below.items()}
+    assert rows["Splits"] == [["RO_RS", "TO_RS", "3", "2", "1", swap]]
+    assert rows["Estimators"] == [
+        ["aoa", "snips (γ = 0.5)", "3", "1", "0", ""],
+        ["aoa", "ips (γ = 0.5)", "0", "0", "0", ""],
+    ]
+    assert rows["Logs"] == [["one", "two", "3", "0", "0", ""]]
+    tables = [
+        (heading.text, part)
+        for heading, part in pairwise(report.parts)
+        if isinstance(heading, Heading) and heading.text == "auc"
+    ]
+    splits, estimators, logs = (part for _, part in tables)
+    assert splits.header == ("split_a", "split_b", "or@1", "src", "ipc", "tau_b", "n_beyond", "n_logs")
+    texts = [cell.text for cell in splits.rows[0]]
+    low, high = replicated(0, 1, 2, 3)["src"]
+    assert texts[:2] + texts[-2:] == ["RO_RS", "TO_RS", "1", "2"]
+    bounds = [f"{end:.2f}".replace("0.", ".", 1) for end in (low, high)]
+    assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"
+    assert len(splits.rows) == 1
+    assert estimators.header[:3] == ("estimator_a", "estimator_b", "split")
+    assert [[cell.text for cell in row] for row in logs.rows] == [
+        ["one", "1.00", "1.00"],
+        ["two", "1.00", "1.00"],
+    ]
+    assert found.tables(digits=3).parts[report.parts.index(logs)].rows[0][1].text == "1.000"
+    (notes,) = (part.lines for part in report.parts if isinstance(part, Notes))
+    assert notes[0].startswith("Every user has one positive under RO_LS (one): there per-user snips")
+    assert notes[1] == "log 'a' is short"
+    assert "log 'a' is short" in repr(found)
+    written = [path.name for path in found.to_folder(tmp_path)]
+    factors = ("split", "estimator", "log")
+    assert written == ["report.md", "estimates.csv", *(f"agreement_{factor}.csv" for factor in factors)]
+    for factor in factors:
+        stored = pd.read_csv(tmp_path / f"agreement_{factor}.csv")
+        assert len(stored) == len(found.between(factor))
+
+
+def test_one_setting_has_nothing_to_compare() -> None:
+    alone = ProtocolStudy(pd.DataFrame(columns=COLUMNS), (RESULTS[0],), ("x", "y", "z"))
+    assert alone.verdict == ""
+    assert "There is one setting, so there is nothing to compare." in repr(alone)
+    assert alone.between("split").empty
+
+
+def given(repeats: list[list[float]]) -> Result:
+    setting = Setting("one", "RO_RS", "5-core", "full", "aoa", None)
+    table = np.array(repeats)
+    return Result(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
+
+
+def test_winners_share_repeats_where_they_tie() -> None:
+    # First: x of repeat 1; x and y of 2; all of 3; y of 4: 1 + 1/2 + 1/3 of four repeats for both x and y.
+    repeats = [[4.0, 1, 1], [2, 2, 1], [1, 1, 1], [1, 3, 0]]
+    results = (given(repeats), given([[0.5, 0.25, 0.375]]), given([[0.5, NAN, 0.5]]))
+    found = ProtocolStudy(pd.DataFrame(), results, ("x", "y", "z")).winners()
+    assert found["winner"].tolist()[:2] == ["x", "x"]
+    assert found["winner"].isna().tolist() == [False, False, True]
+    np.testing.assert_allclose(found["share_first"], [(1 + 1 / 2 + 1 / 3) / 4, 1, NAN])
+    np.testing.assert_array_equal(found["n_first"], [3, 1, NAN])
+    np.testing.assert_allclose(found["margin"], [2 - 7 / 4, 0.125, NAN])
+    assert found["n_repeats"].tolist() == [4, 1, 1]
+    where = ["log", "split", "k_core", "candidates", "estimator", "gamma", "metric"]
+    assert list(found)[:7] == where
+    assert found.loc[0, where].drop("gamma").tolist() == ["one", "RO_RS", "5-core", "full", "aoa", "auc"]
+
+
+def pair(estimates: list[float], covariance: object) -> Result:
+    none = np.zeros((1, 2))
+    table = np.array(covariance, dtype=float)
+    return Result(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
+
+
+def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
+    some = [[0.06, 0.05], [0.05, 0.06]]  # variance of the difference: .06 + .06 − 2 · .05 = .02
+    same = [[0.1, np.nextafter(0.1, 1)], [np.nextafter(0.1, 1), 0.1]]  # below 0, by rounding: 0
+    p_values = {}
+    for name, one, other in (
+        ("both", some, some),
+        ("certain", some, same),
+        ("both certain", same, same),
+        ("unknown", some, np.full((2, 2), NAN)),
+    ):
+        (swap,) = _inversions(pair([0.5, 0.3], one), pair([0.1, 0.4], other), "xy")
+        p_values[name] = swap.p_value
+    expected = stats.norm.sf(0.2 / np.sqrt(0.02))
+    assert p_values == pytest.approx({"both": expected, "certain": expected, "both certain": 0, "unknown": 1})
+    assert not _inversions(pair([0.5, 0.5], some), pair([0.1, 0.4], some), "xy")  # a tie is no swap
+
+
+def test_a_swap_is_beyond_uncertainty_below_the_level_alone(found: ProtocolStudy) -> None:
+    (first, *_) = found.comparisons("split")
+    object.__setattr__(first, "inversions", (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01)))
+    assert [one.better_in_b for one in first.beyond_uncertainty(0.05)] == ["z"]
+
+
+def test_a_covariance_needs_two_users() -> None:
+    parts = np.array([[0.5, 0.0], [-0.25, 1.0], [0.0, 0.0]])
+    assert np.isnan(_covariance(parts, 0)).tolist() == [[True, True], [True, True]]
+    assert np.isnan(_covariance(parts, 1)).all()
+    assert _covariance(parts, 2).tolist() == [[2 * 0.3125, 2 * -0.25], [2 * -0.25, 2 * 1.0]]
+    assert _covariance(parts[:, :1], 3).tolist() == [[1.5 * 0.3125]]
