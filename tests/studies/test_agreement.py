@@ -156,6 +156,7 @@ def test_mean_over_data_sets_is_the_mean_with_an_interval_over_data_sets() -> No
         assert found.intervals[name] == pytest.approx(expected)
     assert found.confidence_level == 0.8
     assert mean_agreement(sets[:4], rng=0).note == "4 data sets: the interval says little"
+    assert mean_agreement([*sets, *sets], rng=0).note == ""
 
 
 def test_mean_over_data_sets_counts_undefined_ones() -> None:

@@ -15,7 +15,12 @@ from scipy import stats
 
 import ipseval
 from ipseval.data import Interactions
-from ipseval.data.splits import k_core, repeated_splits, split_leave_one_out, split_temporal
+from ipseval.data.splits import (
+    k_core,
+    repeated_splits,
+    split_leave_one_out,
+    split_temporal,
+)
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
 from ipseval.metrics import metric as find_metric
@@ -223,8 +228,9 @@ def test_a_false_swap_is_found_in_at_most_five_per_cent_when_one_difference_is_c
 
 
 def test_tables_compare_with_the_full_catalogue_or_the_first_estimator() -> None:
-    for levels, expected in ((["uniform-4", "full"], ("full", "uniform-4", None)), (["a"], ("a", "a", None))):
-        held = SimpleNamespace(levels=lambda _, levels=levels: levels)
+    for pools, expected in ((["uniform-4", "full"], ("full", "aoa", None)), (["a", "b"], ("a", "aoa", None))):
+        levels = {"candidates": pools, "estimator": ["aoa", "snips"], "k_core": ["5-core"]}
+        held = SimpleNamespace(levels=levels.get)
         assert tuple(_reference(held, one) for one in ("candidates", "estimator", "k_core")) == expected
 
 
@@ -289,57 +295,6 @@ def test_logs_without_time_leave_out_protocols_in_time_with_a_warning(tmp_path: 
     assert found.frame[["leakage", "median_future"]].isna().all(axis=None)
 
 
-def test_the_grid_has_every_combination_that_exists() -> None:
-    pools = {"full": "all", "some": 3}
-    options = {"n_repeats": 4, "n_searches": 3}
-    found = grid(holdout=["ratio", "global-time"], k_core=[None, 5], candidates=pools, **options)
-    assert [one.label for one in found] == [
-        f"{split}, {core}, {pool}"
-        for core in ("no filter", "5-core")
-        for split in ("RO_RS", "TO_RS", "GT")
-        for pool in ("full", "some")
-    ]
-    assert [one.n_repeats for one in found[:6]] == [4, 4, 3, 3, 3, 3]
-    assert [one.n_repeats for one in grid()] == [1] * 4
-
-
-def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
-    pools = {"full": "all", "given lists": make_log().to_frame(), "7": 7, "some": "some"}
-    pools |= {"popularity-3": SampledCandidates(3, distribution="popularity", rng=0)}
-    for name, pool in pools.items():
-        assert Protocol(candidates=pool).candidates_label == name
-        seen = Protocol("temporal", "global-time", 3, pool, "ours", seen="include")
-        assert seen.label == "GT, 3-core, ours with seen items"
-
-
-def test_splits_share_a_key_where_their_sizes_do() -> None:
-    ratio = {"order": "random", "holdout": "ratio", "k_core": 5, "seen": "exclude"}
-    shares = {"test_fraction": 0.1, "validation_fraction": 0.1}
-    assert Protocol(n_validation=0).split_key == ratio | shares
-    one = Protocol("temporal", "leave-one-out", test_fraction=0.3, n_validation=0, n_repeats=3)
-    rest = {"order": "temporal", "holdout": "leave-one-out", "n_validation": 0}
-    assert one.split_key == ratio | rest
-    assert [one.split_number(2), Protocol().split_number(2)] == [0, 2]
-    validated = [
-        *(one, Protocol(holdout="leave-one-out"), Protocol(n_validation=0)),
-        Protocol(validation_fraction=0.0),
-    ]
-    assert [each.has_validation for each in validated] == [False, True, True, False]
-    first, *others = one.splits(make_log(), 0)
-    assert (first.validation, others) == (None, [first, first])
-    (seen,) = Protocol(seen="include").splits(make_log(), 0)
-    assert seen.seen == "include"
-
-
-def test_a_protocol_makes_the_split_that_it_names() -> None:
-    log = make_log()
-    (split,) = Protocol("temporal", "leave-one-out").splits(log, 0)
-    assert np.array_equal(split.test.pair_key, split_leave_one_out(log, order="temporal").test.pair_key)
-    for protocol in grid(holdout=["ratio", "leave-one-out", "global-time"], n_repeats=2):
-        splits = list(protocol.splits(log, 0))
-        assert len(splits) == (2 if protocol.order == "random" else 1)
-
-
 BAD_CALLS = {
     "no models": ({"models": {}}, "models must be a non-empty mapping"),
     "one model": ({"models": {"popular": popular}}, "at least two models"),
@@ -381,32 +336,6 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
     change, text = BAD_CALLS[name]
     with pytest.raises(InputError, match=text):
         study(tmp_path, **{"protocols": [Protocol()]} | change)
-
-
-BAD_PROTOCOLS = {
-    "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
-    "unknown field": (lambda: grid(core=[5]), "core: no such field"),
-    "no core": (lambda: Protocol(k_core=0), "k_core must be an integer >= 1"),
-    "no repeats": (lambda: Protocol(n_repeats=0), "n_repeats must be an integer >= 1"),
-    "validation below 0": (lambda: Protocol(n_validation=-1), "n_validation must be an integer >= 0"),
-    "nothing held out": (lambda: Protocol(test_fraction=0.0), "test_fraction must"),
-    "a bare number": (lambda: grid(k_core=5), r"k_core must be a list .* Write \[5\]"),
-    "a bare value": (
-        lambda: grid(order="random"),
-        r"order must be a list .* Write \['random'\]",
-    ),
-    "empty": (
-        lambda: grid(order=["random"], holdout=["global-time"]),
-        "no protocol is left",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", BAD_PROTOCOLS)
-def test_bad_protocols_say_what_was_expected(name: str) -> None:
-    call, text = BAD_PROTOCOLS[name]
-    with pytest.raises(InputError, match=text):
-        call()
 
 
 def test_a_study_prints_what_each_choice_changes(tmp_path: Path) -> None:

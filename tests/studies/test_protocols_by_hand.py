@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -35,7 +36,7 @@ GIVEN = {
 def result(number: int, log: str, split: str, estimator: str, estimates: list[float], error: float) -> Result:
     setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
     replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(40, 3))
-    note = "few users" if number == 5 else ""
+    note = {4: "many ties", 5: "few users"}.get(number, "")
     covariance = error**2 * np.eye(3)
     return Result(setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note)
 
@@ -47,7 +48,7 @@ COLUMNS = ("log", "split", "note")
 @pytest.fixture(name="found")
 def a_study_of_given_results() -> ProtocolStudy:
     frame = pd.DataFrame([("one", "RO_LS", "snips is identical to aoa here")], columns=COLUMNS)
-    return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short",), LEVEL)
+    return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short", "so is 'b'"), LEVEL)
 
 
 def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
@@ -84,7 +85,7 @@ def test_every_comparison_says_what_agrees_and_what_swaps(found: ProtocolStudy) 
     assert between["n_beyond"].tolist() == [1, 0, 0, 0, 0, 0]
     assert between["swaps"].tolist() == ["x > y becomes y > x", "", "", "", "", ""]
     assert between["note"].tolist() == [
-        *("", "", "no agreement: the estimate of x is undefined; few users", ""),
+        *("", "", "no agreement: the estimate of x is undefined; many ties; few users", ""),
         *["no agreement: the estimate of x, y is undefined"] * 2,
     ]
     for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
@@ -209,7 +210,8 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
     bounds = [f"{end:.2f}".replace("0.", ".", 1) for end in (low, high)]
     assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"
     assert len(splits.rows) == 1
-    assert estimators.header[:3] == ("estimator_a", "estimator_b", "split")
+    assert estimators.header == ("estimator_a", "estimator_b", "split", *splits.header[2:])
+    assert (splits.n_keys, estimators.n_keys) == (2, 2)
     assert [[cell.text for cell in row] for row in logs.rows] == [
         ["one", "1.00", "1.00"],
         ["two", "1.00", "1.00"],
@@ -217,7 +219,10 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
     assert found.tables(digits=3).parts[report.parts.index(logs)].rows[0][1].text == "1.000"
     (notes,) = (part.lines for part in report.parts if isinstance(part, Notes))
     assert notes[0].startswith("Every user has one positive under RO_LS (one): there per-user snips")
-    assert notes[1] == "log 'a' is short"
+    assert notes[1:3] == ("log 'a' is short", "so is 'b'")
+    assert notes[3].startswith("Intervals and tests are over users of the recommenders as trained.")
+    assert {part.level for part in report.parts if isinstance(part, Heading)} == {2, 3}
+    assert {table.n_keys for name, table in below.items() if name != "auc"} == {2}
     assert "log 'a' is short" in repr(found)
     written = [path.name for path in found.to_folder(tmp_path)]
     factors = ("split", "estimator", "log")
@@ -225,6 +230,20 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
     for factor in factors:
         stored = pd.read_csv(tmp_path / f"agreement_{factor}.csv")
         assert len(stored) == len(found.between(factor))
+
+
+def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
+    some = tuple(one for one in RESULTS if one.setting.split == "RO_RS")
+    parts = ProtocolStudy(pd.DataFrame(columns=COLUMNS), some, ("x", "y", "z")).tables().parts
+    (header, *_) = (part.header for part in parts if isinstance(part, Table))
+    assert header[:3] == ("estimator_a", "estimator_b", "or@1")
+
+
+def test_a_tie_is_said_before_what_else_there_is_to_say() -> None:
+    pair = tuple(replace(one, note="odd", estimates=np.array([0.5, 0.5, 0.1])) for one in RESULTS[:2])
+    (one,) = ProtocolStudy(pd.DataFrame(), pair, ("x", "y", "z")).comparisons("split")
+    ties = [f"ties in {name}: or@1 averaged over breaking them at random" for name in "ab"]
+    assert one.note == "; ".join([*ties, "odd"])
 
 
 def test_one_setting_has_nothing_to_compare() -> None:

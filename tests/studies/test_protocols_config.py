@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from ipseval.cli import main
 from ipseval.errors import InputError
 from ipseval.studies.protocols import run_config
-from tests.inside.studies import _log
+from tests.inside.studies import _log, _model, _protocols
 from tests.studies.test_protocols import make_log
 
 CONFIG = """
@@ -68,7 +70,37 @@ def test_a_file_can_choose_positives_by_value_and_read_impressions(tmp_path: Pat
     assert len(_log("shop", {"file": "shown.csv"}, tmp_path)) == 7 * 60
 
 
+def test_entries_are_read_as_options_of_grids_and_functions(tmp_path: Path) -> None:
+    pool = {"n_sampled": 3, "distribution": "uniform", "rng": 0}
+    entry = {"order": ["random"], "holdout": ["ratio"], "k_core": [0, 5], "candidates": ["all", pool]}
+    found = _protocols(entry)
+    assert [one.label for one in found] == [
+        f"RO_RS, {core}, {name}" for core in ("no filter", "5-core") for name in ("full", "uniform-3")
+    ]
+    assert _model("a", {"function": "builtins:dict"}, tmp_path) is dict  # it does not say what it takes
+    assert _model("a", {"function": "operator:neg", "options": {}}, tmp_path) is operator.neg
+    assert sys.path[0] == str(tmp_path.resolve())
+    again = list(sys.path)
+    _model("a", {"function": "builtins:dict"}, tmp_path)
+    assert sys.path == again
+
+
+def test_results_stand_beside_the_file_where_no_folder_is_named(tmp_path: Path) -> None:
+    write_files(tmp_path, CONFIG.replace('path = "out"', ""))
+    run_config(tmp_path / "study.toml", progress=False)
+    assert (tmp_path / "study-results" / "report.md").is_file()
+
+
+MODELS_OF_CONFIG = CONFIG[CONFIG.index("[models.first]") : CONFIG.index("[protocols]")]
 BAD_CONFIGS = {
+    "no models": (CONFIG.replace(MODELS_OF_CONFIG, ""), r"needs at least one \[models.<name>\]"),
+    "no log": (
+        CONFIG.replace(CONFIG[CONFIG.index("[logs.shop]") : CONFIG.index("[models.first]")], "[logs]\n"),
+        r"needs at least one \[logs.<name>\]",
+    ),
+    "a function alone": (CONFIG.replace("config_models:c", ":c"), "needs function .*; got ':constant'"),
+    "a module alone": (CONFIG.replace(":constant", ":"), "needs function .*; got 'config_models:'"),
+    "no file named": (CONFIG.replace('file = "shop.csv"', ""), r"\[logs.shop\] needs file = '<path>'"),
     "unknown entry": (CONFIG.replace("[study]", "[studies]"), "unknown entries 'studies'"),
     "unknown column": (CONFIG.replace("timestamp =", "time ="), "unknown entries 'time'"),
     "no such module": (CONFIG.replace("config_models:c", "nowhere:c"), "No module named 'nowhere'"),

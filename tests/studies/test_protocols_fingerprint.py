@@ -8,15 +8,18 @@ import linecache
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy
 
+import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
-from tests.inside.studies import fingerprint, log_fingerprint
+from tests.inside.studies import _library, fingerprint, log_fingerprint
 from tests.studies.test_protocols_resume import make_log
 
 HELPERS = """
@@ -29,6 +32,7 @@ import numpy
 SCALE, UNUSED, SETTINGS = {scale}, {unused}, {{"power": {power}}}
 MANY = numpy.zeros(5000)
 MANY[2500] = {middle}
+LOCK = object()
 PART, ROUND = Fraction(1, {part}), [math.floor, math.ceil, textwrap.dedent][{rounding}]
 
 class Model:
@@ -36,6 +40,8 @@ class Model:
         return inner() * SETTINGS["power"]
 
 def inner():
+    with LOCK:
+        pass
     return SCALE * MANY.sum() * ROUND(PART) * helper_of_models.shift() + (inner() if False else 0)
 
 def fit(train):
@@ -68,6 +74,17 @@ def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypat
     assert len({first, *(printed(**change) for change in changes)}) == 1 + len(changes)
 
 
+class Held:
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+    def get(self) -> int:
+        return self.value
+
+    def other(self) -> int:
+        return -self.value
+
+
 def test_fingerprints_tell_different_contents_apart() -> None:
     def make(captured: object) -> Callable[[], object]:
         return lambda: captured
@@ -79,9 +96,32 @@ def test_fingerprints_tell_different_contents_apart() -> None:
         *(np.random.default_rng(0), np.random.default_rng(1)),
         *(functools.partial(make, 1), functools.partial(make, 2), make(1), make(2), make),
         *(Protocol(), Protocol(k_core=3), Protocol, len, "x".join),
+        *(Held(1), Held(2), Held(1).get, Held(2).get, Held(1).other, {"a"}, frozenset({"b"}), [1, 2], [2, 1]),
+        *(pd.Series([1]), pd.Series([1], index=[3]), pd.Index([1, 2]), np.float32(1), 1.0, 1j),
     ]
     prints = [fingerprint(value) for value in distinct]
     assert len(set(prints)) == len(prints)
+
+
+def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
+    named = {"scipy.stats": f"scipy {scipy.__version__}", "ipseval.data": f"ipseval {ipseval.__version__}"}
+    named |= {"json.decoder": "json", "tests.studies": "", "nowhere.at_all": ""}
+    assert {name: _library(name) for name in named} == named
+
+
+def test_functions_without_source_are_told_apart_by_their_code() -> None:
+    def typed(text: str) -> Callable[[object], object]:
+        names: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
+        exec(text, names)
+        made: Callable[[object], object] = names["fit"]
+        return made
+
+    texts = ["def fit(x): return x + 1", "def fit(x): return x + 2", "def fit(x): return x * 1"]
+    texts += ["def fit(x): return x.a", "def fit(x): return x.b", "def fit(x, y=1): return x + 1"]
+    texts += ["def fit(x): return (lambda: x + 1)"]
+    prints = [fingerprint(typed(text)) for text in texts]
+    assert len(set(prints)) == len(texts)
+    assert prints == [fingerprint(typed(text)) for text in texts]
 
 
 def test_fingerprints_are_the_same_for_the_same_content() -> None:

@@ -292,8 +292,15 @@ def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     store = Store.at(tmp_path)
     split = split_random(log, rng=0)
     store.write("key", rank_positives(np.zeros((30, 20)), split), {})
+    part = Split(split.train, split.test.select(np.arange(len(split.test)) > 0))
+    renamed = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
+    for other in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
+        with pytest.raises(InputError, match="ranks other positives"):
+            store.read("key", other)
+    store.write("part", rank_positives(np.zeros((30, 20)), part), {})
     with pytest.raises(InputError, match="ranks other positives"):
-        store.read("key", split_random(log, rng=1))
+        store.read("part", split)  # all of them are there, and one is missing
+    assert len(store.read("part", part)[0]) == len(split.test) - 1
 
 
 def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:

@@ -38,6 +38,14 @@ SPLIT_LABELS = {
     ("temporal", "leave-one-out"): "TO_LS",
     ("temporal", "global-time"): "GT",
 }
+SPLITS: dict[tuple[str, str], Callable[..., Split]] = {
+    ("random", "ratio"): split_random,
+    ("temporal", "ratio"): split_temporal,
+    ("random", "leave-one-out"): split_leave_one_out,
+    ("temporal", "leave-one-out"): partial(split_leave_one_out, order="temporal"),
+    ("temporal", "global-time"): split_global_time,
+}
+IMPOSSIBLE = (("random", "global-time"),)
 LEGEND = (
     "RO random order, TO order in time; RS ratio, LS leave-one-out; GT one point in time for all users; "
     "full: the catalogue minus the user's training items competes; "
@@ -95,7 +103,7 @@ class Protocol:
         check_choice("seen", self.seen, ("exclude", "include"))
         if self.k_core is not None:
             check_positive_int("k_core", self.k_core)
-        if self.holdout == "global-time" and self.order == "random":
+        if (self.order, self.holdout) in IMPOSSIBLE:
             raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
 
     @property
@@ -143,7 +151,7 @@ class Protocol:
 
     def split_number(self, repeat: int) -> int:
         """Return which split a repeat has: in temporal order there is one."""
-        return repeat if self.order == "random" else 0
+        return 0 if self.needs_time else repeat
 
     @property
     def split_key(self) -> dict[str, Any]:
@@ -159,17 +167,13 @@ class Protocol:
         """Return the splits of a log that is already filtered, one for each repeat."""
         key = self.split_key
         sizes = {name: key[name] for name in key if name not in ("order", "holdout", "k_core")}
-        by_share = split_random if self.holdout == "ratio" else split_leave_one_out
-        if self.order == "random":
-            return repeated_splits(core, self.n_repeats, method=by_share, rng=rng, **sizes)
+        method = SPLITS[self.order, self.holdout]
+        if not self.needs_time:
+            return repeated_splits(core, self.n_repeats, method=method, rng=rng, **sizes)
         with warnings.catch_warnings():
             # The table of a study has the leakage of every split.
             warnings.filterwarnings("ignore", ".*later training rows", DataWarning)
-            if self.holdout == "leave-one-out":
-                split = split_leave_one_out(core, order="temporal", **sizes)
-            else:
-                by_time = split_temporal if self.holdout == "ratio" else split_global_time
-                split = by_time(core, **sizes)
+            split = method(core, **sizes)
         return iter([split] * self.n_repeats)
 
 
@@ -221,8 +225,8 @@ def grid(
     found = [
         Protocol(one_order, one_holdout, core, pool, name, n_repeats=n, **options)
         for core, one_holdout, one_order, (name, pool) in product(k_core, holdout, order, pools)
-        for n in [n_repeats if one_order == "random" else n_searches]
-        if not (one_order == "random" and one_holdout == "global-time")
+        for n in [{"random": n_repeats}.get(one_order, n_searches)]
+        if (one_order, one_holdout) not in IMPOSSIBLE
     ]
     if not found:
         raise InputError("no protocol is left: 'global-time' goes with temporal order only.")

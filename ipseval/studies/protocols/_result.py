@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 NAMES = {"split": "splits", "k_core": "filters", "candidates": "candidates", "estimator": "estimators"}
 NAMES["log"] = "logs"
+FALLING = {"ipc": 0.0}  # what falls with agreement, and its value where two orders agree in full
 IDENTICAL = "snips is identical to aoa here"
 
 
@@ -210,7 +211,7 @@ class ProtocolStudy(Printable):
                 values.setdefault((one.level_a, one.level_b), []).append(one.agreement.values[measure])
         square = pd.DataFrame(np.nan, index=levels, columns=levels)
         for name in levels:
-            square.loc[name, name] = 0.0 if measure == "ipc" else 1.0
+            square.loc[name, name] = FALLING.get(measure, 1.0)
         for (a, b), found in values.items():
             square.loc[a, b] = square.loc[b, a] = pd.Series(found).mean()
         return square
@@ -223,7 +224,7 @@ class ProtocolStudy(Printable):
         InputError
             For undefined entries, and for "ipc", which falls with agreement.
         """
-        if measure == "ipc":
+        if measure in FALLING:
             raise InputError("blocks are of what agrees: src, tau_b or or@k; ipc falls with agreement.")
         return blocks(self.matrix(factor, measure, metric=metric).to_numpy())
 
@@ -250,7 +251,7 @@ class ProtocolStudy(Printable):
         """
         from ipseval.report.plots import plot_agreement
 
-        if measure == "ipc":
+        if measure in FALLING:
             raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")
         square = self.matrix(factor, measure, metric=metric)
         ends: list[int] = []
@@ -312,10 +313,10 @@ def _summary(study: ProtocolStudy) -> tuple[str, ...]:
 
 def _reference(study: ProtocolStudy, factor: str) -> str | None:
     """Return the level that tables compare with: the full catalogue, the first estimator; else all pairs."""
+    if factor not in ("candidates", "estimator"):
+        return None
     levels = study.levels(factor)
-    if factor == "candidates" and "full" in levels:
-        return "full"
-    return levels[0] if factor in ("candidates", "estimator") else None
+    return "full" if "full" in levels else levels[0]
 
 
 def _table_section(study: ProtocolStudy, factor: str, digits: int) -> list[Part]:

@@ -258,7 +258,7 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
     if not protocols or not all(isinstance(one, Protocol) for one in protocols):
         raise InputError("protocols must be a list of Protocol, for example protocols.grid().")
     labels = [one.label for one in protocols]
-    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    repeated = sorted({label for place, label in enumerate(labels) if label in labels[:place]})
     if repeated:
         raise InputError(
             f"protocols repeat {'; '.join(repeated)}. Tables could not tell them apart; run two studies, or "
@@ -274,7 +274,7 @@ def _check_tuning(tuned: Sequence[Tuned], protocols: Sequence[Protocol]) -> None
         raise InputError(
             f"a tuned recommender needs a validation part; there is none in {'; '.join(without)}."
         )
-    if any(one.order == "temporal" and one.n_repeats > 1 for one in protocols) and not any(
+    if any(one.needs_time and one.n_repeats > 1 for one in protocols) and not any(
         one.is_random for one in tuned
     ):
         raise InputError(
