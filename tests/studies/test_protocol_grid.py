@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,6 +41,9 @@ def test_the_grid_has_every_combination_that_exists() -> None:
 
 def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
     pools = {"full": "all", "given lists": make_log().to_frame(), "7": 7, "some": "some"}
+    # A scheme of one's own has both a distribution and a number, or is what it prints.
+    for half in (SimpleNamespace(distribution="uniform"), SimpleNamespace(distribution=1, n_sampled=3)):
+        pools |= {str(half): half}
     pools |= {"popularity-3": SampledCandidates(3, distribution="popularity", rng=0)}
     for name, pool in pools.items():
         assert Protocol(candidates=pool).candidates_label == name
