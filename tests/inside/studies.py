@@ -18,5 +18,5 @@ from ipseval.studies.protocols._evaluate import Result, Setting, _covariance
 from ipseval.studies.protocols._protocol import Choice, described
 from ipseval.studies.protocols._result import _reference
 from ipseval.studies.protocols._run import Plan, run
-from ipseval.studies.protocols._store import Store, _library, fingerprint, log_fingerprint
+from ipseval.studies.protocols._store import Store, _library, _Reader, fingerprint, log_fingerprint
 from ipseval.studies.protocols._study import _log, _model, _protocols

@@ -6,7 +6,9 @@ import functools
 import importlib
 import linecache
 import sys
+import textwrap
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
-from tests.inside.studies import _library, fingerprint, log_fingerprint
+from tests.inside.studies import _library, _Reader, fingerprint, log_fingerprint
 from tests.studies.test_protocols_resume import make_log
 
 HELPERS = """
@@ -107,6 +109,12 @@ def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
     named = {"scipy.stats": f"scipy {scipy.__version__}", "ipseval.data": f"ipseval {ipseval.__version__}"}
     named |= {"json.decoder": "json", "tests.studies": "", "nowhere.at_all": ""}
     assert {name: _library(name) for name in named} == named
+    texts = {textwrap.dedent: "textwrap dedent", Fraction: "fractions Fraction", Fraction(1, 2): "fractions "}
+    for value, text in texts.items():
+        assert _Reader()._followed(value, set()).startswith(text)
+    assert [fingerprint(value) for value in (None, 1.5, "a", True)] == [
+        *("NoneType:None", "float:1.5", "str:'a'", "bool:True"),
+    ]
 
 
 def test_functions_without_source_are_told_apart_by_their_code() -> None:

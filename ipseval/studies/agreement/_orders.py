@@ -214,8 +214,8 @@ def mean_agreement(
     check_positive_int("n_resamples", n_resamples)
     if not len(agreements):
         raise InputError("at least one agreement is needed.")
-    names = list(agreements[0].values)
-    if any(list(one.values) != names for one in agreements):
+    names, *others = dict.fromkeys(tuple(one.values) for one in agreements)
+    if others:
         raise InputError("the agreements have different measures; compute all with the same k.")
     mean, n = mean_without_interval(agreements, confidence_level), len(agreements)
     if n < 2:
@@ -229,7 +229,7 @@ def mean_agreement(
 
 def mean_without_interval(agreements: Sequence[OrderAgreement], confidence_level: float) -> OrderAgreement:
     """Return the mean of each measure over data sets where it is defined."""
-    names, n = list(agreements[0].values), len(agreements)
+    (names, *_), n = [list(one.values) for one in agreements], len(agreements)
     table = np.array([[one.values[name] for one in agreements] for name in names], dtype=np.float64)
     notes = [
         f"{name}: {count} of {n} data sets left out (NaN)"
