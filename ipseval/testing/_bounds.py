@@ -63,9 +63,9 @@ class Difference:
         difference; that they hold with every n is a conjecture that nobody has refuted. Gaffke, Mathematical
         Methods of Statistics 14, 2005; Learned-Miller & Thomas, arXiv 1905.06208.
         """
-        if self.std_error == self.gap == 0:
+        if not (self.std_error or self.gap):
             return 0.0, 0.0
-        each = np.full(self.n_users, self.gap) if self.std_error == 0 else self.each
+        each = self.each if self.std_error else np.full(self.n_users, self.gap)
         if each is None:
             reach = float(stdtrit(self.n_users - 1, 1 - level)) * self.std_error
             return self.gap - reach, self.gap + reach
@@ -79,7 +79,7 @@ class Difference:
         error: √((κ − 1)/4n) of it, with κ the kurtosis of the differences.
         """
         n, error = self.n_users, self.std_error
-        if error == 0:
+        if not error:
             return float("nan")
         found, _ = detectable(error * math.sqrt(n), n, 0.0, level=2 * level, power=POWER)
         rest = found - float(stdtrit(n - 1, 1 - level)) * error
@@ -99,18 +99,17 @@ class Difference:
 
 def _above(each: FloatArray, largest: float, level: float) -> float:
     """Return the upper bound of a mean of values up to `largest`."""
-    mean = float((each.sum() + largest) / (each.size + 1))
-    if mean >= largest:
+    least = float(each.min())
+    if least >= largest:
         return largest
-    span = (1 - EDGE) * (largest - mean)
-    return float(brentq(lambda c: _chance(each, largest, c) - level, mean, mean + span, xtol=1e-7))
+    return float(brentq(lambda c: _chance(each, largest, c) - level, least, largest, xtol=1e-7))
 
 
 def _chance(each: FloatArray, largest: float, bound: float) -> float:
     """Return P(Σ E_u (d_u − bound) > 0) with E_u ~ Exp(1) and the largest among the d_u, by a saddle point.
 
-    Lugannani & Rice, Advances in Applied Probability 12, 1980, 10.2307/1426607. Its error is below a
-    hundredth of the probability here.
+    Lugannani & Rice, Advances in Applied Probability 12, 1980, 10.2307/1426607. Its error is a few hundredths
+    of the probability at most.
     """
     away = np.append(each, largest) - bound
     low, high = float(away.min()), float(away.max())
@@ -124,7 +123,9 @@ def _chance(each: FloatArray, largest: float, bound: float) -> float:
     shrunk = 1 - tilt * away
     size = math.copysign(math.sqrt(max(2 * float(np.log(shrunk).sum()), 0.0)), tilt)
     if abs(size) < 1e-4:
-        return 0.5
+        squares = float((away**2).sum())
+        skewed = float((away**3).sum()) / (squares * math.sqrt(squares))
+        return 0.5 - skewed / (3 * math.sqrt(2 * math.pi))  # its limit
     speed = tilt * math.sqrt(float(((away / shrunk) ** 2).sum()))
     density = math.exp(-size * size / 2) / math.sqrt(2 * math.pi)
     return float(ndtr(-size)) - density * (1 / size - 1 / speed)

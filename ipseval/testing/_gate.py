@@ -26,6 +26,7 @@ from ipseval.testing._bounds import Difference
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
 EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}
+LENIENT: dict[Outcome, int] = {**EXIT_CODES, "cannot tell": 0}
 RELEVANT = 0.2  # without a margin, a loss of this share of the incumbent's value must be excluded
 FEW_USERS = "too few users"
 
@@ -96,29 +97,29 @@ class Gate(Result):
     @property
     def passed(self) -> bool:
         """Whether the candidate may take the place of the incumbent."""
-        return self.exit_code == 0
+        return not self.exit_code
 
     @property
     def exit_code(self) -> int:
         """0: better, or not shown to be worse. 1: worse. 3: suspiciously better. 4: cannot tell, strictly."""
-        return 0 if self.outcome == "cannot tell" and not self.strict else EXIT_CODES[self.outcome]
+        return (EXIT_CODES if self.strict else LENIENT)[self.outcome]
 
     @property
     def verdict(self) -> str:
         """The decision in one line."""
         by = f"by {self.metric} ({self.estimator})"
         unseen = unseen_below(self.smallest_visible_loss, self.old)
-        if self.outcome == "worse":
-            return f"WORSE {by}"
-        if self.outcome == "suspicious":
-            return f"suspiciously better {by}: look for leakage"
-        if self.outcome == "better":
-            return f"better {by}"
-        if self.outcome == "cannot tell":
-            return f"cannot tell {by}: {self.reason}" + f"; {unseen}" * (self.reason == FEW_USERS)
-        if self.low == self.high == 0:
-            return f"not shown to be worse {by}: every user has the same value"
-        return f"not shown to be worse {by}; {unseen}"
+        differs = any((self.low, self.high))
+        words: dict[Outcome, str] = {
+            "worse": f"WORSE {by}",
+            "suspicious": f"suspiciously better {by}: look for leakage",
+            "better": f"better {by}",
+            "cannot tell": f"cannot tell {by}: {self.reason}"
+            + {FEW_USERS: f"; {unseen}"}.get(self.reason, ""),
+            "not worse": f"not shown to be worse {by}"
+            + (f"; {unseen}" if differs else ": every user has the same value"),
+        }
+        return words[self.outcome]
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -238,7 +239,7 @@ def gate(
     reason = (
         first.flag or second.flag or ("" if chosen else _against(verdict, new, old, pair, low, high, level))
     )
-    seen = low == high or (smallest <= second.value and not implausible)
+    seen = not any((low, high)) or (smallest <= second.value and not implausible)
     if not reason:
         if high < -margin:
             outcome = "worse"
@@ -262,20 +263,21 @@ def _named(new: Evaluation, old: Evaluation, candidate: str | None, incumbent: s
         if not isinstance(one, Evaluation):
             raise InputError(f"a gate takes evaluations; got {type(one).__name__}.")
     first, second = [candidate] if candidate else new.models, [incumbent] if incumbent else old.models
-    if new is old and len(new.models) == 2 and (candidate or incumbent) and first != second:
+    if new is old and len(new.models) == 2 and first != second:
         first = [one for one in first if [one] != second]
         second = [one for one in second if [one] != first]
-    if len(first) > 1 or len(second) > 1:
-        shared = [one for one in first if one in second]
-        first, second = (shared, shared) if len(shared) == 1 and new is not old else (first, second)
-    if new is old and first == second and len(first) == 1:
-        raise InputError(f"{first[0]} is candidate and incumbent of the same result; name two recommenders.")
-    if len(first) == len(second) == 1:
-        return first[0], second[0]
-    raise InputError(
-        f"name candidate= and incumbent=: the new result has {', '.join(first)}, the old one "
-        f"{', '.join(second)}."
-    )
+    shared = [one for one in first if one in second]
+    first, second = (shared, shared) if len(shared) == 1 and new is not old else (first, second)
+    try:
+        (name,), (other,) = first, second
+    except ValueError:
+        raise InputError(
+            f"name candidate= and incumbent=: the new result has {', '.join(first)}, the old one "
+            f"{', '.join(second)}."
+        ) from None
+    if new is old and name == other:
+        raise InputError(f"{name} is candidate and incumbent of the same result; name two recommenders.")
+    return name, other
 
 
 def _verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
@@ -313,15 +315,15 @@ def _against(
     for place, one in enumerate(verdict.weights):
         if not one.contradicts or (one.decides and not one.thin):
             continue
-        above = 0.0
         label = verdict.weighted
         if place == 0 and label in new.estimators and not _differing(new, old, verdict.metric, label):
             keys = [(name, verdict.metric, label) for name in pair]
             found = Difference.of(new.estimate(*keys[0]), old.estimate(*keys[1]))
-            other, above = found.gap, found.bounds(level)[1]
+            gap, above = found.gap, found.bounds(level)[1]
+            against = gap < 0 < low or gap > 0 > high or above < 0 <= high
         else:
-            other = {pair[0]: 1.0, pair[1]: -1.0}.get(one.best, 0.0) if new is old else 0.0
-        if other < 0 < low or other > 0 > high or above < 0 <= high:
+            against = new is old and {pair[0]: high < 0, pair[1]: low > 0}.get(one.best, False)
+        if against:
             return f"the plain average and weights {one.words} contradict each other"
     return ""
 
@@ -345,8 +347,7 @@ def same_quantity(new: Evaluation, old: Evaluation, metric: str, estimator: str 
 
 def _differing(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
     """Return in what two results differ that have to be the same for one estimator to be of one quantity."""
-    known = [one.weights[estimator].weighted for one in (new, old) if estimator in one.weights]
-    weighted = any(known) or not known  # without weights, all that could matter has to be the same
+    weighted = any(one.weights[estimator].weighted for one in (new, old) if estimator in one.weights)
     before, after = _basis(old, metric), _basis(new, metric)
     return [
         f"{name} {_of_basis(before.get(name))} -> {_of_basis(after.get(name))}"
@@ -405,4 +406,4 @@ def unseen_below(loss: float, value: float) -> str:
 
 def said_of(weeks: int) -> str:
     """Return the span over which false alarms are counted."""
-    return f"in a season of {weeks:,} weeks" if weeks > 1 else "of a single decision"
+    return {1: "of a single decision"}.get(weeks, f"in a season of {weeks:,} weeks")

@@ -19,7 +19,7 @@ from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Remark, Table
 from ipseval.report._words import listed
-from ipseval.testing._gate import Gate, gate, unseen_below
+from ipseval.testing._gate import Gate, Outcome, gate, unseen_below
 
 POPULARITY = "popularity"
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")
@@ -46,7 +46,7 @@ class Preflight(Result):
         rows = [
             {"model": name, "metric": one.metric, "estimator": one.estimator}
             | {each: getattr(one, each) for each in COLUMNS}
-            | {"rejected": one.outcome == "worse"}
+            | {"rejected": name in self._with("worse")}
             for name, one in self.gates.items()
         ]
         return pd.DataFrame(rows).rename(columns={"low": "ci_low", "high": "ci_high"})
@@ -64,19 +64,20 @@ class Preflight(Result):
     @property
     def verdict(self) -> str:
         """Which of them the gate could not reject."""
-        better = [name for name, one in self.gates.items() if one.outcome in ("better", "suspicious")]
-        missed = {
-            name: one for name, one in self.gates.items() if name not in better and one.outcome != "worse"
-        }
-        rejected = [name for name, one in self.gates.items() if one.outcome == "worse"]
+        rejected, better = self._with("worse"), self._with("better", "suspicious")
+        missed = self._with("not worse", "cannot tell")
         lines = [f"the gate rejects {listed(rejected)}"] if rejected else []
         if missed:
-            blind = max(missed.values(), key=lambda one: one.smallest_visible_loss)
+            blind = max((self.gates[name] for name in missed), key=lambda one: one.smallest_visible_loss)
             unseen = unseen_below(blind.smallest_visible_loss, blind.old)
-            lines.append(f"the gate could not reject {listed(list(missed))}: {unseen}")
+            lines.append(f"the gate could not reject {listed(missed)}: {unseen}")
         if better:
-            lines.append(f"{listed(better)} {'is' if len(better) == 1 else 'are'} better than the incumbent")
+            lines.append(f"{listed(better)} {'are' if better[1:] else 'is'} better than the incumbent")
         return "; ".join([*lines, *filter(None, [self.untried])])
+
+    def _with(self, *outcomes: Outcome) -> list[str]:
+        """Return the candidates with such an outcome."""
+        return [name for name, one in self.gates.items() if one.outcome in outcomes]
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: one row per candidate."""
@@ -114,9 +115,9 @@ def preflight(
         When the evaluation has no ranks, or several recommenders and no incumbent is named.
     """
     others = [one for one in evaluation.models if one != POPULARITY] or evaluation.models
-    if incumbent is None and len(others) > 1:
+    if incumbent is None and others[1:]:
         raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
-    name = incumbent or others[0]
+    name = incumbent or next(iter(others))
     samples = evaluation._whole()
     if name not in samples:
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from ipseval.estimators import Claim, Estimate, UserSums
 from tests.inside.estimators import Moments
@@ -53,6 +53,22 @@ def test_a_mean_below_or_above_all_values_has_chance_0_or_1():
     assert 0 < _chance(each, 0.3, 0.2) < 1
 
 
+@pytest.mark.parametrize("loss", [0.05, 0.2, 0.3, 1.0])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_the_chance_that_one_gain_outweighs_losses_of_one_size_is_a_power(n, loss):
+    # P(g E > l (E_1 + … + E_n)) = (g/(g + l))^n; the mean is 0 with g = n l.
+    for gain in (0.2, 0.3, 1.0):
+        exact = (gain / (gain + loss)) ** n
+        assert _chance(np.full(n, -loss), gain, 0.0) == pytest.approx(exact, rel=0.045)
+        assert _chance(np.full(n, 0.7 - 3 * loss), 3 * gain + 0.7, 0.7) == pytest.approx(exact, rel=0.045)
+
+
+@pytest.mark.parametrize("level", [0.3, 0.6, 0.9])
+def test_a_bound_that_is_more_likely_passed_than_not_is_found_as_well(level):
+    found = difference([1e-9] + [0.0] * 9)
+    assert found.bounds(level)[1] == pytest.approx(1 - level ** (1 / 10), rel=0.03)
+
+
 def test_with_many_users_the_bounds_are_those_of_the_normal_distribution():
     each = np.random.default_rng(1).normal(0.01, 0.3, 100_000).clip(-1, 1)
     found = difference(each)
@@ -96,8 +112,9 @@ def test_the_stated_loss_carries_the_error_of_the_standard_error_of_uneven_diffe
     found = difference(each)
     bound = brentq(lambda loss: _chance(each - loss, 1.0, -0.1) - LEVEL, 0.0, 2.0)
     # By Student's t the loss is the bound and rest more; a kurtosis of 10 leaves √(9/4n) unknown.
-    by_t = Difference(found.gap, found.std_error, 200, None).smallest_visible(LEVEL, 0.1)
-    rest = by_t - 0.1 - stdtrit(199, 1 - LEVEL) * found.std_error
+    z, power = ndtri(1 - LEVEL), ndtri(0.84)
+    by_t = (z + power) / np.sqrt(1 - z**2 / 400) * found.std_error
+    rest = by_t - stdtrit(199, 1 - LEVEL) * found.std_error
     unknown = np.sqrt(9 / 800) * (bound - 0.1 + rest) / found.std_error
     stated = bound + rest * np.sqrt(1 + unknown**2)
     assert found.smallest_visible(LEVEL, 0.1) == pytest.approx(stated, rel=1e-5)
@@ -112,6 +129,25 @@ def test_users_are_paired_and_the_heaviest_one_sets_the_largest_difference():
     assert found.each.mean() == pytest.approx(found.gap)
     assert np.sqrt(found.each.var(ddof=1) / 4) == pytest.approx(found.std_error)
     assert Difference.of(estimate([0, 1]), estimate([0, 1])).bounds(0.05) == (0.0, 0.0)
+    equal = [0.1] * 3  # their mean is a little more than each
+    assert Difference.of(estimate([0, 1, 1], weight=equal), estimate([0, 1, 0.5], weight=equal)).largest == 1
+
+
+def test_a_difference_that_is_rounding_is_none():
+    given = estimate([0.3, 0.9, 0.6]), estimate([0.1 + 0.2, 0.9, 0.2 + 0.4])
+    merged = [
+        Estimate("m", "e", one, 9, Claim("biased"))
+        for one in Moments.of([one.user_sums for one in given]).members()
+    ]
+    for new, old in (given, merged):
+        assert new.value != old.value
+        found = Difference.of(new, old)
+        assert (found.gap, found.std_error) == (0.0, 0.0)
+
+
+def test_a_difference_as_large_as_its_error_is_no_equality():
+    low, high = Difference(0.5, 0.5, 2, np.array([1.0, 0.0])).bounds(0.05)
+    assert low < 0 < 0.5 < high
 
 
 def test_without_a_standard_error_no_loss_is_stated():
@@ -129,8 +165,9 @@ def test_where_only_moments_were_kept_the_bounds_are_those_of_student():
     assert (found.gap, found.std_error) == pytest.approx((whole.gap, whole.std_error))
     reach = 1.676551 * whole.std_error  # the .95 quantile of Student's t with 49 degrees of freedom
     assert found.bounds(0.05) == pytest.approx((whole.gap - reach, whole.gap + reach), rel=1e-6)
-    # (1.6766 + .9945 and a little for few users) standard errors
-    assert found.smallest_visible(0.05, 0.1) - 0.1 == pytest.approx(2.6766 * whole.std_error, rel=0.002)
+    # (z + .9945)/√(1 − z²/2n) standard errors with z = 1.6449, by Guenther.
+    by_guenther = (1.6448536 + 0.9944579) / np.sqrt(1 - 1.6448536**2 / 100) * whole.std_error
+    assert found.smallest_visible(0.05, 0.1) - 0.1 == pytest.approx(by_guenther, rel=1e-6)
 
 
 @pytest.mark.parametrize("n", [2, 25])

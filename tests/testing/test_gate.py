@@ -19,6 +19,8 @@ from ipseval.propensity import KnownPropensity
 from ipseval.ranking import RankedPositives
 from ipseval.report import load
 from ipseval.testing import gate, history
+from tests.inside.evaluation import Verdict, Weights
+from tests.inside.testing import _against, rounded_up, unseen_below
 
 N = 400
 PLAIN = WeightDiagnostics(
@@ -97,6 +99,79 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
 
 
+REPORT = """\
+als by recall@5 (aoa): .500 -> .450, difference −0.050 [−0.154, +0.055], 400 users
+False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80 % power: .15.
+  Tolerated: 0.
+
+Differences below are information, each by a test of its own: 1 estimates in both, new minus old,
+  95% intervals.
+
+recall@5  aoa: old    new                       difference
+als          0.500  0.450  −0.050 [−0.119, +0.019] p = .16
+
+cannot tell by recall@5 (aoa): too few users; a loss below .15 could not have been seen"""
+
+
+def test_the_report_shows_what_decides_then_each_difference_then_the_decision():
+    found = gate(*pair(values(0.5), values(0.45, seed=1)))
+    assert str(found) == REPORT
+    assert [one.title for one in (found.tables(), found.tables(page=True))] == ["", "Gate"]
+    assert found.verdict in found.tables().parts
+    assert found.verdict not in found.tables(page=True).parts
+    same = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
+    assert same[0] == "als by recall@5 (aoa): .50000 -> .50000, difference 0 [0, 0], 400 users"
+    assert same[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
+    assert " Smallest visible loss, with 80 % power: not" in same[1]
+
+
+# Implausible: more than half of what the incumbent has, or of what it lacks to 1 if that is less.
+PLAUSIBLE = [
+    (0.8, 0.89, {}, "better"),
+    (0.8, 0.95, {}, "suspicious"),
+    (0.25, 0.375, {}, "better"),  # just half
+    (0.25, 0.38, {}, "suspicious"),
+    (0.25, 0.38, {"suspicious": 0.6}, "better"),
+    (0.98, 0.9925, {}, "cannot tell"),  # implausible, and not shown
+    (1.0, 1.2, {}, "better"),  # 1 is not the most of such a metric
+    (1.5, 1.9, {}, "better"),
+    (1.5, 2.4, {}, "suspicious"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "options", "outcome"), PLAUSIBLE)
+def test_an_improvement_is_implausible_beside_what_the_incumbent_has_or_lacks(old, new, options, outcome):
+    if old < 1:
+        found = gate(*pair(values(old), values(new, seed=1)), **options)
+    else:
+        found = gate(*pair(values(0.5) + old - 0.5, values(0.5) + new - 0.5), **options)
+    assert (found.old, found.new) == (pytest.approx(old), pytest.approx(new))
+    assert found.outcome == outcome
+
+
+def test_what_has_nothing_or_less_is_never_called_not_worse():
+    same = values(0.5)
+    assert gate(*pair(-same, -same)).outcome == "cannot tell"
+    assert gate(*pair(same, same), margin=0).outcome == "not worse"
+
+
+def test_a_loss_of_all_is_one_that_could_have_been_seen_and_more_is_none():
+    new, old = nearly()
+    all_of_it = gate(new, old, margin=0.488)
+    assert all_of_it.smallest_visible_loss == all_of_it.old == 0.5
+    assert all_of_it.outcome == "not worse"
+    assert all_of_it.verdict.endswith("; a loss below .50 could not have been seen")
+    more = gate(new, old, margin=0.6)
+    assert (more.outcome, more.reason) == ("cannot tell", "too few users")
+    assert more.verdict.endswith("; no loss could have been seen")
+    assert unseen_below(NAN, 0.5) == "no loss could have been seen"
+
+
+def test_losses_are_rounded_up_to_two_digits_and_what_is_none_stays():
+    assert [rounded_up(one) for one in (0.0, INF, 12.1, 0.999, 0.00101)] == [0.0, INF, 13.0, 1.0, 0.0011]
+    assert np.isnan(rounded_up(NAN))
+
+
 def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
     """Return results that differ for one user in a hundred, by as much up as down."""
     old, new = values(0.5, n), values(0.5, n)
@@ -152,11 +227,8 @@ def test_a_broken_incumbent_makes_a_candidate_suspicious():
     assert gate(*pair(values(0.2), values(0.4)), suspicious=3).outcome == "better"
 
 
-BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
-
-
-@pytest.mark.parametrize(("basis", "outcome"), BASES)
-def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_fitted(basis, outcome):
+def rarely_seen(basis: str) -> list[Evaluation]:
+    """Return an old and a new result of which weights and the plain average say the opposite."""
     # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
     rng = np.random.default_rng(5)
     rare = rng.random(8000) < 0.25
@@ -167,12 +239,20 @@ def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_
     shown = pd.DataFrame({"user": np.arange(8000), "item": item})
     log = Interactions.from_frame(shown, users=np.arange(8000), items=np.arange(100))
     propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
-    results = [
+    return [
         evaluate_ranks(
             {"als": one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
         )
         for one in given
     ]
+
+
+BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
+
+
+@pytest.mark.parametrize(("basis", "outcome"), BASES)
+def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_fitted(basis, outcome):
+    results = rarely_seen(basis)
     found = gate(results[1], results[0])
     assert found.outcome == outcome
     assert found.estimator == ("snips-pooled" if basis == "design" else "aoa")
@@ -186,12 +266,61 @@ def test_weights_decide_where_they_were_measured_and_contradict_where_they_were_
     assert (chosen.outcome, chosen.estimator) == ("better", "snips-pooled")
 
 
+# Bounds by the plain average, and whether the weights contradict them that call the new one worse, equal, or,
+# with too few users to be sure, worse by a little.
+AGAINST = [
+    ("worse", 0.05, 0.1, True),
+    ("worse", 0.0, 0.1, True),
+    ("worse", -0.1, 0.0, True),
+    ("worse", -0.2, -0.1, False),
+    ("equal", 0.05, 0.1, False),
+    ("equal", -0.1, -0.05, False),
+    ("unsure", 0.05, 0.1, True),
+    ("unsure", 0.0, 0.1, False),
+    ("unsure", -0.2, -0.1, False),
+    ("better", -0.1, -0.05, True),
+    ("better", -0.1, 0.0, False),
+    ("better", 0.05, 0.1, False),
+]
+
+
+def test_weights_contradict_bounds_on_the_other_side_of_zero_and_a_loss_that_these_do_not_show():
+    old, new = rarely_seen("fitted")
+    sides = {"worse": (old, new), "equal": (old, old), "unsure": (old, new), "better": (new, old)}
+    for case, low, high, contradicts in AGAINST:
+        level = 1e-300 if case == "unsure" else 0.05
+        verdict = old.verdicts[0]
+        said = _against(verdict, *sides[case], ("als", "als"), low, high, level)
+        expected = "the plain average and weights known per item contradict each other" if contradicts else ""
+        assert said == expected, (case, low, high)
+
+
+def test_weights_of_which_the_first_alone_is_known_contradict_bounds_that_favour_the_other():
+    def against(low: float, high: float, *weights: Weights, alone: bool = False) -> bool:
+        verdict = Verdict("recall@5", {}, "aoa", weights=weights)
+        return bool(_against(verdict, new if alone else both, both, ("v2", "v1"), low, high, 0.05))
+
+    both = stored({"v1": values(0.5), "v2": values(0.5)})
+    new = stored({"v1": values(0.5), "v2": values(0.5)})
+    weights = {best: Weights("of a fit", "fitted", best, 900.0, 1000.0) for best in ("v1", "v2", "v3")}
+    for bounds, winner in (((-0.2, -0.1), "v2"), ((0.1, 0.2), "v1"), ((-0.1, 0.0), ""), ((0.0, 0.1), "")):
+        assert [best for best, one in weights.items() if against(*bounds, one)] == [winner] * bool(winner)
+        assert not any(against(*bounds, one, alone=True) for one in weights.values())
+    assumed = replace(weights["v1"], basis="assumed")
+    measured = replace(weights["v1"], basis="design")
+    for silent in (assumed, measured):
+        assert not against(0.1, 0.2, silent)
+        assert against(0.1, 0.2, silent, weights["v1"])
+    assert against(0.1, 0.2, replace(measured, ess=200.0))  # thin: few positives carry the weight
+
+
 def test_an_unreliable_estimate_decides_nothing():
     new, old = (
         stored({"als": entry(values(0.3, seed=1), "effective sample size 12")}),
         stored({"als": values(0.5)}),
     )
-    assert gate(new, old).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
+    for one, other in ((new, old), (old, new)):
+        assert gate(one, other).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
 
 
 def test_the_pair_is_the_only_one_or_is_named():
@@ -202,10 +331,33 @@ def test_the_pair_is_the_only_one_or_is_named():
     assert (only.candidate, only.incumbent) == ("new", "old")
     assert gate(stored({"v2": values(0.5)}), one).incumbent == "v2"
     assert gate(one, stored({"v2": values(0.5)})).candidate == "v2"
-    assert gate(one, incumbent="v1").candidate == "v2"
-    for bad in ({}, {"candidate": "v1", "incumbent": "v1"}, {"candidate": "v3", "incumbent": "v1"}):
-        with pytest.raises(InputError, match=r"name candidate=|the same result|no estimate \('v3'"):
+    for candidate, incumbent in (("v1", "v2"), ("v2", "v1")):
+        assert gate(one, incumbent=incumbent).candidate == candidate
+        found = gate(one, candidate=candidate)
+        assert found.incumbent == incumbent
+        assert str(found).startswith(f"{candidate} (was {incumbent}) by recall@5")
+    for bad, words in (
+        ({}, "name candidate= and incumbent=: the new result has v1, v2, the old one v1, v2"),
+        ({"candidate": "v1", "incumbent": "v1"}, "v1 is candidate and incumbent of the same result"),
+        ({"candidate": "v3", "incumbent": "v1"}, r"no estimate \('v3'"),
+    ):
+        with pytest.raises(InputError, match=words):
             gate(one, **bad)
+    three = stored(dict.fromkeys(("v1", "v2", "v3"), values(0.5)))
+    two, others = (
+        stored(dict.fromkeys(("v1", "v2"), values(0.5))),
+        stored({"a": values(0.5), "b": values(0.5)}),
+    )
+    for new, old, options, words in (
+        (three, two, {}, "the new result has v1, v2, v3, the old one v1, v2."),
+        (three, None, {"incumbent": "v1"}, "the new result has v1, v2, v3, the old one v1."),
+        (two, others, {}, "the new result has v1, v2, the old one a, b."),
+        (two, others, {"incumbent": "a"}, "the new result has v1, v2, the old one a."),
+        (two, others, {"candidate": "v1"}, "the new result has v1, the old one a, b."),
+    ):
+        with pytest.raises(InputError) as raised:
+            gate(new, old, **options)
+        assert str(raised.value) == f"name candidate= and incumbent=: {words}"
     with pytest.raises(InputError, match="a gate takes evaluations; got str"):
         gate("new.npz")
 
@@ -218,6 +370,10 @@ def test_the_first_metric_with_a_claim_decides_and_others_are_information():
     assert (found.metric, found.outcome) == ("recall@5", "not worse")
     assert found.frame.set_index("metric")["decides"].to_dict() == {"ndcg@5": False, "recall@5": True}
     assert gate(new, old, metric="NDCG@5").outcome == "worse"
+    third = {("als", label, "aoa"): values(mean) for label, mean in (("recall@5", 0.5), ("rr", 0.3))}
+    assert gate(stored(third), stored(third), metric="rr").old == 0.3
+    with pytest.raises(InputError, match=r"no metric in common in .* has ndcg@5, the old one recall@5"):
+        gate(stored({keys[0]: values(0.5)}), stored({keys[1]: values(0.5)}))
     with pytest.raises(InputError, match="no metric mrr in both results of which more is better"):
         gate(new, old, metric="mrr")
 
@@ -243,6 +399,7 @@ OTHERS = [
     ({"data": {"positives_sha256": "c" * 64}}, "positives_sha256 aaaaaaaaaaaa… -> cccccccccccc…"),
     ({"options": {}}, "ties 'mean' -> None"),
     ({"options": {"ties": "min", "missing": "drop"}}, "ties 'mean' -> 'min'; missing None -> 'drop'"),
+    ({"options": {"ties": "m" * 65}}, f"ties 'mean' -> '{'m' * 65}'"),  # longer than a hash
     (
         {"metrics": {"recall@5": {"formula": "n", "ties": "mean"}}},
         "definition of recall@5: formula 'recall@5' -> 'n'; definition of recall@5: ties None -> 'mean'",
@@ -259,10 +416,9 @@ def test_results_of_other_data_options_or_definitions_are_not_compared(other, wo
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_another_propensity_matters_where_weights_do(weighted):
-    plain = replace(PLAIN, weighted=weighted)
+    known = {"aoa": replace(PLAIN, weighted=weighted)}
     old, new = (
-        stored({"als": values(0.5)}, weights={"aoa": plain}, basis={"options": {"propensity": one}})
-        for one in "ab"
+        stored({"als": values(0.5)}, weights=known, basis={"options": {"propensity": one}}) for one in "ab"
     )
     if not weighted:
         assert gate(new, old).outcome == "not worse"
@@ -276,7 +432,8 @@ def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
     assert found.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
     held = json.loads((tmp_path / "gate.json").read_text())
     assert (held["outcome"], held["exit_code"], held["passed"]) == ("worse", 1, False)
-    assert held["difference"] == found.difference
+    assert held["difference"] == found.difference == pytest.approx(-0.2)
+    assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
     assert held["verdict"] == found.verdict
     assert [one["decides"] for one in held["differences"]] == [True]
     assert json.loads(gate(*pair(values(0.5), values(0.5))).to_json())["smallest_visible_loss"] is None
