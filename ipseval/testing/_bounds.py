@@ -87,7 +87,7 @@ class Difference:
             return margin + self.bounds(level)[1] - self.gap + rest
         centred = self.each - self.gap
         # Losses are moved, and not differences scaled: what a user can gain at most stays what it is.
-        most = 2 * (self.largest + margin)
+        most = self.largest
         while _chance(centred - most, self.largest, -margin) > level:
             most *= 2
         loss = float(

@@ -18,9 +18,9 @@ from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity
 from ipseval.ranking import RankedPositives
 from ipseval.report import load
-from ipseval.testing import gate, history
+from ipseval.testing import Gate, gate, history
 from tests.inside.evaluation import Verdict, Weights
-from tests.inside.testing import _against, rounded_up, unseen_below
+from tests.inside.testing import GateHistory, Preflight, _against, rounded_up, unseen_below
 
 N = 400
 PLAIN = WeightDiagnostics(
@@ -475,3 +475,98 @@ def test_more_gates_than_weeks_are_said(tmp_path):
     for week in range(3):
         one.save(tmp_path / f"{week}.npz")
     assert "3 gates share what was meant for 2." in str(history(tmp_path))
+
+
+HISTORY = """\
+als by recall@5 (aoa)
+False alarms: at most 0.05 in a season of 4 weeks, one share each.
+
+5 gates share what was meant for 4.
+The candidate is not the same in all: als and v2.
+
+gate   old   new               difference  smallest visible loss  outcome
+a     .500  .450  −0.050 [−0.131, +0.032]                    .12  cannot tell
+b     .500  .450  −0.050 [−0.131, +0.032]                    .12  better
+c     .500  .450  −0.050 [−0.131, +0.032]                    .12  suspicious
+d     .500  .450  −0.050 [−0.131, +0.032]              not known  worse
+e     .500  .450  −0.050 [−0.131, +0.032]                    .12  not worse
+
+gate  changed
+a
+b     candidates 4 -> 5; data
+c     candidates 5 -> 4
+d
+e
+
+5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a
+  loss below .12 could not have been seen"""
+
+
+def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
+    def of(outcome: str, candidates: str, data: str, **changes: object) -> Gate:
+        record = {"candidates": candidates, "data_sha256": data}
+        return replace(one, outcome=outcome, record=record, **changes)
+
+    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    gates = {
+        "a": of("cannot tell", "4", "a"),
+        "b": of("better", "5", "b", weeks=2),
+        "c": of("suspicious", "4", "b", candidate="v2"),
+        "d": of("worse", "4", "b", smallest_visible_loss=NAN),
+        "e": of("not worse", "4", "b"),
+    }
+    found = GateHistory(gates)
+    assert str(found) == HISTORY
+    assert [found.exit_code, GateHistory(dict(list(gates.items())[:4])).exit_code] == [0, 1]
+    assert "share what was meant" not in str(GateHistory(dict(list(gates.items())[:4])))
+    page = found.tables(page=True)
+    assert [page.title, found.tables().title] == ["History of a gate", ""]
+    assert found.verdict in found.tables().parts
+    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
+
+
+PREFLIGHT = """\
+Preflight of the gate on als by recall@5 (aoa)
+
+model  metric    estimator    old    new  difference  ci_low  ci_high  smallest_visible_loss
+a      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
+b      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
+c      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.200
+d      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
+e      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
+
+model  metric    estimator  outcome      rejected
+a      recall@5  aoa        worse            True
+b      recall@5  aoa        not worse       False
+c      recall@5  aoa        cannot tell     False
+d      recall@5  aoa        suspicious      False
+e      recall@5  aoa        better          False
+
+the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; d
+  and e are better than the incumbent"""
+
+
+def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_rejected():
+    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
+    outcomes = {"a": "worse", "b": "not worse", "c": "cannot tell", "d": "suspicious", "e": "better"}
+    gates = {name: replace(one, outcome=outcome) for name, outcome in outcomes.items()}
+    gates["c"] = replace(gates["c"], smallest_visible_loss=0.2)
+    found = Preflight(gates)
+    assert str(found) == PREFLIGHT
+    assert found.verdict == (
+        "the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; "
+        "d and e are better than the incumbent"
+    )
+    assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (
+        "the gate rejects a; e is better than the incumbent"
+    )
+    rejected = Preflight({"a": gates["a"]})
+    assert [one.passed for one in (found, rejected, replace(rejected, untried="b was not tried"))] == [
+        False,
+        True,
+        False,
+    ]
+    assert (found.exit_code, rejected.exit_code) == (4, 0)
+    page = found.tables(page=True)
+    assert [page.title, found.tables().title] == ["Preflight of a gate", ""]
+    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1

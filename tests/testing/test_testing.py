@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.propensity import PowerLawPropensity
+from ipseval.ranking import RankedPositives
 from ipseval.ranking.baselines import popularity
 from ipseval.testing import assert_metric, assert_not_worse, gate, preflight
+from tests.inside.testing import _shuffled, _truncated, same_quantity
 
 N_USERS, N_ITEMS = 100, 40
 RECALL = {"metric": "recall@5", "estimator": "aoa"}
@@ -84,6 +87,49 @@ def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
         assert_metric(better, baseline, **RECALL)
 
 
+def test_numbers_that_moved_are_shown_with_the_change_of_each(tmp_path):
+    path = tmp_path / "two.npz"
+    both = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa", "aoa-pooled"]}
+    old = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 2)}, SPLIT, **both)
+    new = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 3)}, SPLIT, **both)
+    assert_metric(old, path, metric="recall@5", update=True)
+    lines = [f"not the numbers of {path} (within 1e-09):"]
+    for label in ("aoa", "aoa-pooled"):
+        before, after = (one.estimate("v2", "recall@5", label).value for one in (old, new))
+        lines.append(f"  v2 recall@5 {label}: {before!r} -> {after!r} ({after - before:+.3g})")
+    with pytest.raises(AssertionError) as raised:
+        assert_metric(new, path, metric="recall@5")
+    assert str(raised.value) == "\n".join(lines)
+    with pytest.raises(AssertionError) as raised:
+        assert_metric(new, path, metric="recall@5", estimator="aoa-pooled", models=["v2"])
+    assert str(raised.value) == "\n".join([lines[0], lines[2]])
+    assert_metric(new, path, metric="recall@5", models="v1")
+    assert_metric(old, path, metric="recall@5", models={"v2": "v2"})
+    with pytest.raises(AssertionError, match="v2 recall@5 aoa: "):
+        assert_metric(old, path, metric="recall@5", models={"v2": "v1"})
+    moved = abs(after - before)
+    assert_metric(new, path, metric="recall@5", estimator="aoa-pooled", tolerance=moved)
+    with pytest.raises(AssertionError):
+        assert_metric(new, path, metric="recall@5", estimator="aoa-pooled", tolerance=moved * 0.999)
+    with pytest.raises(InputError, match="tolerance"):
+        assert_metric(new, path, metric="recall@5", tolerance=-0.5)
+
+
+def test_results_are_compared_by_the_estimators_that_both_have_of_the_metric():
+    given = {"metrics": ["ndcg@5", "recall@5", "rr"]}
+    new = evaluated(TRUTH, **given, estimators=["aoa", "aoa-pooled"])
+    assert same_quantity(new, new, "recall@5", None) == ["aoa", "aoa-pooled"]
+    assert same_quantity(new, SAME, "recall@5", None) == ["aoa"]
+    assert same_quantity(new, SAME, "recall@5", "aoa-pooled") == ["aoa-pooled"]
+    other = evaluated(TRUTH, metrics=["recall@5"], estimators=["aoa-pooled"])
+    with pytest.raises(InputError) as raised:
+        same_quantity(SAME, other, "recall@5", None)
+    assert str(raised.value) == (
+        "the results share no estimator of recall@5; the new one has recall@5, ndcg@5 by aoa, the old one "
+        "recall@5 by aoa-pooled."
+    )
+
+
 def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
     new = OTHER
     found = gate(new, Evaluation.load(baseline))
@@ -101,8 +147,6 @@ def other_test_set() -> Evaluation:
 
 
 def graded() -> Evaluation:
-    from dataclasses import replace
-
     split = Split(SPLIT.train, replace(SPLIT.test, value=np.ones(len(SPLIT.test))))
     return evaluated(noisy(TRUTH, 1), split)
 
@@ -142,6 +186,28 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
         InputError, match=r"definition of ndcg@5: discount '1/ln\(1 \+ r\)' -> '1/log2\(1 \+ r\)'"
     ):
         assert_not_worse(SAME, baseline, metric="ndcg@5")
+
+
+def test_one_row_of_the_differences_decides():
+    given = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
+    given |= {"propensity": PowerLawPropensity(gamma=0.5), "on_low_ess": "ignore"}
+    new, old = (evaluated(noisy(TRUTH, seed), **given) for seed in (1, 2))
+    frame = gate(new, old, metric="recall@5", estimator="aoa-pooled").frame
+    assert len(frame) == 9
+    assert frame[frame["decides"]][["metric", "estimator"]].to_numpy().tolist() == [
+        ["recall@5", "aoa-pooled"]
+    ]
+
+
+def test_the_plugin_compares_with_a_file_of_a_chosen_name_or_of_the_name_of_the_test(tmp_path):
+    writes, reads = (pytest_plugin.BaselineChecks(tmp_path, "own", update) for update in (True, False))
+    writes.assert_metric(SAME, **RECALL)
+    writes.assert_not_worse(OTHER, "other")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other.npz", "own.npz"]
+    reads.assert_metric(SAME, **RECALL)
+    reads.assert_metric(OTHER, "other", **RECALL)
+    with pytest.raises(AssertionError, match=r"not the numbers of .*other\.npz"):
+        reads.assert_metric(SAME, "other", **RECALL)
 
 
 LEAKED = np.full(TRUTH.shape, 0.0)
@@ -234,6 +300,42 @@ def test_the_preflight_tries_what_the_gate_must_reject(tmp_path, capsys):
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
     with pytest.raises(InputError, match="name incumbent=: the evaluation has a, b"):
         preflight(evaluate({"a": TRUTH, "b": TRUTH}, SPLIT))
+
+
+def test_the_preflight_takes_the_recommender_beside_popularity_or_the_one_that_is_named():
+    scores, options = {"z": noisy(TRUTH, 1), "popularity": popularity(SPLIT.train)}, {"estimators": ["aoa"]}
+    both = evaluate(scores, SPLIT, metrics=["recall@5"], **options)
+    found = preflight(both, rng=0)
+    assert (list(found.gates), found.untried) == (["shuffled", "truncated", "popularity"], "")
+    assert {one.incumbent for one in found.gates.values()} == {"z"}
+    own = preflight(both, incumbent="popularity", rng=0)
+    assert (list(own.gates), own.untried) == (["shuffled", "truncated"], "")
+    two = evaluate({"a": TRUTH, "b": noisy(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
+    named = preflight(two, incumbent="b", rng=0)
+    assert {one.incumbent for one in named.gates.values()} == {"b"}
+    assert named.untried == "popularity was not tried: evaluate it beside b"
+    with pytest.raises(InputError, match="there is no recommender 'c'; the evaluation has a, b"):
+        preflight(two, incumbent="c")
+
+
+def test_shuffled_ranks_are_uniform_and_truncated_ones_lose_a_random_half_of_the_items():
+    n = 6000
+    item = np.arange(n) % 60
+    ids = {"user_ids": np.arange(n), "item_ids": np.arange(60)}
+    ranked = RankedPositives(np.arange(n), item, np.full(n, 21), np.full(n, 6), np.full(n, 60), **ids)
+    shuffled = _shuffled(ranked, np.random.default_rng(0))
+    share = np.bincount(shuffled.n_above, minlength=60) / n
+    assert share.size == 60
+    assert share == pytest.approx(1 / 60, abs=5 * np.sqrt(1 / 60 / n))
+    assert not shuffled.n_tied.any()
+    kept = np.random.default_rng(1).random(60) < 0.5
+    truncated = _truncated(ranked, np.random.default_rng(1))
+    assert (truncated.n_above[~kept[item]] == 59).all()
+    above = truncated.n_above[kept[item]]  # half of 21 and of half the ties, by one coin each
+    assert above.mean() == pytest.approx(12, abs=5 * np.sqrt(6 / above.size))
+    assert above.var() == pytest.approx(6, rel=0.15)
+    cut = _truncated(replace(ranked, max_rank=30), np.random.default_rng(1))
+    assert (cut.n_above[~kept[item]] == 30).all()
 
 
 PLUGIN_TEST = """
