@@ -37,9 +37,10 @@ class Spec:
             except ValueError:
                 raise InputError(f"{self.path}: threshold takes a number; got {found[name]!r}.") from None
         if "header" in found:
-            if found["header"] not in ("true", "false"):
+            words = {"true": True, "false": False}
+            if found["header"] not in words:
                 raise InputError(f"{self.path}: header takes true or false; got {found['header']!r}.")
-            found["header"] = found["header"] == "true"
+            found["header"] = words[found["header"]]
         return found
 
     @contextmanager

@@ -100,8 +100,12 @@ COMMON = {
     "--split",
     "--test-fraction",
     "--seed",
+    "--threshold",
+    "--train",
+    "--test",
+    "--by",
+    "--out",
 }
-COMMON |= {"--threshold", "--train", "--test", "--by", "--out"}
 SCREEN = 40  # lines
 
 

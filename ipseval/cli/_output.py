@@ -50,18 +50,21 @@ IN_OPTIONS = {
 }
 
 
+def _files(options: argparse.Namespace) -> list[str]:
+    """Return the files of --out, without standard output."""
+    return [path for path in options.out if path != "-"]
+
+
 def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
     from ipseval._base.artefacts import writable
 
-    for path in options.out:
-        suffix = Path(path).suffix.lower()
-        if path != "-" and suffix not in (*SUFFIXES, ".npz"):
+    for path in _files(options):
+        if Path(path).suffix.lower() not in (*SUFFIXES, ".npz"):
             raise InputError(
                 f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which says the format; got {path!r}."
             )
-        if path != "-":
-            writable(path)
+        writable(path)
 
 
 def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
@@ -70,7 +73,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
     from ipseval._base.artefacts import write_text
     from ipseval.report._reported import Result
 
-    files = [path for path in options.out if path != "-"]
+    files = _files(options)
     if "-" in options.out or not (options.quiet and files):
         explained = options.format == "text" and getattr(options, "explain", False)
         text = _text(result.explain() if explained else result, more, options.format)

@@ -154,5 +154,5 @@ def _truncated(ranked: RankedPositives, rng: np.random.Generator) -> RankedPosit
 
 def _placed(ranked: RankedPositives, n_above: IntArray) -> RankedPositives:
     """Return the same positives with so many candidates above each, and none tied."""
-    most = ranked.n_candidates - 1 if ranked.max_rank is None else np.full(n_above.size, ranked.max_rank)
-    return replace(ranked, n_above=np.minimum(n_above, most), n_tied=np.zeros_like(ranked.n_tied), top=None)
+    above = n_above if ranked.max_rank is None else np.minimum(n_above, ranked.max_rank)
+    return replace(ranked, n_above=above, n_tied=np.zeros_like(ranked.n_tied), top=None)

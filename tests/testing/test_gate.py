@@ -20,7 +20,7 @@ from ipseval.ranking import RankedPositives
 from ipseval.report import load
 from ipseval.testing import Gate, gate, history
 from tests.inside.evaluation import Verdict, Weights
-from tests.inside.testing import GateHistory, Preflight, _against, rounded_up, unseen_below
+from tests.inside.testing import GateHistory, Preflight, _against, _estimator, rounded_up, unseen_below
 
 N = 400
 PLAIN = WeightDiagnostics(
@@ -312,6 +312,20 @@ def test_weights_of_which_the_first_alone_is_known_contradict_bounds_that_favour
         assert not against(0.1, 0.2, silent)
         assert against(0.1, 0.2, silent, weights["v1"])
     assert against(0.1, 0.2, replace(measured, ess=200.0))  # thin: few positives carry the weight
+
+
+def test_the_own_weights_of_a_result_decide_where_they_were_measured_and_are_not_thin():
+    new = stored({"als": values(0.5)})
+    measured = Weights("of a design", "design", "v1", 900.0, 1000.0)
+    fitted, thin = replace(measured, basis="fitted"), replace(measured, ess=200.0)
+    for weights, label in (
+        ((measured, fitted), "ips"),
+        ((fitted, measured), "aoa"),
+        ((thin, measured), "aoa"),
+        ((), "aoa"),
+    ):
+        verdict = Verdict("recall@5", {}, "aoa", "ips" if weights else "", "aoa", weights)
+        assert _estimator(verdict, None, new) == label
 
 
 def test_an_unreliable_estimate_decides_nothing():
