@@ -16,14 +16,21 @@ import ipseval
 from ipseval.cli import main
 from ipseval.data.splits import k_core
 from ipseval.errors import InputError
+from ipseval.estimators import card
+from ipseval.metrics import METRICS
+from ipseval.testing import preflight
 from ipseval.validation.simulation import World
 from tests.cli.command_files import QUICK
 from tests.inside.cli import (
-    SCREEN,
+    EXTRAS,
+    Fitted,
     Parser,
+    _cache,
     _enough,
     _spread,
     build_parser,
+    complain,
+    compute_options,
     deliver,
     demo_world,
     evidence_of,
@@ -32,6 +39,7 @@ from tests.inside.cli import (
     models_of,
     propensity_of,
     self_test,
+    show_warning,
     spec_of,
     split_of,
     write_table,
@@ -109,14 +117,14 @@ def test_one_option_is_suggested_for_a_name_of_three_letters_or_more(capsys):
 
 
 def test_a_help_that_fits_a_screen_is_printed_whole_and_a_longer_one_with_the_most_used_options(capsys):
-    for lines in (SCREEN, SCREEN + 1):
+    for lines in (40, 41):
         parser = Parser(prog="p", usage="p", add_help=False)
         parser.add_argument("--seed")
         while parser.format_help().count("\n") < lines:
             parser.add_argument(f"--x{len(parser._actions)}")
         parser.print_help()
         printed = capsys.readouterr().out
-        assert ("--x9" in printed) == (lines == SCREEN)
+        assert ("--x9" in printed) == (lines == 40)
         assert "--seed" in printed
     assert printed.endswith(f"`p --help-all` lists all {len(parser._actions)} options.\n")
     COMMANDS["evaluate"].print_help()
@@ -235,6 +243,8 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
     found, _ = split_of(asked(*parts))
     assert (len(found.train), len(found.test)) == ((frame.index % 4 > 0).sum(), (frame.index % 4 == 0).sum())
     assert found.test.timestamp is not None
+    seen = {one: split_of(asked(*parts, "--seen", one))[0].seen for one in ("raise", "drop", "include")}
+    assert seen == {"raise": "exclude", "drop": "exclude", "include": "include"}
     frame[frame.index % 4 == 0].drop(columns="timestamp").to_csv("test.csv", index=False)
     assert split_of(asked(*parts))[0].train.timestamp is None
     pd.DataFrame({"item": range(10)}).to_csv("few.csv", index=False)
@@ -346,3 +356,105 @@ def test_the_world_of_the_demonstration_and_its_log_have_seeds_of_their_own():
     pd.testing.assert_frame_equal(split.test.to_frame(), same.split(rng=4).test.to_frame())
     with pytest.raises(InputError, match="rng"):
         demo_world(-1, 40, 90)
+
+
+def test_an_option_of_another_program_is_answered_with_what_stands_for_it(capsys):
+    for given, way in (("--cutoff", "--metrics recall@10."), ("--test-size", "--test-fraction.")):
+        with pytest.raises(SystemExit):
+            main(["evaluate", "log.csv", given, "3"])
+        assert f"In place of {given}: {way} `" in capsys.readouterr().err
+
+
+def test_every_option_but_few_is_explained():
+    for name, parser in COMMANDS.items():
+        silent = {one.dest for one in parser._actions if not one.help}
+        assert silent <= {"ties"}, name
+    overlap = next(one for one in COMMANDS["evaluate"]._actions if one.dest == "overlap")
+    assert (overlap.help, overlap.default, overlap.choices) == ("pairs in both", "raise", ("raise", "drop"))
+
+
+def test_a_computation_is_bounded_as_the_options_say():
+    found = compute_options(asked("evaluate", "--threads", "1", "--memory", "20 MB", "--engine", "numpy"))
+    assert (found.n_threads, found.engine, found.progress) == (1, "numpy", None)
+    assert compute_options(asked("evaluate", "--quiet")).progress is False
+
+
+def test_a_fitted_table_is_shown_with_three_digits_or_only_stored():
+    frame = pd.DataFrame({"item": ["a"], "propensity": [0.123456]})
+    assert str(Fitted(("Words.",), frame)) == "Words.\n\nitem  propensity\na          0.123"
+    assert str(Fitted(("Words.",), frame, listed=False)) == "Words."
+
+
+def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidates(folder, capsys):
+    lists = pd.read_csv("log.csv")[["user", "item"]].drop_duplicates()
+    lists.assign(rank=lists.groupby("user").cumcount() + 1).to_csv("lists.csv", index=False)
+    command = ["evaluate", "log.csv", "--model", "mine=lists.csv", "--metrics", "recall@2", "--quiet"]
+    codes = {seen: main([*command, "--seen", seen]) for seen in ("raise", "drop", "keep", "include")}
+    assert codes == {"raise": 2, "drop": 0, "keep": 0, "include": 0}
+
+
+def test_metrics_are_listed_with_their_cutoffs_and_those_of_other_packages_behind_them(monkeypatch, capsys):
+    point = SimpleNamespace(dist=SimpleNamespace(name="others", version="2.0"))
+    monkeypatch.setattr(type(METRICS), "offered", lambda _: {"serendipity": [point]})
+    assert main(["evaluate", "--list-metrics"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[: len(METRICS)]] == [
+        *("recall@k", "precision@k", "cg@k", "dcg[@k]", "mean_dcg[@k]", "atop", "auc", "ap[@k]"),
+        *("ndcg[@k]", "rr[@k]", "hit@k", "rbp[@k]", "hits@k"),
+    ]
+    assert lines[1] == "precision@k   share of the first k that is relevant (denominator)"
+    assert lines[5] == "atop          mean share of items below a relevant one"
+    assert lines[len(METRICS) :][:2] == ["serendipity   of others 2.0", ""]
+    assert lines[-3] == "On predicted ratings (evaluate_ratings): mae, mse, rmse"
+    assert main(["evaluate", "--list-metrics", "auc,ap@10"]) == 0
+    assert capsys.readouterr().out == f"{card('auc')}\n\n{card('ap@10')}\n"
+
+
+def test_doctor_sums_the_compiled_code_in_megabytes(tmp_path, monkeypatch):
+    monkeypatch.setattr("ipseval.cli._about.__file__", str(tmp_path / "ipseval" / "cli" / "_about.py"))
+    assert _cache() == "no compiled code so far"
+    cache = tmp_path / "ipseval" / "ranking" / "kernels" / "__pycache__"
+    cache.mkdir(parents=True)
+    for name, size in (("a.nbi", 2**20), ("b.nbc", 2**19), ("c.pyc", 2**22)):
+        with (cache / name).open("wb") as file:
+            file.truncate(size)
+    assert _cache() == f"1.5 MB of compiled code in {cache}"
+
+
+def test_doctor_says_of_each_extra_how_to_get_it_where_it_is_missing(monkeypatch, capsys):
+    monkeypatch.setattr("ipseval.cli._about.find_spec", lambda name: "here" if name == "pyarrow" else None)
+    monkeypatch.setattr("ipseval.cli._about._version", lambda name: f"{name}-1")
+    monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "")
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "parquet     pyarrow-1 " in printed
+    assert "fast        missing: pip install 'ipseval[fast]' " in printed
+    assert printed.count("missing: ") == len(EXTRAS) - 1
+    assert "self-test   passed (0.0 s of processor time)" in printed
+
+
+def test_compare_shows_the_named_pair_of_results_that_are_not_comparable(folder, capsys):
+    split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
+    models = {name: ipseval.baselines.BASELINES[name](split.train) for name in ("popularity", "random")}
+    given = {"metrics": ["recall@5"], "estimators": ["aoa"]}
+    ipseval.evaluate(models, split, **given).save("new.npz")
+    ipseval.evaluate(models, split, ties="min", **given).save("old.npz")
+    compare = ["compare", "new.npz", "old.npz", "--format", "csv"]
+    for name, is_same in (("random=popularity", False), ("random", True)):
+        assert main([*compare, "--model", name]) == 2
+        captured = capsys.readouterr()
+        assert "ties 'min' -> 'default'" in captured.err
+        frame = pd.read_csv(io.StringIO(captured.out))
+        assert frame["model"].tolist() == ["random"]
+        assert (frame["difference"] == 0).tolist() == [is_same]
+    assert main(["compare", "new.npz", "--preflight", "--model", "random"]) == 4
+    loaded = ipseval.Evaluation.load("new.npz")
+    assert capsys.readouterr().out == f"{preflight(loaded, incumbent='random', rng=0)}\n"
+
+
+def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):
+    complain("one\ntwo\x1b[1m\x0bthree")
+    assert capsys.readouterr() == ("", "ipseval: one\ntwo\\x1b[1m\\x0bthree\n")
+    for quiet in (False, True):
+        show_warning(SimpleNamespace(quiet=quiet), "pass max_memory=5 here", UserWarning)
+    assert capsys.readouterr().err == "ipseval: UserWarning: pass --memory 5 here\n"

@@ -7,8 +7,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from ipseval.cli import main
@@ -39,6 +41,17 @@ def test_errors_are_those_of_users_or_of_all_positives(small):
     rows = small.table[(small.table["metric"] == "atop") & (small.table["average"] == "user")]
     errors = small.errors()
     assert errors.loc["atop", "aoa"] == pytest.approx((rows["aoa"] - rows["truth"]).abs().mean())
+    pooled = small.table[(small.table["metric"] == "atop") & (small.table["average"] == "pooled")]
+    expected = (pooled["snips-pooled"] - pooled["truth"]).abs().mean()
+    assert errors.loc["atop", "snips-pooled"] == pytest.approx(expected)
+    assert len(rows) == len(pooled) == 5
+    assert list(small.table.columns[:4]) == ["model", "metric", "average", "truth"]
+    ranked = small.evaluation.samples["ease"].ranked
+    said = f"{len(ranked)} positives of {np.unique(ranked.user).size} users"
+    per_user = np.median(np.bincount(ranked.user)[np.bincount(ranked.user) > 0])
+    text = " ".join(str(small).split())
+    assert "A simulated world of 80 users and 80 items" in text
+    assert f"evaluated on {said} from a second biased log, {per_user:g} per user in the median" in text
 
 
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):
@@ -57,6 +70,21 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     page = (tmp_path / "page.html").read_text()
     assert "Estimates beside the truth" in page
     assert all(f"{metric}, mean over users" in page for metric in ("atop", "recall@10", "mean_dcg@10"))
+    assert printed.out.count(", mean over users") == 1
+    assert printed.out.endswith("\nNext:    ipseval evaluate YOUR-LOG.csv --gamma 0\n")
+    shown, whole = small.tables(page=True), small.evaluation.tables(page=True)
+    assert shown.title == "Estimates beside the truth"
+    assert list(map(repr, shown.appendix[1:])) == list(
+        map(repr, (*whole.summary, *whole.parts, *whole.appendix))
+    )
+    (tmp_path / "ipseval-demo.svg").unlink()
+    monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: SimpleNamespace(log=small.log))
+    assert main(["demo", "--picture", "", "--log", "log.csv", "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.err == ""
+    assert printed.out.endswith("\nLog:     log.csv\nNext:    ipseval evaluate log.csv --gamma 0\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"page.html", "log.csv"}
+    assert (tmp_path / "log.csv").read_text() == small.log.to_csv(index=False)
 
 
 def test_the_picture_shows_the_points_where_they_belong(small):

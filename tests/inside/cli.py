@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from ipseval.cli._about import EXTRAS, NEEDED, self_test
+from ipseval.cli._about import EXTRAS, NEEDED, _cache, self_test
 from ipseval.cli._demo_world import demo_log, demo_world, run_demo
-from ipseval.cli._files import spec_of, table_of
-from ipseval.cli._fit import _enough, _spread
+from ipseval.cli._files import spec_of
+from ipseval.cli._fit import Fitted, _enough, _spread
 from ipseval.cli._inputs import (
+    compute_options,
     evidence_of,
     exposure_of,
     groups_of,
-    labels,
     models_of,
     propensity_of,
     split_of,
 )
-from ipseval.cli._main import COMMANDS, SCREEN, Parser, build_parser
-from ipseval.cli._output import deliver, write_table
+from ipseval.cli._main import COMMANDS, Parser, build_parser
+from ipseval.cli._output import complain, deliver, show_warning, write_table
