@@ -39,7 +39,7 @@ def compute_options(options: argparse.Namespace) -> Any:
         n_threads=options.threads,
         max_memory=options.memory,
         engine=options.engine,
-        progress=False if getattr(options, "quiet", False) else None,
+        progress=False if options.quiet else None,
     )
 
 

@@ -385,6 +385,22 @@ def test_a_fitted_table_is_shown_with_three_digits_or_only_stored():
     assert str(Fitted(("Words.",), frame, listed=False)) == "Words."
 
 
+def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, capsys):
+    assert main(["fit", "propensity", "log.csv", "--gamma", "1", "--out", "p.csv", "--quiet"]) == 0
+    table = pd.read_csv("p.csv")
+    assert list(table.columns) == ["item", "n_interactions", "relative_propensity"]
+    assert (
+        table["n_interactions"].tolist()
+        == pd.read_csv("log.csv")["item"].value_counts().sort_index().tolist()
+    )
+    ratio = table["n_interactions"].max() / table["n_interactions"].min()  # P ∝ n with γ = 1
+    assert main(["fit", "propensity", "log.csv", "--gamma", "1"]) == 0
+    assert capsys.readouterr().out == (
+        "Propensity(power law, gamma = 1; per item; up to a factor)\n"
+        f"12 items; the largest propensity is {ratio:.3g} times the smallest.\n"
+    )
+
+
 def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidates(folder, capsys):
     lists = pd.read_csv("log.csv")[["user", "item"]].drop_duplicates()
     lists.assign(rank=lists.groupby("user").cumcount() + 1).to_csv("lists.csv", index=False)
@@ -455,6 +471,6 @@ def test_compare_shows_the_named_pair_of_results_that_are_not_comparable(folder,
 def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):
     complain("one\ntwo\x1b[1m\x0bthree")
     assert capsys.readouterr() == ("", "ipseval: one\ntwo\\x1b[1m\\x0bthree\n")
-    for quiet in (False, True):
-        show_warning(SimpleNamespace(quiet=quiet), "pass max_memory=5 here", UserWarning)
-    assert capsys.readouterr().err == "ipseval: UserWarning: pass --memory 5 here\n"
+    for options in ({}, {"quiet": False}, {"quiet": True}):
+        show_warning(SimpleNamespace(**options), "pass max_memory=5 here", UserWarning)
+    assert capsys.readouterr().err == "ipseval: UserWarning: pass --memory 5 here\n" * 2

@@ -79,3 +79,5 @@ def test_what_does_not_fit_is_refused(case, folder, capsys):
 def test_unknown_items_are_left_out_where_that_is_said(folder, capsys):
     pd.concat([table(), table()[:1].assign(item="zz")]).to_csv("v.csv", index=False)
     assert main([*COMMAND, "--item-vectors", "v.csv", "--unknown", "drop"]) == 0, capsys.readouterr().err
+    assert main([*COMMAND, "--item-vectors", "v.csv", "--unknown", "candidate"]) == 2
+    assert "1 of 13 labels" in capsys.readouterr().err
