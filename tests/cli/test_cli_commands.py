@@ -64,8 +64,13 @@ def test_the_parts_that_split_writes_give_the_numbers_of_the_whole_log(folder, c
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     whole = ["log.csv", "--split", "global-time", "--test-fraction", "0.3"]
     assert main(["split", *whole, "--out", "parts", "--format", "parquet"]) == 0
-    assert "parts/test.parquet" in capsys.readouterr().out
     split = ipseval.split_global_time(ipseval.read("log.csv"), test_fraction=0.3)
+    assert capsys.readouterr().out.splitlines() == [
+        *split.description.splitlines(),
+        f"parts/train.parquet  {len(split.train)} pairs",
+        f"parts/test.parquet  {len(split.test)} pairs",
+        "Next: ipseval evaluate --train parts/train.parquet --test parts/test.parquet",
+    ]
     assert len(pd.read_parquet("parts/test.parquet")) == len(split.test) != len(split.train)
     parts = ["--train", "parts/train.parquet", "--test", "parts/test.parquet"]
     for source in (whole, parts):
@@ -208,6 +213,10 @@ FAILURE = {
     "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
     "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
+    "impressions with an option": (
+        ["evaluate", "log.csv", "--propensity", "impressions:shrinkage=2"],
+        "--propensity impressions needs impressions",
+    ),
     "no impressions to fit to": (
         ["fit", "propensity", "log.csv", "--propensity", "impressions"],
         "needs impr",
