@@ -18,7 +18,7 @@ import ipseval
 from ipseval.cli import main
 from ipseval.validation.simulation import World
 from tests.cli.command_files import FAST, QUICK, write_files
-from tests.inside.cli import EXTRAS, NEEDED, build_parser
+from tests.inside.cli import build_parser
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -191,19 +191,6 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
         assert not re.search(r"(?<!page)\.(explain|frame|data|differences|to_html|segments)\b", text)
 
 
-def test_all_options_are_listed_on_demand(capsys):
-    with pytest.raises(SystemExit, match="0"):
-        main(["evaluate", "--help-all"])
-    assert "--known-source" in capsys.readouterr().out
-
-
-def test_without_a_command_the_commands_are_listed(capsys):
-    assert main([]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert "evaluate recommenders on your log" in captured.err
-
-
 FAILURE = {
     "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
     "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
@@ -306,21 +293,6 @@ def test_a_validation_prints_what_weights_remove(capsys, monkeypatch):
     assert ["random-sample", "aoa-pooled"] in rows
 
 
-def test_doctor_says_that_its_self_test_failed(monkeypatch, capsys):
-    monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "FAILED: expected 1, got 2")
-    assert main(["doctor"]) == 2
-    assert "self-test   FAILED" in capsys.readouterr().out
-
-
-def test_doctor_knows_the_extras_of_the_project():
-    import tomllib
-
-    project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
-    extras = set(project["optional-dependencies"]) - {"test", "dev", "docs", "reproductions", "recommenders"}
-    assert extras == set(EXTRAS)
-    assert {one.split(">")[0] for one in project["dependencies"]} == set(NEEDED)
-
-
 def test_a_stored_result_is_shown_as_it_was_printed_and_becomes_a_page(folder, capsys):
     assert main(["report", "0.npz"]) == 0
     assert capsys.readouterr().out == Path("0.txt").read_text()
@@ -414,6 +386,7 @@ COMMANDS |= {"split_leave_one_out": "split"}
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_argument_in_python_has_its_option_with_the_same_default(name: str):
+    build_parser.cache_clear()
     parser = build_parser()._subparsers._group_actions[0].choices[COMMANDS[name]]
     actions = {action.dest: action for action in parser._actions}
     for argument, parameter in inspect.signature(getattr(ipseval, name)).parameters.items():
@@ -427,12 +400,3 @@ def test_every_argument_in_python_has_its_option_with_the_same_default(name: str
             assert own == default, argument
         else:
             assert own == default or not own or not default, argument
-
-
-def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
-    argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed")
-    asked = []
-    monkeypatch.setenv("_ARGCOMPLETE", "1")
-    monkeypatch.setattr(argcomplete, "autocomplete", asked.append)
-    assert main(["evaluate", "--list-metrics", "auc"]) == 0
-    assert asked[0].prog == "ipseval"

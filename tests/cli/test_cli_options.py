@@ -1,12 +1,10 @@
-"""What options stand for: the parser, the least of numbers, files, evidence, candidates, and output."""
+"""What options stand for: the parser, the least of numbers, files, evidence, and candidates."""
 
 from __future__ import annotations
 
 import argparse
 import io
 import re
-from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,36 +14,26 @@ import ipseval
 from ipseval.cli import main
 from ipseval.data.splits import k_core
 from ipseval.errors import InputError
-from ipseval.estimators import card
-from ipseval.metrics import METRICS
-from ipseval.testing import preflight
-from ipseval.validation.simulation import World
 from tests.cli.command_files import QUICK
 from tests.inside.cli import (
-    EXTRAS,
-    Fitted,
     Parser,
-    _cache,
-    _enough,
-    _spread,
     build_parser,
-    complain,
     compute_options,
-    deliver,
-    demo_world,
     evidence_of,
     exposure_of,
     groups_of,
     models_of,
     propensity_of,
-    self_test,
-    show_warning,
     spec_of,
     split_of,
-    write_table,
 )
 
-COMMANDS = build_parser()._subparsers._group_actions[0].choices
+
+@pytest.fixture
+def commands():
+    """The parsers of all commands, made anew."""
+    build_parser.cache_clear()
+    return build_parser()._subparsers._group_actions[0].choices
 
 
 @pytest.fixture
@@ -66,9 +54,9 @@ def asked(*words: str) -> argparse.Namespace:
 LEAST = {"seed": 0, "k_core": 1, "n_resamples": 1, "threads": 1, "splits": 1, "n_relevant": 0}
 
 
-def test_whole_numbers_begin_at_the_least_that_has_a_meaning():
+def test_whole_numbers_begin_at_the_least_that_has_a_meaning(commands):
     found = set()
-    for parser in COMMANDS.values():
+    for parser in commands.values():
         for action in parser._actions:
             if action.dest in LEAST:
                 least = LEAST[action.dest]
@@ -77,7 +65,7 @@ def test_whole_numbers_begin_at_the_least_that_has_a_meaning():
                 with pytest.raises(argparse.ArgumentTypeError, match=f"an integer >= {least}"):
                     action.type(str(least - 1))
     assert found == set(LEAST)
-    numbers = next(one for one in COMMANDS["plan"]._actions if one.dest == "n_users")
+    numbers = next(one for one in commands["plan"]._actions if one.dest == "n_users")
     assert numbers.type("1, 20") == [1, 20]
     with pytest.raises(argparse.ArgumentTypeError, match="an integer >= 1; got '0'"):
         numbers.type("5,0")
@@ -93,10 +81,11 @@ DEFAULTS = {
 
 
 @pytest.mark.parametrize("command", DEFAULTS)
-def test_defaults_are_those_that_the_help_names(command):
-    assert {name: COMMANDS[command].get_default(name) for name in DEFAULTS[command]} == DEFAULTS[command]
+def test_defaults_are_those_that_the_help_names(command, commands):
+    assert {name: commands[command].get_default(name) for name in DEFAULTS[command]} == DEFAULTS[command]
 
 
+@pytest.mark.usefixtures("commands")
 @pytest.mark.parametrize("words", [["--vers"], ["evaluate", "--list-met"], ["--quiet"], ["validate", "coat"]])
 def test_options_are_never_abbreviated_and_a_command_and_its_data_have_to_be_named(words, capsys):
     with pytest.raises(SystemExit) as ended:
@@ -116,7 +105,7 @@ def test_one_option_is_suggested_for_a_name_of_three_letters_or_more(capsys):
         assert said in capsys.readouterr().err
 
 
-def test_a_help_that_fits_a_screen_is_printed_whole_and_a_longer_one_with_the_most_used_options(capsys):
+def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_options(capsys, commands):
     for lines in (40, 41):
         parser = Parser(prog="p", usage="p", add_help=False)
         parser.add_argument("--seed")
@@ -127,7 +116,7 @@ def test_a_help_that_fits_a_screen_is_printed_whole_and_a_longer_one_with_the_mo
         assert ("--x9" in printed) == (lines == 40)
         assert "--seed" in printed
     assert printed.endswith(f"`p --help-all` lists all {len(parser._actions)} options.\n")
-    COMMANDS["evaluate"].print_help()
+    commands["evaluate"].print_help()
     shown = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
     common = "model gamma propensity exposure metrics split test-fraction seed threshold train test by out"
     assert shown == {f"--{one}" for one in common.split()}
@@ -269,96 +258,6 @@ def test_candidates_are_all_or_a_number_that_is_drawn(folder, capsys):
         assert f"'all' or a number of sampled items; got '{wrong}'" in capsys.readouterr().err
 
 
-def result(**more: object) -> SimpleNamespace:
-    """Return what every format can be made of, with nothing behind its last line or with one line end."""
-    frame = pd.DataFrame({"a": [1]})
-    texts = {"to_markdown": "md", "to_latex": "tex\n", "to_csv": "a\n1\n", "to_html": "<html>"}
-    return SimpleNamespace(
-        frame=frame, **{name: lambda text=text: text for name, text in texts.items()}, **more
-    )
-
-
-def test_every_file_ends_with_one_line_end_and_is_named_unless_that_is_not_wanted(folder, capsys):
-    outs = ["x.md", "x.tex", "x.csv", "x.json", "+.html"]
-    options = SimpleNamespace(out=[*outs, "-"], quiet=False, format="csv")
-    deliver(result(), options)
-    texts = ("md\n", "tex\n", "a\n1\n", '[\n {\n  "a":1\n }\n]\n', "<html>\n")
-    assert [Path(name).read_text() for name in outs] == list(texts)
-    captured = capsys.readouterr()
-    assert captured.out == "a\n1\n"
-    assert captured.err == "ipseval: wrote x.md, x.tex, x.csv, x.json, +.html\n"
-    deliver(result(), SimpleNamespace(out=["x.md"], quiet=True, format="csv"))
-    assert capsys.readouterr() == ("", "")
-    deliver(result(), SimpleNamespace(out=[], quiet=True, format="csv"))
-    assert capsys.readouterr() == ("a\n1\n", "")
-    with pytest.raises(InputError, match=r"x\.npz: only results are stored as \.npz"):
-        deliver(result(), SimpleNamespace(out=["x.npz"], quiet=True, format="csv"))
-
-
-def test_an_explanation_is_text_alone(folder, capsys):
-    explained = result(explain=lambda: "all claims", __str__=lambda: "short")
-    for form, expected in (("text", "all claims\n"), ("csv", "a\n1\n"), ("md", "md\n")):
-        deliver(explained, SimpleNamespace(out=[], quiet=False, format=form, explain=True))
-        assert capsys.readouterr().out == expected
-
-
-def test_groups_stand_behind_a_report_and_are_no_part_of_the_data(folder, capsys):
-    users = pd.DataFrame({"user": range(30), "age": ["old", "young"] * 15})
-    users.to_csv("users.csv", index=False)
-    command = ["evaluate", "log.csv", *QUICK, "--by", "users.csv:age", "--out", "x.md", "--out", "x.csv"]
-    assert main([*command, "--out", "x.json", "--quiet"]) == 0
-    assert "young" in Path("x.md").read_text()
-    assert "young" not in Path("x.csv").read_text() + Path("x.json").read_text()
-
-
-def test_tables_are_written_as_their_suffix_says(folder):
-    frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
-    for suffix, text in ((".csv", "a,b\n1,x\n2,y\n"), (".tsv", "a\tb\n1\tx\n2\ty\n")):
-        write_table(frame, f"t{suffix}")
-        assert Path(f"t{suffix}").read_text() == text
-    write_table(frame, "t.parquet")
-    pd.testing.assert_frame_equal(pd.read_parquet("t.parquet"), frame, check_dtype=False)
-    with pytest.raises(InputError, match=r"a table must end in \.csv, \.tsv, \.parquet; got 't\.xls'"):
-        write_table(frame, "t.xls")
-
-
-def test_the_spread_of_propensities_counts_the_items_that_have_none():
-    known = "2 items; the largest propensity is 4 times the smallest."
-    assert _spread(pd.Series([0.1, 0.4])) == [known]
-    assert _spread(pd.Series([0.1, np.nan, 0.4])) == [known, "1 items have none."]
-    assert _spread(pd.Series([np.nan])) == [
-        "0 items; the largest propensity is nan times the smallest.",
-        "1 items have none.",
-    ]
-
-
-def test_the_least_exposure_that_is_enough_is_the_smallest_product_with_no_larger_loss():
-    plan = pd.DataFrame({"n_users": [1000, 20, 50], "n_items": [2, 40, 10], "loss": [0.01, 0.02, 0.01]})
-    plan = plan.assign(metric="auc")
-    words = "By auc the choice loses at most 0.01 from"
-    assert _enough("auc", plan, 0.01) == f"{words} 50 users × 10 items on."
-    assert _enough("auc", plan[:2], 0.01) == f"{words} 1,000 users × 2 items on."
-    assert _enough("auc", plan, 0.005) == "By auc the choice may lose more than 0.005 with any of these."
-
-
-@pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])
-def test_the_self_test_fails_on_estimates_that_are_too_low_or_too_high(factor, monkeypatch):
-    found = SimpleNamespace(frame=pd.DataFrame({"estimate": [factor / 2, factor / 3]}))
-    monkeypatch.setattr("ipseval.evaluation.evaluate", lambda *_, **__: found)
-    values = [round(factor / 2, 12), round(factor / 3, 12)]
-    expected = "FAILED: expected [0.5, 0.333333333333]"
-    assert self_test() == ("" if factor == 1 else f"{expected}, got {values}")
-
-
-def test_the_world_of_the_demonstration_and_its_log_have_seeds_of_their_own():
-    world, split = demo_world(3, 40, 90)
-    same = World(n_users=40, n_items=90, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=3)
-    np.testing.assert_array_equal(world.n_relevant, same.n_relevant)
-    pd.testing.assert_frame_equal(split.test.to_frame(), same.split(rng=4).test.to_frame())
-    with pytest.raises(InputError, match="rng"):
-        demo_world(-1, 40, 90)
-
-
 def test_an_option_of_another_program_is_answered_with_what_stands_for_it(capsys):
     for given, way in (("--cutoff", "--metrics recall@10."), ("--test-size", "--test-fraction.")):
         with pytest.raises(SystemExit):
@@ -366,11 +265,11 @@ def test_an_option_of_another_program_is_answered_with_what_stands_for_it(capsys
         assert f"In place of {given}: {way} `" in capsys.readouterr().err
 
 
-def test_every_option_but_few_is_explained():
-    for name, parser in COMMANDS.items():
+def test_every_option_but_few_is_explained(commands):
+    for name, parser in commands.items():
         silent = {one.dest for one in parser._actions if not one.help}
         assert silent <= {"ties"}, name
-    overlap = next(one for one in COMMANDS["evaluate"]._actions if one.dest == "overlap")
+    overlap = next(one for one in commands["evaluate"]._actions if one.dest == "overlap")
     assert (overlap.help, overlap.default, overlap.choices) == ("pairs in both", "raise", ("raise", "drop"))
 
 
@@ -378,28 +277,6 @@ def test_a_computation_is_bounded_as_the_options_say():
     found = compute_options(asked("evaluate", "--threads", "1", "--memory", "20 MB", "--engine", "numpy"))
     assert (found.n_threads, found.engine, found.progress) == (1, "numpy", None)
     assert compute_options(asked("evaluate", "--quiet")).progress is False
-
-
-def test_a_fitted_table_is_shown_with_three_digits_or_only_stored():
-    frame = pd.DataFrame({"item": ["a"], "propensity": [0.123456]})
-    assert str(Fitted(("Words.",), frame)) == "Words.\n\nitem  propensity\na          0.123"
-    assert str(Fitted(("Words.",), frame, listed=False)) == "Words."
-
-
-def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, capsys):
-    assert main(["fit", "propensity", "log.csv", "--gamma", "1", "--out", "p.csv", "--quiet"]) == 0
-    table = pd.read_csv("p.csv")
-    assert list(table.columns) == ["item", "n_interactions", "relative_propensity"]
-    assert (
-        table["n_interactions"].tolist()
-        == pd.read_csv("log.csv")["item"].value_counts().sort_index().tolist()
-    )
-    ratio = table["n_interactions"].max() / table["n_interactions"].min()  # P ∝ n with γ = 1
-    assert main(["fit", "propensity", "log.csv", "--gamma", "1"]) == 0
-    assert capsys.readouterr().out == (
-        "Propensity(power law, gamma = 1; per item; up to a factor)\n"
-        f"12 items; the largest propensity is {ratio:.3g} times the smallest.\n"
-    )
 
 
 def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidates(folder, capsys):
@@ -410,68 +287,23 @@ def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidate
     assert codes == {"raise": 2, "drop": 0, "keep": 0, "include": 0}
 
 
-def test_metrics_are_listed_with_their_cutoffs_and_those_of_other_packages_behind_them(monkeypatch, capsys):
-    point = SimpleNamespace(dist=SimpleNamespace(name="others", version="2.0"))
-    monkeypatch.setattr(type(METRICS), "offered", lambda _: {"serendipity": [point]})
-    assert main(["evaluate", "--list-metrics"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines[: len(METRICS)]] == [
-        *("recall@k", "precision@k", "cg@k", "dcg[@k]", "mean_dcg[@k]", "atop", "auc", "ap[@k]"),
-        *("ndcg[@k]", "rr[@k]", "hit@k", "rbp[@k]", "hits@k"),
-    ]
-    assert lines[1] == "precision@k   share of the first k that is relevant (denominator)"
-    assert lines[5] == "atop          mean share of items below a relevant one"
-    assert lines[len(METRICS) :][:2] == ["serendipity   of others 2.0", ""]
-    assert lines[-3] == "On predicted ratings (evaluate_ratings): mae, mse, rmse"
-    assert main(["evaluate", "--list-metrics", "auc,ap@10"]) == 0
-    assert capsys.readouterr().out == f"{card('auc')}\n\n{card('ap@10')}\n"
+def test_all_options_are_listed_on_demand(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        main(["evaluate", "--help-all"])
+    assert "--known-source" in capsys.readouterr().out
 
 
-def test_doctor_sums_the_compiled_code_in_megabytes(tmp_path, monkeypatch):
-    monkeypatch.setattr("ipseval.cli._about.__file__", str(tmp_path / "ipseval" / "cli" / "_about.py"))
-    assert _cache() == "no compiled code so far"
-    cache = tmp_path / "ipseval" / "ranking" / "kernels" / "__pycache__"
-    cache.mkdir(parents=True)
-    for name, size in (("a.nbi", 2**20), ("b.nbc", 2**19), ("c.pyc", 2**22)):
-        with (cache / name).open("wb") as file:
-            file.truncate(size)
-    assert _cache() == f"1.5 MB of compiled code in {cache}"
+def test_without_a_command_the_commands_are_listed(capsys):
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "evaluate recommenders on your log" in captured.err
 
 
-def test_doctor_says_of_each_extra_how_to_get_it_where_it_is_missing(monkeypatch, capsys):
-    monkeypatch.setattr("ipseval.cli._about.find_spec", lambda name: "here" if name == "pyarrow" else None)
-    monkeypatch.setattr("ipseval.cli._about._version", lambda name: f"{name}-1")
-    monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "")
-    assert main(["doctor"]) == 0
-    printed = capsys.readouterr().out
-    assert "parquet     pyarrow-1 " in printed
-    assert "fast        missing: pip install 'ipseval[fast]' " in printed
-    assert printed.count("missing: ") == len(EXTRAS) - 1
-    assert "self-test   passed (0.0 s of processor time)" in printed
-
-
-def test_compare_shows_the_named_pair_of_results_that_are_not_comparable(folder, capsys):
-    split = ipseval.split_random(ipseval.read("log.csv"), rng=0)
-    models = {name: ipseval.baselines.BASELINES[name](split.train) for name in ("popularity", "random")}
-    given = {"metrics": ["recall@5"], "estimators": ["aoa"]}
-    ipseval.evaluate(models, split, **given).save("new.npz")
-    ipseval.evaluate(models, split, ties="min", **given).save("old.npz")
-    compare = ["compare", "new.npz", "old.npz", "--format", "csv"]
-    for name, is_same in (("random=popularity", False), ("random", True)):
-        assert main([*compare, "--model", name]) == 2
-        captured = capsys.readouterr()
-        assert "ties 'min' -> 'default'" in captured.err
-        frame = pd.read_csv(io.StringIO(captured.out))
-        assert frame["model"].tolist() == ["random"]
-        assert (frame["difference"] == 0).tolist() == [is_same]
-    assert main(["compare", "new.npz", "--preflight", "--model", "random"]) == 4
-    loaded = ipseval.Evaluation.load("new.npz")
-    assert capsys.readouterr().out == f"{preflight(loaded, incumbent='random', rng=0)}\n"
-
-
-def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):
-    complain("one\ntwo\x1b[1m\x0bthree")
-    assert capsys.readouterr() == ("", "ipseval: one\ntwo\\x1b[1m\\x0bthree\n")
-    for options in ({}, {"quiet": False}, {"quiet": True}):
-        show_warning(SimpleNamespace(**options), "pass max_memory=5 here", UserWarning)
-    assert capsys.readouterr().err == "ipseval: UserWarning: pass --memory 5 here\n" * 2
+def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
+    argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed")
+    asked = []
+    monkeypatch.setenv("_ARGCOMPLETE", "1")
+    monkeypatch.setattr(argcomplete, "autocomplete", asked.append)
+    assert main(["evaluate", "--list-metrics", "auc"]) == 0
+    assert asked[0].prog == "ipseval"

@@ -2,76 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
-from ipseval.data import Interactions
 from ipseval.errors import InputError
-from ipseval.estimators import Claim, Estimate, UserSums
-from ipseval.evaluation import Evaluation, evaluate_ranks
-from ipseval.inference._weights import WeightDiagnostics
-from ipseval.metrics import metric
-from ipseval.propensity import KnownPropensity
-from ipseval.ranking import RankedPositives
-from ipseval.report import load
-from ipseval.testing import Gate, gate, history
+from ipseval.testing import gate
 from tests.inside.evaluation import Verdict, Weights
-from tests.inside.testing import GateHistory, Preflight, _against, _estimator, rounded_up, unseen_below
-
-N = 400
-PLAIN = WeightDiagnostics(
-    9.0, 9.0, 0.1, 9, weighted=False, ess_own=9.0, share_own=0.1, ess_equal=9.0, share_equal=0.1
+from tests.inside.testing import _against, _estimator, rounded_up, unseen_below
+from tests.testing.gate_results import (
+    INF,
+    NAN,
+    PLAIN,
+    N,
+    entry,
+    nearly,
+    pair,
+    rarely_seen,
+    stored,
+    values,
 )
-NAN, INF = float("nan"), float("inf")
-
-
-def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
-    values = np.asarray(values, dtype=float)
-    return Estimate(
-        label, estimator, UserSums.of(np.arange(values.size), values), N, Claim("biased"), flag=flag
-    )
-
-
-def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
-    """Return recalls of 0 and 1 with such a mean, in a random order of the users."""
-    return np.random.default_rng(seed).permutation(np.arange(n) < round(mean * n)).astype(float)
-
-
-def stored(entries: dict[str, object], **parts) -> Evaluation:
-    """Return an evaluation of users' values by recommender, or (recommender, metric, estimator)."""
-    estimates = {}
-    for name, one in entries.items():
-        key = name if isinstance(name, tuple) else (name, "recall@5", "aoa")
-        estimates[key] = one if isinstance(one, Estimate) else entry(one, label=key[1], estimator=key[2])
-    labels = list(dict.fromkeys(key[1] for key in estimates))
-    basis = {
-        "data": {"positives_sha256": "a" * 64},
-        "options": {"ties": "mean"},
-        "metrics": {label: {"formula": label} for label in labels},
-    }
-    n = next(iter(estimates.values())).sums.n_users
-    held = {"weights": {"aoa": PLAIN}, "definitions": ([metric(one) for one in labels], [_AOA]), **parts}
-    given = basis | held.pop("basis", {})
-    return Evaluation(estimates, {}, user_ids=np.arange(n), given_basis=given, **held)
-
-
-def ranks(above: np.ndarray, n_items: int = 100) -> RankedPositives:
-    n = above.size
-    ids = {"user_ids": np.arange(n), "item_ids": np.arange(n_items)}
-    whole = np.full(n, n_items)
-    return RankedPositives(np.arange(n), np.arange(n) % n_items, above, np.zeros(n, int), whole, **ids)
-
-
-_AOA = evaluate_ranks({"m": ranks(np.arange(5))}, metrics=["recall@5"], estimators=["aoa"]).definitions[1][0]
-
-
-def pair(old: np.ndarray, new: np.ndarray) -> tuple[Evaluation, Evaluation]:
-    return stored({"als": new}), stored({"als": old})
-
 
 WORDS = [
     (values(0.3, seed=1), "worse", 1, "WORSE by recall@5 (aoa)"),
@@ -97,32 +48,6 @@ def test_each_decision_has_a_line_and_an_exit_code(new, outcome, code, line):
     assert len(found.tables(page=True).verdict) == 1
     assert not found.tables().verdict  # it is the last line
     assert gate(*pair(values(0.5), new), strict=False).exit_code == {4: 0}.get(code, code)
-
-
-REPORT = """\
-als by recall@5 (aoa): .500 -> .450, difference −0.050 [−0.154, +0.055], 400 users
-False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80 % power: .15.
-  Tolerated: 0.
-
-Differences below are information, each by a test of its own: 1 estimates in both, new minus old,
-  95% intervals.
-
-recall@5  aoa: old    new                       difference
-als          0.500  0.450  −0.050 [−0.119, +0.019] p = .16
-
-cannot tell by recall@5 (aoa): too few users; a loss below .15 could not have been seen"""
-
-
-def test_the_report_shows_what_decides_then_each_difference_then_the_decision():
-    found = gate(*pair(values(0.5), values(0.45, seed=1)))
-    assert str(found) == REPORT
-    assert [one.title for one in (found.tables(), found.tables(page=True))] == ["", "Gate"]
-    assert found.verdict in found.tables().parts
-    assert found.verdict not in found.tables(page=True).parts
-    same = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
-    assert same[0] == "als by recall@5 (aoa): .50000 -> .50000, difference 0 [0, 0], 400 users"
-    assert same[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
-    assert " Smallest visible loss, with 80 % power: not" in same[1]
 
 
 # Implausible: more than half of what the incumbent has, or of what it lacks to 1 if that is less.
@@ -172,13 +97,6 @@ def test_losses_are_rounded_up_to_two_digits_and_what_is_none_stays():
     assert np.isnan(rounded_up(NAN))
 
 
-def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
-    """Return results that differ for one user in a hundred, by as much up as down."""
-    old, new = values(0.5, n), values(0.5, n)
-    new[: n // 100] = values(0.5, n // 100, seed=3)
-    return pair(old, new)
-
-
 def test_what_is_not_shown_to_be_worse_comes_with_the_loss_that_could_not_have_been_seen():
     found = gate(*nearly())
     assert found.outcome == "not worse"
@@ -225,26 +143,6 @@ def test_with_25_users_and_few_hits_nothing_is_not_worse(value):
 def test_a_broken_incumbent_makes_a_candidate_suspicious():
     assert gate(*pair(np.zeros(N), values(0.2))).outcome == "suspicious"
     assert gate(*pair(values(0.2), values(0.4)), suspicious=3).outcome == "better"
-
-
-def rarely_seen(basis: str) -> list[Evaluation]:
-    """Return an old and a new result of which weights and the plain average say the opposite."""
-    # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
-    rng = np.random.default_rng(5)
-    rare = rng.random(8000) < 0.25
-    old = np.where(rng.random(8000) < np.where(rare, 0.2, 0.7), 2, 50)
-    new = np.where(rng.random(8000) < np.where(rare, 0.35, 0.6), 2, 50)
-    item = np.where(rare, 0, 1)
-    given = [replace(ranks(one), item=item) for one in (old, new)]
-    shown = pd.DataFrame({"user": np.arange(8000), "item": item})
-    log = Interactions.from_frame(shown, users=np.arange(8000), items=np.arange(100))
-    propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
-    return [
-        evaluate_ranks(
-            {"als": one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
-        )
-        for one in given
-    ]
 
 
 BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
@@ -439,148 +337,3 @@ def test_another_propensity_matters_where_weights_do(weighted):
         return
     with pytest.raises(InputError, match="propensity 'a' -> 'b'"):
         gate(new, old)
-
-
-def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
-    found = gate(*pair(values(0.5), values(0.3, seed=1)))
-    assert found.to_json(tmp_path / "gate.json") == str(tmp_path / "gate.json")
-    held = json.loads((tmp_path / "gate.json").read_text())
-    assert (held["outcome"], held["exit_code"], held["passed"]) == ("worse", 1, False)
-    assert held["difference"] == found.difference == pytest.approx(-0.2)
-    assert (tmp_path / "gate.json").read_text().startswith('{\n  "outcome": "worse",\n  "candidate"')
-    assert held["verdict"] == found.verdict
-    assert [one["decides"] for one in held["differences"]] == [True]
-    assert json.loads(gate(*pair(values(0.5), values(0.5))).to_json())["smallest_visible_loss"] is None
-
-
-def test_a_history_reads_gates_and_evaluations_and_says_what_changed(tmp_path):
-    both = evaluate_ranks(
-        {"v1": ranks(np.arange(400) % 10), "v2": ranks(np.arange(400) % 10 + 3)}, metrics=["recall@5"]
-    )
-    both.save(tmp_path / "2026-W02.npz")
-    first = gate(both, candidate="v1", incumbent="v2")
-    other = replace(first, record=first.record | {"propensity": "known", "data_sha256": "b"}, weeks=2)
-    other.save(tmp_path / "2026-W03.npz")
-    first.save(tmp_path / "2026-W01.npz")
-    found = history(tmp_path, candidate="v2", incumbent="v1")
-    frame = found.frame.set_index("model")
-    assert list(frame.index) == ["2026-W01", "2026-W02", "2026-W03"]
-    assert frame["outcome"].tolist() == [first.outcome, "worse", first.outcome]
-    assert set(frame["changed"].iloc[2].split("; ")) == {"propensity None -> known", "data"}
-    assert frame["changed"].tolist()[:2] == ["", ""]
-    # Two digits of a quarter of the interval, which is between .01 and .1 wide there.
-    assert (frame["ci_high"] - frame["ci_low"]).between(0.04, 0.4).all()
-    assert f" {frame['difference'].iloc[0]:+.3f} [" in str(found)
-    assert "WORSE: 2026-W02." in found.verdict
-    assert found.verdict.endswith(first.verdict)
-    assert found.exit_code == first.exit_code
-    assert "The candidate is not the same in all: v1 and v2." in str(found)
-    assert found.to_html().count("2026-W03") >= 1
-    found.save(tmp_path / "all.npz")
-    assert str(load(tmp_path / "all.npz")) == str(found)
-    with pytest.raises(InputError, match="holds neither an evaluation nor a gate"):
-        history(tmp_path, candidate="v2", incumbent="v1")
-    with pytest.raises(InputError, match="is no folder with results"):
-        history(tmp_path / "nothing")
-
-
-def test_more_gates_than_weeks_are_said(tmp_path):
-    one = gate(*pair(values(0.5), values(0.5)), weeks=2)
-    for week in range(3):
-        one.save(tmp_path / f"{week}.npz")
-    assert "3 gates share what was meant for 2." in str(history(tmp_path))
-
-
-HISTORY = """\
-als by recall@5 (aoa)
-False alarms: at most 0.05 in a season of 4 weeks, one share each.
-
-5 gates share what was meant for 4.
-The candidate is not the same in all: als and v2.
-
-gate   old   new               difference  smallest visible loss  outcome
-a     .500  .450  −0.050 [−0.131, +0.032]                    .12  cannot tell
-b     .500  .450  −0.050 [−0.131, +0.032]                    .12  better
-c     .500  .450  −0.050 [−0.131, +0.032]                    .12  suspicious
-d     .500  .450  −0.050 [−0.131, +0.032]              not known  worse
-e     .500  .450  −0.050 [−0.131, +0.032]                    .12  not worse
-
-gate  changed
-a
-b     candidates 4 -> 5; data
-c     candidates 5 -> 4
-d
-e
-
-5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a
-  loss below .12 could not have been seen"""
-
-
-def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
-    def of(outcome: str, candidates: str, data: str, **changes: object) -> Gate:
-        record = {"candidates": candidates, "data_sha256": data}
-        return replace(one, outcome=outcome, record=record, **changes)
-
-    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
-    gates = {
-        "a": of("cannot tell", "4", "a"),
-        "b": of("better", "5", "b", weeks=2),
-        "c": of("suspicious", "4", "b", candidate="v2"),
-        "d": of("worse", "4", "b", smallest_visible_loss=NAN),
-        "e": of("not worse", "4", "b"),
-    }
-    found = GateHistory(gates)
-    assert str(found) == HISTORY
-    assert [found.exit_code, GateHistory(dict(list(gates.items())[:4])).exit_code] == [0, 1]
-    assert "share what was meant" not in str(GateHistory(dict(list(gates.items())[:4])))
-    page = found.tables(page=True)
-    assert [page.title, found.tables().title] == ["History of a gate", ""]
-    assert found.verdict in found.tables().parts
-    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
-
-
-PREFLIGHT = """\
-Preflight of the gate on als by recall@5 (aoa)
-
-model  metric    estimator    old    new  difference  ci_low  ci_high  smallest_visible_loss
-a      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-b      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-c      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.200
-d      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-e      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-
-model  metric    estimator  outcome      rejected
-a      recall@5  aoa        worse            True
-b      recall@5  aoa        not worse       False
-c      recall@5  aoa        cannot tell     False
-d      recall@5  aoa        suspicious      False
-e      recall@5  aoa        better          False
-
-the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; d
-  and e are better than the incumbent"""
-
-
-def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_rejected():
-    one = gate(*pair(values(0.5), values(0.45, seed=1)), weeks=4)
-    outcomes = {"a": "worse", "b": "not worse", "c": "cannot tell", "d": "suspicious", "e": "better"}
-    gates = {name: replace(one, outcome=outcome) for name, outcome in outcomes.items()}
-    gates["c"] = replace(gates["c"], smallest_visible_loss=0.2)
-    found = Preflight(gates)
-    assert str(found) == PREFLIGHT
-    assert found.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; "
-        "d and e are better than the incumbent"
-    )
-    assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (
-        "the gate rejects a; e is better than the incumbent"
-    )
-    rejected = Preflight({"a": gates["a"]})
-    assert [one.passed for one in (found, rejected, replace(rejected, untried="b was not tried"))] == [
-        False,
-        True,
-        False,
-    ]
-    assert (found.exit_code, rejected.exit_code) == (4, 0)
-    page = found.tables(page=True)
-    assert [page.title, found.tables().title] == ["Preflight of a gate", ""]
-    assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1

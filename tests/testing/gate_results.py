@@ -1,0 +1,97 @@
+"""Evaluations that gates are tried on, made of the values of their users."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from ipseval.data import Interactions
+from ipseval.estimators import Claim, Estimate, UserSums
+from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.inference._weights import WeightDiagnostics
+from ipseval.metrics import metric
+from ipseval.propensity import KnownPropensity
+from ipseval.ranking import RankedPositives
+
+N = 400
+
+
+PLAIN = WeightDiagnostics(
+    9.0, 9.0, 0.1, 9, weighted=False, ess_own=9.0, share_own=0.1, ess_equal=9.0, share_equal=0.1
+)
+
+
+NAN, INF = float("nan"), float("inf")
+
+
+def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
+    values = np.asarray(values, dtype=float)
+    return Estimate(
+        label, estimator, UserSums.of(np.arange(values.size), values), N, Claim("biased"), flag=flag
+    )
+
+
+def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
+    """Return recalls of 0 and 1 with such a mean, in a random order of the users."""
+    return np.random.default_rng(seed).permutation(np.arange(n) < round(mean * n)).astype(float)
+
+
+def stored(entries: dict[str, object], **parts) -> Evaluation:
+    """Return an evaluation of users' values by recommender, or (recommender, metric, estimator)."""
+    estimates = {}
+    for name, one in entries.items():
+        key = name if isinstance(name, tuple) else (name, "recall@5", "aoa")
+        estimates[key] = one if isinstance(one, Estimate) else entry(one, label=key[1], estimator=key[2])
+    labels = list(dict.fromkeys(key[1] for key in estimates))
+    basis = {
+        "data": {"positives_sha256": "a" * 64},
+        "options": {"ties": "mean"},
+        "metrics": {label: {"formula": label} for label in labels},
+    }
+    n = next(iter(estimates.values())).sums.n_users
+    held = {"weights": {"aoa": PLAIN}, "definitions": ([metric(one) for one in labels], [_AOA]), **parts}
+    given = basis | held.pop("basis", {})
+    return Evaluation(estimates, {}, user_ids=np.arange(n), given_basis=given, **held)
+
+
+def ranks(above: np.ndarray, n_items: int = 100) -> RankedPositives:
+    n = above.size
+    ids = {"user_ids": np.arange(n), "item_ids": np.arange(n_items)}
+    whole = np.full(n, n_items)
+    return RankedPositives(np.arange(n), np.arange(n) % n_items, above, np.zeros(n, int), whole, **ids)
+
+
+_AOA = evaluate_ranks({"m": ranks(np.arange(5))}, metrics=["recall@5"], estimators=["aoa"]).definitions[1][0]
+
+
+def pair(old: np.ndarray, new: np.ndarray) -> tuple[Evaluation, Evaluation]:
+    return stored({"als": new}), stored({"als": old})
+
+
+def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
+    """Return results that differ for one user in a hundred, by as much up as down."""
+    old, new = values(0.5, n), values(0.5, n)
+    new[: n // 100] = values(0.5, n // 100, seed=3)
+    return pair(old, new)
+
+
+def rarely_seen(basis: str) -> list[Evaluation]:
+    """Return an old and a new result of which weights and the plain average say the opposite."""
+    # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
+    rng = np.random.default_rng(5)
+    rare = rng.random(8000) < 0.25
+    old = np.where(rng.random(8000) < np.where(rare, 0.2, 0.7), 2, 50)
+    new = np.where(rng.random(8000) < np.where(rare, 0.35, 0.6), 2, 50)
+    item = np.where(rare, 0, 1)
+    given = [replace(ranks(one), item=item) for one in (old, new)]
+    shown = pd.DataFrame({"user": np.arange(8000), "item": item})
+    log = Interactions.from_frame(shown, users=np.arange(8000), items=np.arange(100))
+    propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
+    return [
+        evaluate_ranks(
+            {"als": one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
+        )
+        for one in given
+    ]
