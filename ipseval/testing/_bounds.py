@@ -91,7 +91,7 @@ class Difference:
         while _chance(centred - most, self.largest, -margin) > level:
             most *= 2
         loss = float(
-            brentq(lambda one: _chance(centred - one, self.largest, -margin) - level, 0.0, most, xtol=1e-7)
+            brentq(lambda one: _chance(centred - one, self.largest, -margin) - level, -most, most, xtol=1e-7)
         )
         spread = (float((centred**4).mean() / (centred**2).mean() ** 2) - 1) / (4 * n)
         return loss + rest * math.sqrt(1 + spread * ((loss - margin + rest) / error) ** 2)

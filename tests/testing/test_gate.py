@@ -128,6 +128,9 @@ def test_weeks_share_the_chance_of_a_false_alarm():
     assert season.smallest_visible_loss > one.smallest_visible_loss
     same = gate(new, old, weeks=1, confidence_level=1 - 0.05 / 26)
     assert (same.low, same.high) == pytest.approx((season.low, season.high))
+    bold = gate(new, old, weeks=1, confidence_level=0.4)  # its bounds err more often than not
+    assert bold.outcome == "worse"
+    assert bold.high < bold.difference < bold.low < 0
     assert "of a single decision" in str(one)
 
 
