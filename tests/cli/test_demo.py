@@ -44,6 +44,7 @@ def test_errors_are_those_of_users_or_of_all_positives(small):
     pooled = small.table[(small.table["metric"] == "atop") & (small.table["average"] == "pooled")]
     expected = (pooled["snips-pooled"] - pooled["truth"]).abs().mean()
     assert errors.loc["atop", "snips-pooled"] == pytest.approx(expected)
+    assert list(errors.index) == ["atop", "recall@10", "mean_dcg@10"]
     assert len(rows) == len(pooled) == 5
     assert list(small.table.columns[:4]) == ["model", "metric", "average", "truth"]
     ranked = small.evaluation.samples["ease"].ranked

@@ -140,6 +140,7 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
     assert "share what was meant" not in str(GateHistory(dict(list(gates.items())[:4])))
     page = found.tables(page=True)
     assert [page.title, found.tables().title] == ["History of a gate", ""]
+    assert page.parts[0].signed  # its intervals are drawn around 0
     assert found.verdict in found.tables().parts
     assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
 
