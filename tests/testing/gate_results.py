@@ -91,7 +91,7 @@ def rarely_seen(basis: str) -> list[Evaluation]:
     propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
     return [
         evaluate_ranks(
-            {"als": one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
+            {name: one}, propensity=propensity, metrics=["recall@5"], estimators=["aoa", "snips-pooled"]
         )
-        for one in given
+        for name, one in zip(("old", "new"), given, strict=True)
     ]

@@ -191,7 +191,8 @@ def test_weights_contradict_bounds_on_the_other_side_of_zero_and_a_loss_that_the
     for case, low, high, contradicts in AGAINST:
         level = 1e-300 if case == "unsure" else 0.05
         verdict = old.verdicts[0]
-        said = _against(verdict, *sides[case], ("als", "als"), low, high, level)
+        names = sides[case][0].models[0], sides[case][1].models[0]
+        said = _against(verdict, *sides[case], names, low, high, level)
         expected = "the plain average and weights known per item contradict each other" if contradicts else ""
         assert said == expected, (case, low, high)
 

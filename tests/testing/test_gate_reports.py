@@ -131,7 +131,7 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
         "a": of("cannot tell", "4", "a"),
         "b": of("better", "5", "b", weeks=2),
         "c": of("suspicious", "4", "b", candidate="v2"),
-        "d": of("worse", "4", "b", smallest_visible_loss=NAN),
+        "d": of("worse", "4", "b", smallest_visible_loss=NAN, candidate="v2"),
         "e": of("not worse", "4", "b"),
     }
     found = GateHistory(gates)
