@@ -63,7 +63,7 @@ class Difference:
         difference; that they hold with every n is a conjecture that nobody has refuted. Gaffke, Mathematical
         Methods of Statistics 14, 2005; Learned-Miller & Thomas, arXiv 1905.06208.
         """
-        if not (self.std_error or self.gap):
+        if self.std_error == self.gap == 0:
             return 0.0, 0.0
         each = self.each if self.std_error else np.full(self.n_users, self.gap)
         if each is None:

@@ -109,13 +109,13 @@ class Gate(Result):
         """The decision in one line."""
         by = f"by {self.metric} ({self.estimator})"
         unseen = unseen_below(self.smallest_visible_loss, self.old)
-        differs = any((self.low, self.high))
+        differs = self.low != 0 or self.high != 0
         words: dict[Outcome, str] = {
             "worse": f"WORSE {by}",
             "suspicious": f"suspiciously better {by}: look for leakage",
             "better": f"better {by}",
             "cannot tell": f"cannot tell {by}: {self.reason}"
-            + {FEW_USERS: f"; {unseen}"}.get(self.reason, ""),
+            + (f"; {unseen}" if self.reason == FEW_USERS else ""),
             "not worse": f"not shown to be worse {by}"
             + (f"; {unseen}" if differs else ": every user has the same value"),
         }
@@ -239,7 +239,7 @@ def gate(
     reason = (
         first.flag or second.flag or ("" if chosen else _against(verdict, new, old, pair, low, high, level))
     )
-    seen = not any((low, high)) or (smallest <= second.value and not implausible)
+    seen = low == high == 0 or (smallest <= second.value and not implausible)
     if not reason:
         if high < -margin:
             outcome = "worse"
@@ -406,4 +406,4 @@ def unseen_below(loss: float, value: float) -> str:
 
 def said_of(weeks: int) -> str:
     """Return the span over which false alarms are counted."""
-    return {1: "of a single decision"}.get(weeks, f"in a season of {weeks:,} weeks")
+    return f"in a season of {weeks:,} weeks" if weeks > 1 else "of a single decision"

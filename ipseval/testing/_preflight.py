@@ -72,7 +72,7 @@ class Preflight(Result):
             unseen = unseen_below(blind.smallest_visible_loss, blind.old)
             lines.append(f"the gate could not reject {listed(missed)}: {unseen}")
         if better:
-            lines.append(f"{listed(better)} {'are' if better[1:] else 'is'} better than the incumbent")
+            lines.append(f"{listed(better)} {'is' if len(better) == 1 else 'are'} better than the incumbent")
         return "; ".join([*lines, *filter(None, [self.untried])])
 
     def _with(self, *outcomes: Outcome) -> list[str]:
@@ -115,9 +115,9 @@ def preflight(
         When the evaluation has no ranks, or several recommenders and no incumbent is named.
     """
     others = [one for one in evaluation.models if one != POPULARITY] or evaluation.models
-    if incumbent is None and others[1:]:
+    if incumbent is None and len(others) > 1:
         raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
-    name = incumbent or next(iter(others))
+    name = incumbent or others[0]
     samples = evaluation._whole()
     if name not in samples:
         raise InputError(

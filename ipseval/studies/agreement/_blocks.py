@@ -92,6 +92,6 @@ def silhouette(distance: FloatArray, label: IntArray) -> float:
     other[row, label] = np.inf
     nearest = other.min(axis=1)
     largest = np.maximum(inside, nearest)
-    known = np.logical_and(fellows, largest)  # neither is 0
+    known = (fellows > 0) & (largest > 0)
     share = np.divide(nearest - inside, largest, out=np.zeros(label.size), where=known)
     return float(np.mean(share))
