@@ -98,8 +98,8 @@ def refit_levels(
     size: FloatArray,
     start: FloatArray,
     *,
-    dispersion: float = 0.0,
-    n_lists: float | None = None,
+    dispersion: float,
+    n_lists: float | None,
 ) -> FloatArray:
     """Return slopes (n_resamples,) of `totals` (n_resamples, n_levels) on x; NaN: the search does not end."""
     # Items of one level share their mean, so that a level's total is all that the slope's equation reads.

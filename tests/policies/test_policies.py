@@ -124,6 +124,13 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert "new" in one.to_html()
 
 
+def test_a_policy_that_lists_the_first_item_everywhere_meets_rows():
+    log = log_of([0, 1, 0, 2], [0, 0, 0, 0], [1, 0, 0, 1])
+    always = pd.DataFrame({"user": range(4), "item": 0, "position": 1})
+    found = evaluate_policies(log, {"always": always}, estimators=["ips"], rng=0)
+    assert found.frame["estimate"].tolist() == pytest.approx([1 / 0.5 / 4])  # one click of four rows, p = .5
+
+
 def test_rows_that_a_policy_never_shows_are_counted_and_said():
     log = log_of([0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 1])
     never = np.array([[0, 0.5], [1, 0.3], [0, 0.2]])  # of the first place it shows item 1 alone

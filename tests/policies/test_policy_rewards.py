@@ -140,6 +140,9 @@ def test_one_factor_is_kept():
     user, item = _truncated_svd(ipseval.Interactions.from_frame(pairs), 1)
     assert user.shape == item.shape == (3, 1)
     np.testing.assert_allclose(user @ item.T, np.ones((3, 3)), atol=1e-12)
+    # One factor fewer than items at most.
+    few = ipseval.Interactions.from_frame(pairs[pairs["item"] < 2])
+    assert [one.shape for one in _truncated_svd(few, 9)] == [(3, 1), (2, 1)]
 
 
 @pytest.mark.parametrize("shrinkage", [3.0, 0.0])

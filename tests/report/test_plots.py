@@ -67,7 +67,7 @@ def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
 
 
 def test_names_are_drawn_as_they_are_written():
-    name = r"_$\frac{"
+    name = r"_$\frac{$"  # no formula: to draw it as one is an error
     estimated = plots.plot_estimates(estimates().replace({"als": name, "aoa": name}))
     swept = estimates().assign(gamma=[0, 0, 1, 1], estimator="snips").replace({"als": name})
     square = pd.DataFrame([[1.0]], index=[name], columns=[name])
