@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -55,6 +56,8 @@ def test_public_functions_are_pickled_and_documented_as_before():
 
 
 def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
+    with pytest.raises(AttributeError, match=r"^module 'ipseval.propensity' has no attribute 'PowerLaws'"):
+        _ = ipseval.propensity.PowerLaws
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1]}))
     with pytest.raises(AttributeError, match=r"no attribute 'frame'. Use .to_frame\(\)"):
         _ = log.frame
@@ -71,6 +74,8 @@ def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
         (np.array(["a"]), np.ndarray, True),
         (3, SimpleNamespace(__value__=int), True),  # an alias with a name, as NumPy 2.5 has them
         ("a", SimpleNamespace(__value__=int), False),
+        (iter(["a"]), Iterable[str], True),
+        (iter(["a"]), Sequence[str], False),  # it can be read only once
     ],
 )
 def test_arrays_and_named_aliases_fit_what_they_stand_for(value, hint, expected):

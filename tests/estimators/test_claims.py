@@ -8,7 +8,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, claim
-from tests.inside.estimators import resolve_estimator
+from tests.inside.estimators import may_leave, resolve_estimator
 from tests.inside.metrics import RATING_METRICS, rating_metric
 
 PLUG_IN = "plug-in: no claim (observed positives stand in for all relevant items)"
@@ -168,3 +168,8 @@ def test_an_estimator_refuses_what_it_cannot_estimate_and_says_why(label, of, sc
 @pytest.mark.parametrize(("label", "of", "scale", "known"), TAKEN)
 def test_an_estimator_takes_what_it_can_estimate(label, of, scale, known):
     resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
+
+
+def test_estimates_may_leave_the_range_of_their_metric_where_weights_are_not_normalised():
+    labels = ("ips", "ips(clip=3)", "dr", "dr(item)", "aoa", "snips", "snips-global", "ips-cv")
+    assert [one for one in labels if may_leave(one)] == ["ips", "ips(clip=3)", "dr", "dr(item)"]

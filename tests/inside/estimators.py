@@ -5,6 +5,12 @@ from __future__ import annotations
 from ipseval.estimators._average import Average, ShrunkSnips
 from ipseval.estimators._estimate import FITTED, estimate
 from ipseval.estimators._ips import Ips
-from ipseval.estimators._labels import AOA_POOLED, ESTIMATORS_SHOWN, SNIPS_POOLED, resolve_estimator
+from ipseval.estimators._labels import (
+    AOA_POOLED,
+    ESTIMATORS_SHOWN,
+    SNIPS_POOLED,
+    may_leave,
+    resolve_estimator,
+)
 from ipseval.estimators._sample import Extent, weighted_sample
 from ipseval.estimators._sums import Moments

@@ -18,4 +18,5 @@ from ipseval.metrics._ties import (
     order_statistic,
 )
 from ipseval.metrics.sampled import _expected as _laws
+from ipseval.metrics.sampled._correct import _between
 from ipseval.metrics.sampled._tables import _sums, correction_table, mean_over_ties, refitted

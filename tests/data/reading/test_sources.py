@@ -332,6 +332,19 @@ def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
     assert log.data["what"][1] == "rows without a user, left out"
 
 
+def test_one_line_of_json_is_one_record(tmp_path):
+    (tmp_path / "log.jsonl").write_text('{"user": "a", "item": 2}\n')
+    assert ipseval.read(tmp_path / "log.jsonl").to_frame()[["user", "item"]].to_numpy().tolist() == [["a", 2]]
+
+
+def test_a_missing_id_between_numbers_of_a_text_file_is_no_user(tmp_path):
+    (tmp_path / "log.csv").write_text("user,item\n7,1\n,2\n9,3\n7,4\n")
+    with pytest.raises(ipseval.InputError, match="1 of 4 rows have no user"):
+        ipseval.read(tmp_path / "log.csv")
+    log = ipseval.read(tmp_path / "log.csv", missing="drop")
+    assert log.to_frame()[["user", "item"]].to_numpy().tolist() == [[7, 1], [9, 3], [7, 4]]
+
+
 def test_lists_in_a_column_are_read_though_the_first_is_missing():
     log = ipseval.read(pd.DataFrame({"user": ["a", "b"], "item": [None, [1, 2]]}), missing="drop")
     assert log.to_frame()[["user", "item"]].to_numpy().tolist() == [["b", 1], ["b", 2]]

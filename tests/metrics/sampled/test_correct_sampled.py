@@ -10,8 +10,8 @@ import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
+from tests.inside.metrics import _between, refitted
 from tests.inside.metrics import _laws as laws
-from tests.inside.metrics import refitted
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
@@ -139,6 +139,8 @@ def test_tables_between_the_knots_are_those_of_the_exact_size():
     sizes = 900 + np.arange(0, 200, 5)
     m = 10
     _, sampled = drawn(size=40, n=900, m=m)
+    one = _between(np.array([[0.0, 1.0, 4.0]]), np.array([900.0]), np.array([900.0, 900.0]))
+    assert one.tolist() == [[0, 1, 4]] * 2
     for metric in ("recall@10", "ndcg"):
         result = correct_sampled(sampled, sizes, m, metric, "bv", prior="uniform", variance_weight=0.1)
         exact = [

@@ -72,6 +72,11 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
         assert inside.all(), found[~inside]
 
 
+def test_the_others_of_a_user_are_no_part_of_a_mean_over_positives_and_of_auc():
+    labels = ("recall@5", "mean_dcg@5", "atop", "auc", "ap", "ndcg@5", "rr", "hit@5", "dcg@5")
+    assert [one for one in labels if metric(one).reads_one_rank] == ["recall@5", "mean_dcg@5", "atop", "auc"]
+
+
 @pytest.mark.parametrize("label", ["ndcg@10", "ap", "rr@10", "hit@10", "precision@10", "dcg@10"])
 def test_metrics_of_lists_are_refused_where_each_positive_has_a_list_of_its_own(label):
     split, scores, _ = world(0)
