@@ -136,3 +136,18 @@ def test_the_page_of_15_recommenders_3_metrics_and_3_estimators_is_smaller_than_
     ).to_html()
     assert page.count("<tr>") > 3 * 15 * 2
     assert 50_000 < len(page.encode()) < 130_000
+
+
+def test_a_page_says_who_never_changes_places_whatever_gamma_is():
+    split = random_split(np.random.default_rng(0), 40, 30)
+    scores = -np.tile(np.arange(split.n_items), (split.n_users, 1))
+    models = {"as it is": scores, "the same": scores.copy(), "reverse": -scores}
+    made = ipseval.evaluate(
+        models, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics="recall@3"
+    )
+    page, heading = made.to_html(), 'id="sensitivity-to-the-propensity"'
+    assert heading in page
+    told = re.findall(r"([\w, ]+): no change of places with ([\w ]+) for γ from −1 to 3\.", page)
+    assert told == [(" the same, reverse", "as it is")]
+    assert " holds for γ in " not in page
+    assert heading not in ipseval.evaluate(models, split, metrics="recall@3").to_html()
