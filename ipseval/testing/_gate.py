@@ -347,7 +347,8 @@ def same_quantity(new: Evaluation, old: Evaluation, metric: str, estimator: str 
 
 def _differing(new: Evaluation, old: Evaluation, metric: str, estimator: str) -> list[str]:
     """Return in what two results differ that have to be the same for one estimator to be of one quantity."""
-    weighted = any(one.weights[estimator].weighted for one in (new, old) if estimator in one.weights)
+    known = [one.weights[estimator].weighted for one in (new, old) if estimator in one.weights]
+    weighted = any(known) or not known  # without weights, all that could matter has to be the same
     before, after = _basis(old, metric), _basis(new, metric)
     return [
         f"{name} {_of_basis(before.get(name))} -> {_of_basis(after.get(name))}"

@@ -293,7 +293,7 @@ def online_agreement(
         part = both[both["indicator"] == number].set_index("experiment").loc[names]
         columns = (part[name].to_numpy() for name in ("offline", "online", "offline_error", "online_error"))
         x, y, error_x, error_y = columns
-        if not (np.ptp(x) and np.ptp(y)):
+        if not (np.ptp(x) > 0 and np.ptp(y) > 0):
             raise InputError("all offline, or all online, differences are equal; there is nothing to agree.")
         data.append(Noisy(x, y, error_x**2, error_y**2))
     generator = as_generator(rng)
@@ -360,7 +360,7 @@ def _validated(
         "cv_sign": float(hits.mean()),
         "behind": mean,
         "behind_error": error,
-        "n_to_tell": float(np.ceil(n * (POWER * error / mean) ** 2)) if mean else np.nan,
+        "n_to_tell": float(np.ceil(n * (POWER * error / mean) ** 2)) if mean > 0 else np.nan,
     }
 
 
