@@ -121,7 +121,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if "OPENBLAS_NUM_THREADS" not in os.environ:
         os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
         threadpool_limits(1, user_api="blas")  # where NumPy was loaded before
-    config.pluginmanager.register(MissingExtras())  # for the doctests of ipseval/, too
+    for plugin in (MissingExtras(), Collected()):
+        config.pluginmanager.register(plugin)  # for the doctests of ipseval/, too
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -160,17 +161,23 @@ def truths(n: int) -> Iterator[tuple[bool, ...]]:
     return itertools.product((False, True), repeat=n)
 
 
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    # To import a file takes time, also where none of its tests is chosen.
-    layer = layer_of(collection_path) if collection_path.suffix == ".py" else ""
-    return True if layer and not may_be_chosen(layer, config.option.markexpr) else None
+class Collected:
+    """A plugin of pytest: which files are read. Hooks of this file would see those below `tests` alone."""
 
+    def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
+        # To import a file takes time, also where none of its tests is chosen.
+        layer = layer_of(collection_path) if collection_path.suffix == ".py" else ""
+        return True if layer and not may_be_chosen(layer, config.option.markexpr) else None
 
-@pytest.hookimpl(wrapper=True)
-def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    # To look for examples takes time, also in the files that hold none.
-    found = yield
-    return [one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()]
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        # To look for examples takes time, also in the files that hold none.
+        found = yield
+        return [
+            one for one in found if not isinstance(one, DoctestModule) or b">>>" in file_path.read_bytes()
+        ]
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their markers
