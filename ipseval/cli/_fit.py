@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from ipseval._base.checks import counted
 from ipseval.cli import _options
 from ipseval.cli._inputs import (
     RELATIVE,
@@ -92,7 +93,7 @@ def _spread(propensity: Any) -> list[str]:
     n_none = len(propensity) - len(known)
     ratio = known.max() / known.min() if len(known) else float("nan")
     lines = [f"{len(known):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
-    return lines + ([f"{n_none:,} items have none."] if n_none else [])
+    return lines + ([f"Without a propensity: {counted(n_none, 'item')}."] if n_none else [])
 
 
 def correction_of(options: argparse.Namespace) -> Any:

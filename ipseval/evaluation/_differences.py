@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ipseval._base.checks import counted
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
 from ipseval.estimators._labels import is_plain
@@ -106,8 +107,9 @@ class EvaluationDiff(Result):
         ]
         if len(self.changed):
             parts += [Heading("What else changed"), Table.of(self.changed, "Versions, options and data")]
+        number = counted(len(self.frame), "estimate")
         return Tables(
-            (f"{len(self.frame):,} estimates in both, new minus old, {self.confidence_level:.0%} intervals",),
+            (f"{number} in both, new minus old, {self.confidence_level:.0%} intervals",),
             tuple(parts),
             title="Difference of two evaluations" if page else "",
             warnings=tuple(self._warnings()),

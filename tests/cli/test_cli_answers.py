@@ -93,10 +93,10 @@ def test_tables_are_written_as_their_suffix_says(folder):
 def test_the_spread_of_propensities_counts_the_items_that_have_none():
     known = "2 items; the largest propensity is 4 times the smallest."
     assert _spread(pd.Series([0.1, 0.4])) == [known]
-    assert _spread(pd.Series([0.1, np.nan, 0.4])) == [known, "1 items have none."]
+    assert _spread(pd.Series([0.1, np.nan, 0.4])) == [known, "Without a propensity: 1 item."]
     assert _spread(pd.Series([np.nan])) == [
         "0 items; the largest propensity is nan times the smallest.",
-        "1 items have none.",
+        "Without a propensity: 1 item.",
     ]
 
 

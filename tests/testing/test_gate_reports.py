@@ -25,8 +25,8 @@ als by recall@5 (aoa): .500 -> .450, difference −0.050 [−0.154, +0.055], 400
 False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80 % power: .15.
   Tolerated: 0.
 
-Differences below are information, each by a test of its own: 1 estimates in both, new minus old,
-  95% intervals.
+Differences below are information, each by a test of its own: 1 estimate in both, new minus old, 95%
+  intervals.
 
 recall@5  aoa: old    new                       difference
 als          0.500  0.450  −0.050 [−0.119, +0.019] p = .16
