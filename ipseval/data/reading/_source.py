@@ -104,10 +104,10 @@ def _listed(user: Any, entries: Any) -> tuple[list[Any], list[Any] | None]:
             f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
             "[item, …] or [(item, score), …]."
         )
-    pairs = [one for one in entries if isinstance(one, (tuple, list)) and len(one) > 1]
+    pairs = [one for one in entries if isinstance(one, (tuple, list))]
     if not pairs:
         return list(entries), None
-    if len(pairs) < len(entries):
+    if len(pairs) < len(entries) or any(len(one) != 2 for one in pairs):
         raise InputError(f"the list of {user!r:.60} has entries that are no pairs (item, score).")
     return [one[0] for one in pairs], [one[1] for one in pairs]
 

@@ -63,11 +63,14 @@ def of_lists(frame: Any, **options: Any) -> Callable[[Path], object]:
     return lambda folder: lists(frame, **options)
 
 
-def zipped(folder: Path) -> object:
-    with zipfile.ZipFile(folder / "log.zip", "w") as archive:
-        archive.writestr("a.csv", "user,item\n1,2\n")
-        archive.writestr("b.csv", "user,item\n1,2\n")
-    return ipseval.read(folder / "log.zip")
+def zipped(*names: str) -> Callable[[Path], object]:
+    def call(folder: Path) -> object:
+        with zipfile.ZipFile(folder / "log.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, "user,item\n1,2\n")
+        return ipseval.read(folder / "log.zip")
+
+    return call
 
 
 def truncated(folder: Path) -> object:
@@ -79,6 +82,11 @@ def broken_parquet(folder: Path) -> object:
     log().to_parquet(folder / "log.parquet")
     content = (folder / "log.parquet").read_bytes()
     return text(content[: len(content) // 2], "log.parquet")(folder)
+
+
+def folder_of_json(folder: Path) -> object:
+    log().to_json(folder / "part.json")
+    return ipseval.read(folder)
 
 
 def with_a_connection(source: Any) -> ipseval.Interactions:
@@ -134,6 +142,10 @@ CASES: list[tuple[Any, ...]] = [
     (
         of({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
         "the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each",
+    ),
+    (
+        of({"user": [1, 2, 3], "items": [[1, 2], [3], [1]], "ratings": [[5, 4], [], [1, 2]]}),
+        r"differ in length in 2 of 3 rows \(first: row 1\)",
     ),
     (of({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
     (of(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
@@ -199,6 +211,11 @@ CASES: list[tuple[Any, ...]] = [
     # Files
     (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
     (lambda folder: ipseval.read("x" * 5000), r"x{200} does not exist"),
+    (lambda folder: ipseval.read("a\0b"), "does not exist"),
+    (lambda folder: ipseval.read(folder / "no such.csv"), "no such.csv does not exist"),
+    (lambda folder: ipseval.read("select"), "^select does not exist"),
+    (text("1\n2\n"), "no column has a usual name of items; the columns are 'column 1'"),
+    (text("1 2\n3\n"), r"1 of 2 rows have no item \(first: row 1\)"),
     (text(""), "is empty"),
     (text("user,item\n"), "no rows"),
     (text("user,item\n1,2\n1,2,3\n"), "cannot read .*log.csv .*line 3"),
@@ -215,16 +232,21 @@ CASES: list[tuple[Any, ...]] = [
     (text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")), "UnicodeDecodeError.*encoding="),
     (text(b"\x00\x01\x02\x00", "log.bin"), "no text and no Parquet file"),
     (truncated, "log.csv.gz"),
-    (zipped, "holds 2 files"),
+    (zipped("a.csv", "b.csv"), "holds 2 files"),
+    (zipped(), "holds 0 files"),
     (broken_parquet, "cannot read .*log.parquet"),
     (folder_of_text, "is a folder without Parquet files; it holds 'part.csv'"),
+    (folder_of_json, "is a folder without Parquet files; it holds 'part.json'"),
+    (lambda folder: ipseval.read(folder), "is a folder without Parquet files; it holds nothing"),
     # JSON
     (
         text('{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n', "log.jsonl"),
         r"2 of 3 lines are no JSON \(first: line 2: Expecting property name",
     ),
+    (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are no JSON \(first: line 2: Expecting"),
+    (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
     (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are no records"),
-    (text('{"ann": [1], "ann": [2]}', "log.json"), "an object repeats 'ann'"),
+    (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),
     (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
     (text("3", "log.json"), "log.json holds no table.*got an int"),
     (text(" ", "log.json"), "log.json is empty"),
@@ -236,8 +258,13 @@ CASES: list[tuple[Any, ...]] = [
     # Other sources
     (lambda folder: ipseval.read(3), "expected a path, a data frame.*got int"),
     (of({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
+    (of({"user": [1, 2], "item": {1, 2}}), "a mapping must give each column"),
     (lambda folder: ipseval.read("SELECT * FROM log"), "pass connection="),
     (lambda folder: with_a_connection("SELECT * FROM log"), "the query failed .*no such table"),
+    (
+        lambda folder: with_a_connection("SELECT 1 AS user, 2 AS item, 3 AS item"),
+        r"^the query has several columns of one name \('item'\)",
+    ),
     (lambda folder: with_a_connection(log()), "the source is a query as text; got DataFrame"),
     # Lists
     (of_lists(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
@@ -267,7 +294,13 @@ CASES: list[tuple[Any, ...]] = [
     ),
     (of_lists(entries(item=list("abcd"))), "ids of different types"),
     (of_lists({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
+    (of_lists({"a": []}), "there are no entries"),
     (of_lists({"a": "xyz"}), "the list of 'a' is a str"),
+    (of_lists({"a": b"xyz"}), "the list of 'a' is a bytes"),
+    (of_lists({"a": 3}), "the list of 'a' is an int"),
+    (of_lists({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are no pairs \(item, score\)"),
+    (of_lists({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are no pairs"),
+    (of_lists({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are no pairs"),
     (of_lists(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
     (of_lists(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
     (of_lists(np.array([[3], [7]]), items=[1, 2, 3, 4]), "places below 4; got 3, 7"),

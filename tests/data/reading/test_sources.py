@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import ipseval
+from tests.inside.data import layout_of
 
 FRAME = pd.DataFrame(
     {
@@ -55,6 +56,15 @@ def zipped(folder: Path) -> Path:
 def in_parquet(folder: Path) -> Path:
     FRAME.to_parquet(folder / "log.parquet")
     return folder / "log.parquet"
+
+
+def without_suffix(folder: Path) -> Path:
+    return in_parquet(folder).rename(folder / "log")
+
+
+def foreign(folder: Path) -> pd.DataFrame:
+    """Return the frame with numbers in the byte order of other machines."""
+    return FRAME.assign(sku=FRAME["sku"].to_numpy().astype(">i8"), rating=FRAME["rating"].to_numpy(">f8"))
 
 
 def in_folder(folder: Path) -> Path:
@@ -98,9 +108,11 @@ SOURCES = {
     "xz": lambda folder: packed(folder, "log.csv.xz", lzma.open),
     "zip": zipped,
     "Parquet": in_parquet,
+    "Parquet of no suffix": without_suffix,
     "a folder of Parquet": in_folder,
     "partitions": partitioned,
     "pandas": lambda folder: FRAME,
+    "pandas of another byte order": foreign,
     "pandas of objects": lambda folder: FRAME.astype(object),
     "pandas of Arrow": lambda folder: FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "pandas of categories": lambda folder: FRAME.astype({"user_id": "category", "sku": "category"}),
@@ -171,6 +183,11 @@ def test_double_colons_and_places_of_columns(tmp_path):
     log = ipseval.read(tmp_path / "ratings.dat")
     assert log.item_ids.tolist() == [661, 1193]
     assert log.value.tolist() == [5, 3]
+    (tmp_path / "tabs.txt").write_text("1\ta,b\n\n2\tc,d\n")  # as many commas: tabs go first
+    found = ipseval.read(tmp_path / "tabs.txt", header=False)
+    assert found.to_frame().to_numpy().tolist() == [[1, "a,b"], [2, "c,d"]]
+    (tmp_path / "quotes.csv").write_text('"user","item"\n1,2\n')
+    assert ipseval.read(tmp_path / "quotes.csv").data["what"][0] == "rows read from quotes.csv: user, item"
     (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
     odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
     assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
@@ -182,6 +199,29 @@ def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path)
     assert log.to_frame().to_numpy().tolist() == [["q1", "d1", 2], ["q2", "d1", 1]]
     assert log.item_ids.tolist() == ["d1", "d2"]
     assert log.data["what"][1] == "rows with a value below 1, left out"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("q1 0 d1 2", "qrels"),
+        ("q1 Q0 d1 2", "qrels"),
+        ("q1 q0 d1 1", "qrels"),
+        ("q1\tQ0\td1\t2", "qrels"),
+        ("q1,Q0,d1,2", ""),
+        ("q1 1 d1 2", ""),
+        ("q1 Q0 d1", ""),
+        ("q1 Q0 d1 2 3", ""),
+        ("q1 Q0 d1 1 3 tag", "run"),
+        ("q1 0 d1 1 3 tag", "run"),
+        ("q1 9 d1 1 3 tag", ""),
+        ("q1 Q0 d1 1 3 tag 7", ""),
+    ],
+)
+def test_files_of_trec_are_known_by_their_second_column(row, kind, tmp_path):
+    (tmp_path / "log").write_text(f"{row}\n{row.replace('d1', 'd2')}\n")
+    assert layout_of(tmp_path / "log", None, False, "utf-8").trec == kind
+    assert layout_of(tmp_path / "log", None, True, "utf-8").trec == ""
 
 
 def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_path):
