@@ -186,6 +186,11 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
     }
 
 
+def test_a_score_may_be_infinite():
+    ranked = rank_positives(Lists({"a": {6: 1.0, 2: np.inf, 5: -np.inf}}), SPLIT)
+    assert ranked.n_above[:2].tolist() == [0, 2]
+
+
 def test_ties_of_ranks_and_scores_stay_ties():
     for lists in (
         Lists({"a": {2: 1.0, 6: 1.0, 5: 0.5}}),

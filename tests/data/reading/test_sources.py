@@ -189,8 +189,13 @@ def test_double_colons_and_places_of_columns(tmp_path):
     (tmp_path / "quotes.csv").write_text('"user","item"\n1,2\n')
     assert ipseval.read(tmp_path / "quotes.csv").data["what"][0] == "rows read from quotes.csv: user, item"
     (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
+    said = ipseval.read(tmp_path / "odd.csv").data["what"][0]
+    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3'")
     odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
     assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
+    (tmp_path / "five.txt").write_text("9 1 7 6 5\n8 2 7 6 4\n")
+    said = ipseval.read(tmp_path / "five.txt").data["what"][0]
+    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3', 'column 4', 'column 5'")
 
 
 def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path):
@@ -253,6 +258,9 @@ def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_pa
         ([1, 2], "s", 10**9),
         ([881250949, 891717742], "none", 881250949),
         ([1, 881250949], "auto", 1),
+        ([9_223_372_036_854, 1], "ms", 9_223_372_036_854_000_000),
+        ([2**63 - 1, 1], "ns", 2**63 - 1),
+        (["881250949000000001", "1"], "ns", 881250949_000_000_001),  # beyond 2^53
         (["2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00Z"], "auto", TIMES[0] * 10**9),
         (["2026-03-01 10:00:00", "2026-03-01"], "auto", TIMES[0] * 10**9),
     ],
@@ -295,6 +303,26 @@ def test_rows_that_lack_something_are_left_out_one_reason_each():
     ]
     assert log.data["count"].tolist() == [4, 2, 1]
     assert log.item_ids.tolist() == [1]  # an id of rows that lack something else is no candidate by them
+
+
+def test_fractions_are_ids_of_their_own_and_large_ones_stay_what_they_are():
+    for items, kind in (
+        ([1.5, 2.0, None], "f"),
+        ([1.0, 2.0, None], "i"),
+        ([2.0**53 - 1, 2.0, None], "i"),
+        ([2.0**53, 2.0, None], "f"),  # the next number is no double
+    ):
+        log = ipseval.read({"user": [1, 2, 3], "item": items}, missing="drop")
+        assert log.to_frame()["item"].tolist() == items[:2]
+        assert log.item_ids.dtype.kind == kind
+
+
+def test_clicks_are_truth_values_in_every_spelling():
+    for clicked in (["1.0", "0.0", " True "], [1, 0, 1], [1.0, 0.0, True], ["TRUE", "false", "1"]):
+        log = ipseval.read({"user": [1, 2, 3], "item": [1, 2, 3], "clicked": clicked})
+        assert log.clicked.tolist() == [True, False, True]
+    log = ipseval.read({"user": [1, 2, 3], "item": [1, 2, 3], "clicked": [0.0, None, 1.0]}, missing="drop")
+    assert log.clicked.tolist() == [False, True]
 
 
 def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
