@@ -23,6 +23,13 @@ def test_a_log_says_how_many_rows_were_read_and_repeated():
     log = ipseval.Interactions.from_frame(LOG, duplicates="drop")
     assert row(log.data, "log", "rows read") == (6, None)
     assert row(log.data, "log", "rows that repeat an earlier pair, left out") == (1, 6)
+    assert (len(log.data), log.repeats, log.n_duplicates_dropped) == (2, False, 1)
+    kept = ipseval.Interactions.from_frame(LOG, duplicates="keep")
+    assert row(kept.data, "log", "rows that repeat an earlier pair, kept") == (1, 6)
+    assert (len(kept.data), kept.repeats, kept.n_duplicates_dropped) == (2, True, 0)
+    again = ipseval.Interactions([0, 0], [0, 0], [0], [0], repeats=True, n_duplicates_dropped=1)
+    assert again.distinct.n_duplicates_dropped == 2
+    assert len(again.select([0, 0, -2])) == 3
 
 
 def test_a_k_core_says_what_it_removed():

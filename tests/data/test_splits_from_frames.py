@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Interactions
+from ipseval.data import ExposureLog, Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import PowerLawPropensity
@@ -117,6 +117,63 @@ def test_parts_of_different_universes_are_refused() -> None:
 def test_what_is_no_split_is_refused_with_the_way_to_one(given, way_out) -> None:
     with pytest.raises(InputError, match=f"^split must be a Split; got {way_out}"):
         rank_positives([[1.0]], given)
+
+
+def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> None:
+    log = Interactions.from_frame(frame((0, 0), (1, 1)))
+    clicks = ExposureLog.from_frame(frame((0, 0)).assign(clicked=1))
+    for given, way_out in (
+        (clicks, "ExposureLog. Pass its positives: train.positives."),
+        (Split(log.select([0]), log.select([1])), "Split. Pass its training part, split.train."),
+        (
+            frame((0, 0)),
+            "DataFrame. Pass ipseval.read(train), which finds the columns, "
+            "or Interactions.from_frame(frame).",
+        ),
+        (3, "int. Pass Interactions.from_frame(frame)."),
+    ):
+        with pytest.raises(InputError) as caught:
+            Split(given, log)
+        assert str(caught.value) == f"train must be Interactions; got {way_out}"
+
+
+@pytest.mark.parametrize(
+    "keep", [[-3], [2], [0.0], [True], [True, False, True], [[True, False]], [[0]], ["a"], [0, 0]]
+)
+def test_rows_are_chosen_by_a_mask_or_by_numbers(keep) -> None:
+    log = Interactions.from_frame(frame((0, 0), (1, 1)).assign(stars=[4, 5]), value="stars")
+    for fine, items in ([-2], [0]), ([1, -2], [1, 0]), ([True, False], [0]), ([], []):
+        assert log.select(fine).item.tolist() == items
+    said = (
+        "1 of 2 rows repeat an earlier"
+        if keep == [0, 0]
+        else r"keep must be a mask \(2,\) or row numbers below 2"
+    )
+    with pytest.raises(InputError, match=said):
+        log.select(keep)
+    assert log.to_csr(values=True).toarray().tolist() == [[4, 0], [0, 5]]
+    assert log.to_csr().toarray().tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="values=True needs a log with values"):
+        Interactions.from_frame(frame((0, 0))).to_csr(values=True)
+
+
+def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
+    for options in ({"user": None}, {"item": 3}, {"value": 3}):
+        with pytest.raises(InputError, match="must be the name of a column of the frame; got"):
+            Interactions.from_frame(frame((0, 0)), **options)
+    with pytest.raises(InputError, match="clicked must be the name of a column"):
+        ExposureLog.from_frame(frame((0, 0)), clicked=None)
+    for name in ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed"):
+        with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
+            Interactions([0], [0], [0], [0], **{name: -1})
+    for options, text in (
+        ({"value": [1.0, 2.0]}, "must have one length"),
+        ({"timestamp": [[1]]}, "timestamp must be one-dimensional"),
+        ({"repeats": 1}, "repeats must be True or False"),
+        ({"counted": []}, "counted must be tuple"),
+    ):
+        with pytest.raises(InputError, match=text):
+            Interactions([0], [0], [0], [0], **options)
 
 
 def test_a_split_of_parts_has_leakage_where_both_parts_have_times_and_training_has_rows() -> None:

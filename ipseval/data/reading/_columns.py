@@ -84,7 +84,7 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return Numbers(values.astype(np.int64), missing)
-    series = pd.Series(values, dtype=object if values.dtype == object else None)
+    series = pd.Series(values, dtype=values.dtype)
     parsed, said, doubt = pd.to_numeric(series, errors="coerce"), "", False
     if values.dtype.kind in "mMc":  # a date is no number of something
         parsed = pd.Series(np.full(values.size, np.nan))

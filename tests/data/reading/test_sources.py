@@ -388,6 +388,8 @@ def test_attributes_have_the_ids_of_the_log(tmp_path):
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
     with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
         ipseval.data.reading.read_attributes({"item": [1, 2]})
+    with pytest.raises(ipseval.InputError, match="column 'user' is there beside the ids in column 'who'"):
+        ipseval.data.reading.read_attributes({"who": ["a"], "user": [1]}, of="user", column="who")
 
 
 def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
