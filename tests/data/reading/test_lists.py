@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,10 @@ FORMS = {
     "ids and scores": lambda folder: Lists((ARRAY[:, ::-1], -np.tile(np.arange(3.0)[::-1], (3, 1)))),
     "CSV": in_file,
     "TREC": as_trec,
+    "what becomes a frame": lambda folder: Lists(SimpleNamespace(to_df=lambda: FRAME.drop(columns="score"))),
+    "what becomes a dataframe": lambda folder: Lists(
+        SimpleNamespace(to_dataframe=lambda: FRAME.drop(columns="rank"))
+    ),
     "ranx": of_ranx,
 }
 

@@ -113,6 +113,7 @@ SOURCES = {
     "partitions": partitioned,
     "pandas": lambda folder: FRAME,
     "pandas of another byte order": foreign,
+    "pandas of another time zone": lambda folder: FRAME.assign(ts=FRAME["ts"].dt.tz_convert("Asia/Tokyo")),
     "pandas of objects": lambda folder: FRAME.astype(object),
     "pandas of Arrow": lambda folder: FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "pandas of categories": lambda folder: FRAME.astype({"user_id": "category", "sku": "category"}),
