@@ -19,7 +19,7 @@ from ipseval.data.splits import (
     split_random,
     split_temporal,
 )
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from tests.conftest import examples
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
@@ -157,6 +157,24 @@ def test_global_time_keeps_the_same_time_on_one_side() -> None:
     )
     late = split_global_time(tied, test_fraction=0.25)
     assert (len(late.test), late.n_purged, late.n_tied_users, late.n_overlap_dropped) == (3, 0, 0, 0)
+
+
+def test_repeats_count_in_training_and_pairs_of_an_earlier_part_are_left_out_elsewhere() -> None:
+    item, time = [0, 0, 1, 0, 1, 2, 2], np.arange(1, 8)
+    log = Interactions([0] * 7, item, [0], [0, 1, 2], timestamp=time, repeats=True)
+    cuts = {"test_start": 5, "validation_start": 3}
+    with pytest.warns(
+        DataWarning, match=r"1 of 2 (validation|test) pairs are in an earlier part too"
+    ) as said:
+        split = split_global_time(log, **cuts)
+    assert len(said) == 2
+    assert [one.item.tolist() for one in (split.train, split.validation, split.test)] == [[0, 0], [1], [2]]
+    assert (split.n_overlap_dropped, split.n_repeats_merged) == (1, 1)
+    split = split_global_time(log, **cuts, seen="include")
+    assert [one.item.tolist() for one in (split.validation, split.test)] == [[1, 0], [1, 2]]
+    assert (split.n_overlap_dropped, split.n_repeats_merged) == (0, 1)
+    with pytest.raises(InputError, match="1 of 1 test pairs are in an earlier part too"):
+        split_global_time(log.select([0, 1]), test_start=2)
 
 
 def test_both_zeros_are_one_time() -> None:
