@@ -141,6 +141,14 @@ def test_propensities_of_a_slate_sum_to_what_was_shown():
     assert len(ExposureLog.from_frame(FRAME.assign(shown=1), **names)) == 6  # no other candidate is listed
 
 
+def test_six_positions_of_a_slate_with_a_gap_are_shown():
+    frame = pd.DataFrame(
+        {"user": 0, "item": range(7), "clicked": 0, "slate": 0, "pos": [1, 2, 3, 4, 5, 6, 8]}
+    )
+    with pytest.raises(InputError, match=r"slate 0 has 1, 2, 3, 4, 5, 6, …\)"):
+        ExposureLog.from_frame(frame, query="slate", position="pos")
+
+
 @pytest.mark.parametrize(
     ("shown", "total", "fits"),
     [(1, 1.0009, True), (1, 1.0011, False), (2, 2.0019, True), (2, 1.9979, False), (0, 9e-4, True)],

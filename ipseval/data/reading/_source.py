@@ -206,7 +206,7 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         is_folder = is_file = False
     if is_folder:
         if not any(one.suffix in FORMATS and FORMATS[one.suffix] is _parquet for one in file.rglob("*")):
-            held = examples(sorted(one.name for one in file.iterdir()), 5) or "nothing"
+            held = examples(sorted(one.name for one in file.iterdir())) or "nothing"
             raise InputError(f"{file} is a folder without Parquet files; it holds {held}.")
         return _parquet(file, how)
     if not is_file:

@@ -90,7 +90,7 @@ def layout_of(path: Path, separator: str | None, header: bool | None, encoding: 
     if header is None:
         problems.append(
             Problem(
-                f"it cannot be told whether the first line ({examples(rows[0], 6)}) names the columns",
+                f"it cannot be told whether the first line ({examples(rows[0])}) names the columns",
                 "Pass {header=True} or {header=False}",
             )
         )
