@@ -101,7 +101,7 @@ def folder_of_text(folder: Path) -> object:
 
 BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
 # (call, what the error says, in the order in which it says it).
-CASES: list[tuple[Any, ...]] = [
+TABLES: list[tuple[Any, ...]] = [
     # Columns
     (of(log().rename(columns={"user": "who", "item": "what"})), "usual name of users", "usual name of items"),
     (of(log(), user="usr"), r"'usr' is not there \(did you mean 'user'\?\); the"),
@@ -149,6 +149,8 @@ CASES: list[tuple[Any, ...]] = [
     ),
     (of({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
     (of(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
+]
+VALUES: list[tuple[Any, ...]] = [
     # Values and times
     (
         of(log(rating=["5", "four", "3", "two"])),
@@ -197,6 +199,8 @@ CASES: list[tuple[Any, ...]] = [
     (of(log(), items=["1", "2", "3"]), "ids of different types"),
     (of(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
     (of(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
+]
+IMPRESSIONS: list[tuple[Any, ...]] = [
     # Impressions
     (
         of(clicks(clicked=[1, 2, "no", 0])),
@@ -231,6 +235,8 @@ CASES: list[tuple[Any, ...]] = [
     (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
     (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
     (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
+]
+FILES: list[tuple[Any, ...]] = [
     # Files
     (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
     (lambda folder: ipseval.read("x" * 5000), r"x{200} does not exist"),
@@ -265,6 +271,8 @@ CASES: list[tuple[Any, ...]] = [
     (folder_of_text, "is a folder without Parquet files; it holds 'part.csv'"),
     (folder_of_json, "is a folder without Parquet files; it holds 'part.json'"),
     (lambda folder: ipseval.read(folder), "is a folder without Parquet files; it holds nothing"),
+]
+OTHERS: list[tuple[Any, ...]] = [
     # JSON
     (
         text('{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n', "log.jsonl"),
@@ -293,6 +301,8 @@ CASES: list[tuple[Any, ...]] = [
         r"^the query has several columns of one name \('item'\)",
     ),
     (lambda folder: with_a_connection(log()), "the source is a query as text; got DataFrame"),
+]
+LISTS: list[tuple[Any, ...]] = [
     # Lists
     (of_lists(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
     (of_lists(entries().iloc[:0]), "there are no entries"),
@@ -354,11 +364,9 @@ CASES: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in CASES], ids=str)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_an_input(call, said, tmp_path):
+def check(call: Callable[[Path], object], said: list[str], folder: Path) -> None:
     with pytest.raises(ipseval.InputError) as caught:
-        call(tmp_path)
+        call(folder)
     message = str(caught.value)
     assert re.search(".*".join(said), message, flags=re.DOTALL), message
     if isinstance(caught.value, ProblemsError):
@@ -366,3 +374,35 @@ def test_one_error_names_all_problems_of_an_input(call, said, tmp_path):
         assert "{" not in message
     for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
         assert len(sentence.split()) <= 30, sentence
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in TABLES], ids=str)
+def test_one_error_names_all_problems_of_columns_rows_and_ids(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in VALUES], ids=str)
+def test_one_error_names_all_problems_of_values_times_and_universes(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in IMPRESSIONS], ids=str)
+def test_one_error_names_all_problems_of_impressions(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in FILES], ids=str)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_one_error_names_all_problems_of_files(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in OTHERS], ids=str)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_one_error_names_all_problems_of_json_mappings_and_queries(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in LISTS], ids=str)
+def test_one_error_names_all_problems_of_lists(call, said, tmp_path):
+    check(call, said, tmp_path)
