@@ -166,6 +166,7 @@ def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
     for name in ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed"):
         with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
             Interactions([0], [0], [0], [0], **{name: -1})
+    assert len(Interactions([], [], [0], [0])) == 0
     for options, text in (
         ({"value": [1.0, 2.0]}, "must have one length"),
         ({"timestamp": [[1]]}, "timestamp must be one-dimensional"),
