@@ -49,6 +49,8 @@ def test_a_log_keeps_every_column_in_one_id_space():
     assert treated(log) == {}
     assert (log.timestamp.dtype, log.position.dtype) == (np.int64, np.int64)
     assert ExposureLog.from_frame(FRAME).n_queries == 0
+    columns = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
+    assert not any(getattr(log, name).flags.writeable for name in columns)
     with pytest.raises(ValueError, match="read-only"):
         log.clicked[0] = True
 
