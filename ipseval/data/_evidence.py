@@ -205,8 +205,8 @@ class Exposure:
             weight = -1 / np.expm1(n_rows[pair // n_items] * np.log1p(-rate / n_items))
         popularity = np.bincount(codes["item"][~explored & log.clicked], minlength=n_items)
         slope = _slope(np.bincount(codes["item"][explored], minlength=n_items), popularity)
-        tested = slope is not None and explored.sum() >= FEWEST
-        if slope is not None and tested and abs(slope[2]) > NOT_RANDOM and abs(slope[0]) > SLIGHT:
+        follows = slope is not None and abs(slope[2]) > NOT_RANDOM and abs(slope[0]) > SLIGHT
+        if slope is not None and follows and explored.sum() >= FEWEST:
             warn_user(
                 f"exploration slots follow popularity: times shown grow as its power of {slope[0]:.2f} ± "
                 f"{slope[1]:.2f}. They were not drawn at random, so what they show is no random exposure.",

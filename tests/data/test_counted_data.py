@@ -23,6 +23,13 @@ def test_a_log_says_how_many_rows_were_read_and_repeated():
     log = ipseval.Interactions.from_frame(LOG, duplicates="drop")
     assert row(log.data, "log", "rows read") == (6, None)
     assert row(log.data, "log", "rows that repeat an earlier pair, left out") == (1, 6)
+    assert (len(log.data), log.repeats, log.n_duplicates_dropped) == (2, False, 1)
+    kept = ipseval.Interactions.from_frame(LOG, duplicates="keep")
+    assert row(kept.data, "log", "rows that repeat an earlier pair, kept") == (1, 6)
+    assert (len(kept.data), kept.repeats, kept.n_duplicates_dropped) == (2, True, 0)
+    again = ipseval.Interactions([0, 0], [0, 0], [0], [0], repeats=True, n_duplicates_dropped=1)
+    assert again.distinct.n_duplicates_dropped == 2
+    assert len(again.select([0, 0, -2])) == 3
 
 
 def test_a_k_core_says_what_it_removed():
@@ -31,6 +38,12 @@ def test_a_k_core_says_what_it_removed():
     assert row(data, "log", "users removed by a k-core") == (1, 3)
     assert row(data, "log", "pairs removed by a k-core") == (1, 5)
     assert not (data["what"] == "items removed by a k-core").any()
+    chain = pd.DataFrame({"user": [0, 0, 0, 1, 1, 1, 2, 3, 3], "item": [0, 1, 2, 0, 1, 2, 0, 1, 3]})
+    log = ipseval.Interactions.from_frame(chain)._with(
+        n_users_removed=2, n_items_removed=1, n_pairs_removed=3
+    )
+    core = ipseval.data.splits.k_core(log, 2)  # users 2 and 3 go, and item 3, as before
+    assert (core.n_users_removed, core.n_items_removed, core.n_pairs_removed) == (4, 2, 6)
 
 
 def test_parts_of_one_log_tell_its_counts_once_and_other_parts_their_own():
@@ -43,6 +56,7 @@ def test_parts_of_one_log_tell_its_counts_once_and_other_parts_their_own():
     assert row(apart.data, "test", "rows read") == (3, None)
     assert row(apart.data, "split", "users in test") == (2, 3)
     assert row(apart.data, "split", "users in test without training pairs") == (2, 2)
+    assert row(apart.data, "split", "items in test without training pairs") == (2, 3)
     assert row(apart.data, "split", "test pairs of such users or items") == (3, 3)
     shared = LOG[LOG["item"] == 1][:1]
     overlap = ipseval.Split.from_frames(LOG[:2], pd.concat([shared, LOG[3:4]]), overlap="drop")

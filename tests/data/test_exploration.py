@@ -123,6 +123,147 @@ def test_a_propensity_refuses_weighted_users_and_weights_must_be_positive():
             Exposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=weight)
 
 
+@pytest.mark.parametrize(
+    ("n_shown", "n_clicks", "is_named"),
+    [
+        ((3, 1), 1, False),  # z = (2 · 3 − 4)/√4 = 1
+        ((22, 8), 1, False),  # 2.556
+        ((23, 7), 1, True),  # 2.921
+        ((25, 4), 1, False),  # 3.900, of 29 slots
+        ((230, 170), 1, True),  # 3, by a power of 0.436
+        ((230, 170), 1000, False),  # 3, by a power of 0.0438
+        ((7, 23), 1, True),
+        ((724, 1), 1, True),  # 9.4999
+        ((1100, 1), 1, True),  # 10.1, above the steepest
+        ((1, 1100), 1, True),
+    ],
+)
+def test_the_slope_of_two_items_is_the_logarithm_of_what_they_were_shown(n_shown, n_clicks, is_named):
+    # Of two items whose popularity is n and 0, a power b shows (n + 1)^b times as often the first.
+    item = np.repeat([0, 1, 0], [*n_shown, n_clicks])
+    user = np.arange(item.size)
+    log = log_of(user, item, np.ones(item.size), item.size)
+    where = user < sum(n_shown)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        found = Exposure.from_log(log, ids_of(item.size), where=where, rate=0.5)
+    size, n = np.log(1 + n_clicks), sum(n_shown)
+    slope, error = np.clip(np.log(n_shown[0] / n_shown[1]) / size, -10, 10), 2 / (np.sqrt(n) * size)
+    assert found.slope == pytest.approx((slope, error), rel=1e-9)
+    assert len(said) == is_named
+    assert all(f"as its power of {slope:.2f} ± {error:.2f}. They" in str(one.message) for one in said)
+    assert (found.n_dropped, found.n_uncovered) == (0, 0)
+
+
+def test_the_weight_of_a_pair_is_one_over_its_chance_to_be_shown():
+    # User 0 has one row, user 1 two; each is one of two items with chance 1/2: π = 1/4 and 1 − (3/4)².
+    log = log_of([0, 1, 1], [0, 1, 0], [1, 1, 0])
+    for where, weight in (([1, 1, 0], [4, 16 / 7]), ([0, 1, 1], None), ([1, 0, 0], None)):
+        found = Exposure.from_log(log, ids_of(), where=np.array(where, dtype=bool), rate=RATE)
+        assert (found.weight is None) == (weight is None)
+        assert weight is None or found.weight == pytest.approx(weight, rel=1e-12)
+
+
+BOTH = np.array([True, False])
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"user": [0]}, "must have one length"),
+        ({"item": [0]}, "must have one length"),
+        ({"positive": BOTH[:1]}, "must have one length"),
+        ({"positive": np.array([True, False, True])}, "must have one length"),
+        ({"positive": np.array([1, 0])}, "positive must be bool"),
+        ({"user": [0, 2]}, "user must hold codes from 0 to 1"),
+        ({"item": [-1, 1]}, "item must hold codes from 0 to 1"),
+        ({"item": [0, 0], "user": [1, 1]}, "^1 of 2 exposures repeat a user–item pair"),
+        ({"user_ids": ["a"]}, r"user_ids must hold 2 ids; got shape \(1,\)"),
+        ({"item_ids": ["a", "b", "c"]}, r"item_ids must hold 2 ids; got shape \(3,\)"),
+        ({"n_users": -1}, "n_users must be an integer >= 0"),
+        ({"n_dropped": -1}, "n_dropped must be an integer >= 0"),
+        ({"n_uncovered": -1}, "n_uncovered must be an integer >= 0"),
+        ({"weight": [1.0, -1.0]}, "weight must hold one number above 0 for each pair"),
+        ({"weight": [1.0, 1.0, 1.0]}, "weight must hold one number above 0 for each pair"),
+    ],
+)
+def test_exposures_are_checked(change, said):
+    given = {"user": [0, 1], "item": [0, 1], "positive": BOTH, "n_users": 2, "n_items": 2}
+    with pytest.raises(InputError, match=said):
+        Exposure(**given | change)
+
+
+def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
+    frame = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "positive": [2, -1, 0, 1]})
+    ids = Interactions.from_frame(frame, value="positive")
+    with pytest.raises(InputError, match=r"'positive' must hold 0/1 or .*; 2 of 4 rows do not \(e\.g\. 2\)"):
+        Exposure.from_frame(frame, ids)
+    found = Exposure.from_ratings(ids, threshold=1)
+    assert found.positive.tolist() == [True, False, False, True]
+    assert (found.n_dropped, found.n_uncovered) == (0, 0)
+    with pytest.raises(InputError, match="needs ratings as value"):
+        Exposure.from_ratings(Interactions.from_frame(frame), threshold=1)
+    with pytest.raises(InputError, match="must be Interactions"):
+        Exposure.from_ratings(frame, threshold=1)
+    once = found.without(ids.select([0]))
+    twice = once.without(ids.select([0, 3]))
+    assert (once.n_dropped, len(once), twice.n_dropped, len(twice)) == (1, 3, 2, 2)
+    found.check_ids(ids, "split")
+    for other in (ids_of(1), ids_of(3), ids_of(2, 1), ids_of(2, 3)):
+        with pytest.raises(InputError, match=r"^the exposure has 2 users and 2 items, the split"):
+            found.check_ids(other, "split")
+    for users, items, name in (([1, 0], [0, 1], "users"), ([0, 1], [0, 2], "items")):
+        other = Interactions([], [], users, items)
+        with pytest.raises(
+            InputError, match=f"^the exposure is of other {name}, or the same in another order"
+        ):
+            found.check_ids(other, "log")
+
+
+BUCKET, RATIO = "randomised bucket", "ratio of arms"
+
+
+@pytest.mark.parametrize(
+    ("arm", "pair", "source", "said"),
+    [
+        ("a", (1.5, 0.1), BUCKET, "must be from 0 to 1, and no percentage; got 1.5"),
+        ("a", (-0.1, 0.1), BUCKET, "must be from 0 to 1, and no percentage; got -0.1"),
+        ("a", (0.5, 0), BUCKET, "standard error of .* must be above 0; got 0"),
+        ("a", (0.5, -1), BUCKET, "standard error of .* must be above 0; got -1"),
+        ("a", (0.5,), BUCKET, r"must be \(value, standard error\)"),
+        ("a", (0.5, 0.1, 0.1), BUCKET, r"must be \(value, standard error\)"),
+        ("a", "ab", BUCKET, r"must be \(value, standard error\)"),
+        (("a", "b"), (0.5, 0.1), BUCKET, "must be names of recommenders"),
+        (3, (0.5, 0.1), BUCKET, "must be names of recommenders"),
+        ("ab", (0.5, 0.1), RATIO, "must be pairs of names"),
+        (("a",), (0.5, 0.1), RATIO, "must be pairs of names"),
+        (("a", "b", "c"), (0.5, 0.1), RATIO, "must be pairs of names"),
+        (("a", ""), (0.5, 0.1), RATIO, "must be pairs of names"),
+        (("a", 1), (0.5, 0.1), RATIO, "must be pairs of names"),
+        (("a", "b"), (0, 0.1), RATIO, "must be above 0; got 0"),
+        ("a", (0.5, 0.1), None, "known values need a source"),
+        ("a", (0.5, 0.1), "clicks", "unknown value for source"),
+    ],
+)
+def test_known_values_are_checked(arm, pair, source, said):
+    with pytest.raises(InputError, match=said):
+        Evidence(known={arm: {"recall@5": pair}}, source=source)
+
+
+def test_known_values_may_be_at_their_bounds_and_ratios_above_one():
+    for value in (0, 1):
+        found = Evidence(known={"a": {"recall@5": (value, 1e-9)}}, source=BUCKET)
+        assert found.anchors == (("a", "", "recall@5", value, 1e-9),)
+    found = Evidence(known={("a", "b"): {"recall@5": [2, 0.1]}}, source=RATIO)
+    assert found.anchors == (("a", "b", "recall@5", 2, 0.1),)
+    exposure = Exposure([0, 1], [0, 1], BOTH, 2, 2)
+    assert Evidence().is_empty
+    assert not any(one.is_empty for one in (found, Evidence(exposure), Evidence(interactions=ids_of())))
+    for known in (3, {"a": 3}):
+        with pytest.raises(InputError, match=r"must be Mapping; got int. Pass \{\"incumbent\""):
+            Evidence(known=known)
+
+
 @pytest.mark.parametrize("popular", [True, False])
 @pytest.mark.parametrize("n_slots", [1, 2, 400])
 def test_slots_of_one_item_alone_have_a_slope_and_are_named_once_they_are_many(n_slots, popular):

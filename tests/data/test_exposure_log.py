@@ -47,6 +47,10 @@ def test_a_log_keeps_every_column_in_one_id_space():
     assert back["propensity"].tolist() == FRAME["p"].tolist()
     assert pd.to_datetime(back["timestamp"]).tolist() == FRAME["ts"].tolist()
     assert treated(log) == {}
+    assert (log.timestamp.dtype, log.position.dtype) == (np.int64, np.int64)
+    assert ExposureLog.from_frame(FRAME).n_queries == 0
+    columns = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
+    assert not any(getattr(log, name).flags.writeable for name in columns)
     with pytest.raises(ValueError, match="read-only"):
         log.clicked[0] = True
 
@@ -79,10 +83,14 @@ BAD = {
     ),
     "1 of 6 positions are no whole.*Correct": changed("pos", [1, 1.5, 2, 1, 2, 3]),
     "1 of 2 slates lack .*slate x has 1, 2, 4": changed("pos", [1, 2, 4, 1, 2, 3]),
+    "1 of 2 slates lack .*slate y has 1, 3, 4": changed("pos", [1, 2, 3, 1, 3, 4]),
+    "2 of 2 slates lack .*slate x has 2, 3, 4": changed("pos", [2, 3, 4, 1, 3, 4]),
+    "3 of 6 positions are no whole.*first: -1.*Correct": changed("pos", [-1, 0, 1, -1, 2, 3]),
     "1 of 6 rows have the position": changed("pos", [1, 2, 2, 1, 2, 3]),
     "1 of 6 propensities are 0, negative or missing": changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
     r"2 of 6 propensities are above 1 \(largest: 2.5\)": changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
     "1 of 6 .*first: 2": changed("clicked", [0, 2, 0, 0, 1, 0]),
+    "2 of 6 .*first: -1": changed("clicked", [0, -1, -1, 0, 1, 0]),
     "must hold True or False": changed("clicked", ["no"] * 6),
     "2 of 8 rows repeat an impression .*first: .a., 1.. Pass duplicates": pd.concat([FRAME, FRAME[:2]]),
 }
@@ -90,8 +98,9 @@ BAD = {
 
 @pytest.mark.parametrize("text", BAD)
 def test_a_bad_log_is_refused_with_the_count_and_the_way_out(text):
-    with pytest.raises(PropensityError if "propensities" in text else InputError, match=text):
+    with pytest.raises(PropensityError if "propensities" in text else InputError, match=text) as caught:
         ExposureLog.from_frame(BAD[text], **NAMES)
+    assert "faults" not in str(caught.value)  # it is the only one
 
 
 def test_all_faults_are_named_in_one_error():
@@ -126,6 +135,37 @@ def test_propensities_of_a_slate_sum_to_what_was_shown():
     assert len(log) == 4
     with pytest.raises(PropensityError, match=r"1 of 2 slates do not sum .*slate y: sum 1.5, shown 2"):
         ExposureLog.from_frame(whole.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+    with pytest.raises(PropensityError, match=r"2 of 2 slates do not sum .*slate x: sum 1.7, shown 2"):
+        ExposureLog.from_frame(whole.assign(p=[0.5, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+    for name in ("propensity", "query"):  # without slates or chances nothing is known to sum to something
+        part = {key: column for key, column in names.items() if key != name}
+        assert len(ExposureLog.from_frame(whole, **part)) == 4
+    assert len(ExposureLog.from_frame(FRAME.assign(shown=1), **names)) == 6  # no other candidate is listed
+
+
+def test_six_positions_of_a_slate_with_a_gap_are_shown():
+    frame = pd.DataFrame(
+        {"user": 0, "item": range(7), "clicked": 0, "slate": 0, "pos": [1, 2, 3, 4, 5, 6, 8]}
+    )
+    with pytest.raises(InputError, match=r"slate 0 has 1, 2, 3, 4, 5, 6, …\)"):
+        ExposureLog.from_frame(frame, query="slate", position="pos")
+
+
+@pytest.mark.parametrize(
+    ("shown", "total", "fits"),
+    [(1, 1.0009, True), (1, 1.0011, False), (2, 2.0019, True), (2, 1.9979, False), (0, 9e-4, True)],
+)
+def test_propensities_of_a_slate_may_be_rounded_to_a_thousandth_of_what_was_shown(shown, total, fits):
+    # A second slate has a row that was shown for certain, so that the log is not empty.
+    frame = FRAME[:4].assign(
+        shown=[int(shown > 0), int(shown > 1), 0, 1], p=[total / 3] * 3 + [1.0], clicked=0
+    )
+    names = {"propensity": "p", "query": "slate", "shown": "shown"}
+    if fits:
+        assert len(ExposureLog.from_frame(frame, **names)) == shown + 1
+        return
+    with pytest.raises(PropensityError, match="1 of 2 slates do not sum to their number of rows shown"):
+        ExposureLog.from_frame(frame, **names)
 
 
 def test_clicks_on_what_was_not_shown_are_refused_or_counted():
@@ -143,7 +183,14 @@ def test_clicks_on_what_was_not_shown_are_refused_or_counted():
         ({"clicked": [True]}, "must have one length"),
         ({"user": [0, 5]}, "codes from 0 to 1"),
         ({"propensity": [0.5, 1.5]}, "1 of 2 propensities are above 1"),
+        ({"user": [5, -1]}, r"user must hold codes from 0 to 1, .* 2 of 2 are not \(first: 5\)"),
+        ({"item": [0, 2]}, r"item must hold codes from 0 to 1, .* 1 of 2 are not \(first: 2\)"),
+        ({"item": [0.0, 1.0]}, "item must hold whole numbers"),
         ({"position": [0, 1]}, "1 of 2 positions"),
+        ({"position": ["a", "b"]}, r"2 of 2 positions are no whole numbers .*'a'\)\. Correct them"),
+        ({"clicked": [[True, False]]}, "clicked must be one-dimensional"),
+        ({"timestamp": [1.0]}, "must have one length"),
+        ({"counted": []}, "counted must be tuple"),
         ({"query": [0, 0], "query_ids": ["q"], "position": [1, 1]}, "position of another row"),
     ],
 )

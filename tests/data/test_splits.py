@@ -19,7 +19,7 @@ from ipseval.data.splits import (
     split_random,
     split_temporal,
 )
-from ipseval.errors import InputError
+from ipseval.errors import DataWarning, InputError
 from tests.conftest import examples
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
@@ -107,6 +107,7 @@ def test_each_user_is_cut_as_by_a_plain_loop(method: str, log: Interactions, sha
     assert sorted(kept) == list(range(len(log)))  # nothing is lost, nothing occurs twice
     assert split.n_users_without_test == int(((log.activity > 0) & (split.test.activity == 0)).sum())
     assert split.n_tied_users == in_time * tied
+    assert (split.n_purged, split.n_overlap_dropped, split.n_repeats_merged) == (0, 0, 0)
     assert ("broken by row order" in split.description) == bool(split.n_tied_users)
 
 
@@ -154,7 +155,34 @@ def test_global_time_keeps_the_same_time_on_one_side() -> None:
     tied = Interactions(
         np.arange(4), np.zeros(4, int), np.arange(4), np.arange(1), timestamp=np.array([1, 5, 5, 5])
     )
-    assert len(split_global_time(tied, test_fraction=0.25).test) == 3
+    late = split_global_time(tied, test_fraction=0.25)
+    assert (len(late.test), late.n_purged, late.n_tied_users, late.n_overlap_dropped) == (3, 0, 0, 0)
+
+
+def test_repeats_count_in_training_and_pairs_of_an_earlier_part_are_left_out_elsewhere() -> None:
+    item, time = [0, 0, 1, 0, 1, 2, 2], np.arange(1, 8)
+    log = Interactions([0] * 7, item, [0], [0, 1, 2], timestamp=time, repeats=True)
+    cuts = {"test_start": 5, "validation_start": 3}
+    with pytest.warns(
+        DataWarning, match=r"1 of 2 (validation|test) pairs are in an earlier part too"
+    ) as said:
+        split = split_global_time(log, **cuts)
+    assert len(said) == 2
+    assert [one.item.tolist() for one in (split.train, split.validation, split.test)] == [[0, 0], [1], [2]]
+    assert (split.n_overlap_dropped, split.n_repeats_merged) == (1, 1)
+    split = split_global_time(log, **cuts, seen="include")
+    assert [one.item.tolist() for one in (split.validation, split.test)] == [[1, 0], [1, 2]]
+    assert (split.n_overlap_dropped, split.n_repeats_merged) == (0, 1)
+    with pytest.raises(InputError, match="1 of 1 test pairs are in an earlier part too"):
+        split_global_time(log.select([0, 1]), test_start=2)
+
+
+def test_both_zeros_are_one_time() -> None:
+    log = Interactions([0, 0, 0], [0, 1, 2], [0], [0, 1, 2], timestamp=[-0.0, 0.0, -1.0])
+    split = split_temporal(log, test_fraction=0.34)
+    assert (split.test.item.tolist(), split.n_tied_users) == ([1], 1)
+    ties = "by time per user, 0.34 test, ties in time at the cut of 1 user broken by row order"
+    assert split.description == ties
 
 
 def test_cold_users_and_items_are_counted() -> None:
@@ -234,7 +262,9 @@ BAD_CALLS = {
     "timestamp=": lambda: split_leave_one_out(timeless(), order="temporal"),
     "Choices: random, temporal": lambda: split_leave_one_out(timed_log(), order="time"),
     "no effect": lambda: split_leave_one_out(timed_log(), order="temporal", rng=0),
-    "the longest has 4": lambda: split_leave_one_out(timed_log(), n_validation=3),
+    "needs a user with 5 interactions; the longest has 4": lambda: split_leave_one_out(
+        timed_log(), n_validation=3
+    ),
     "integer >= 0": lambda: split_leave_one_out(timed_log(), n_validation=-1),
     "test part is empty": lambda: split_global_time(timed_log(), test_start=100),
     "training part is empty": lambda: split_global_time(timed_log(), test_start=0),

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Interactions
+from ipseval.data import ExposureLog, Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import PowerLawPropensity
@@ -29,6 +29,10 @@ def test_from_frames_codes_all_parts_against_one_universe() -> None:
     assert pairs(split.validation) == {("b", 4)}
     assert split.test.item.tolist() == [1, 2]
     assert split.n_cold_users == 1
+    assert split.n_users_without_test == 1  # b
+    sizes = "2 train, 2 test, 1 validation; 3 users, 4 items"
+    assert repr(split) == f"Split({sizes}; 1 cold user; 1 cold item; given as frames)"
+    assert (split.n_overlap_dropped, split.n_tied_users, split.n_purged, split.n_repeats_merged) == (0,) * 4
 
 
 def test_from_frames_keeps_values_and_times_in_row_order() -> None:
@@ -47,6 +51,19 @@ def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
     assert (pairs(split.test), split.n_overlap_dropped) == ({(1, 0)}, 1)
     split = Split.from_frames(None, test, validation=frame((1, 0)), overlap="drop")
     assert (pairs(split.test), split.n_overlap_dropped) == ({(0, 0)}, 1)
+    again = Split.from_frames(train, test, overlap="drop", seen="include")
+    assert (len(again.test), again.n_overlap_dropped, again.n_repeated_positives) == (2, 0, 1)
+    assert "(1 training pair among them)" in repr(again)
+
+
+def test_from_frames_merges_repeats_of_the_test_part_and_counts_them() -> None:
+    train, test = frame((0, 0), (0, 0), (1, 1)), frame((0, 1), (0, 1), (0, 1), (0, 0), (1, 0))
+    split = Split.from_frames(train, test, duplicates="keep", overlap="drop")
+    assert (len(split.train), len(split.test), split.n_repeats_merged) == (3, 2, 2)
+    counts = split.data.set_index("what")[["count", "of"]]
+    assert counts.loc["test rows that repeat a test pair, merged"].tolist() == [2, 5]
+    assert counts.loc["test pairs of another part, left out"].tolist() == [1, 3]
+    assert counts.loc["train interactions", "count"] == 3
 
 
 ONE = frame((0, 0))
@@ -71,6 +88,103 @@ def test_parts_of_different_universes_are_refused() -> None:
     test = Interactions.from_frame(frame((0, 1), (2, 0)))
     with pytest.raises(InputError, match="share one universe"):
         Split(train, test)
+    same = train.select([True, False])
+    with pytest.raises(InputError, match="share one universe"):
+        Split(train.select([False, True]), same, test)
+    for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
+        with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
+            Split(train.select([False, True]), same, **{name: -1})
+    twice = Interactions.from_frame(frame((0, 0), (1, 1), (1, 1)), duplicates="keep")
+    one, rest = twice.select([0]), twice.select([1, 2])
+    assert len(Split(rest, one).train) == 2
+    with pytest.raises(InputError, match=r"^the test part repeats 1 pairs; .* Pass test\.distinct\.$"):
+        Split(one, rest)
+    with pytest.raises(InputError, match=r"^the validation part repeats 1 pairs; .* validation\.distinct\.$"):
+        Split(twice.select([]), one, rest)
+
+
+@pytest.mark.parametrize(
+    ("given", "way_out"),
+    [
+        (frame((0, 0)), r"DataFrame\. Make one with split_random\(ipseval\.read\(frame\)\)"),
+        (
+            Interactions.from_frame(frame((0, 0))),
+            r"Interactions\. Make one with split_random\(log\.positives\)",
+        ),
+        (3, r"int\. Make one with split_random\(log\), or with Split\.from_frames"),
+    ],
+)
+def test_what_is_no_split_is_refused_with_the_way_to_one(given, way_out) -> None:
+    with pytest.raises(InputError, match=f"^split must be a Split; got {way_out}"):
+        rank_positives([[1.0]], given)
+
+
+def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> None:
+    log = Interactions.from_frame(frame((0, 0), (1, 1)))
+    clicks = ExposureLog.from_frame(frame((0, 0)).assign(clicked=1))
+    for given, way_out in (
+        (clicks, "ExposureLog. Pass its positives: train.positives."),
+        (Split(log.select([0]), log.select([1])), "Split. Pass its training part, split.train."),
+        (
+            frame((0, 0)),
+            "DataFrame. Pass ipseval.read(train), which finds the columns, "
+            "or Interactions.from_frame(frame).",
+        ),
+        (3, "int. Pass Interactions.from_frame(frame)."),
+    ):
+        with pytest.raises(InputError) as caught:
+            Split(given, log)
+        assert str(caught.value) == f"train must be Interactions; got {way_out}"
+
+
+@pytest.mark.parametrize(
+    "keep", [[-3], [2], [0.0], [True], [True, False, True], [[True, False]], [[0]], ["a"], [0, 0]]
+)
+def test_rows_are_chosen_by_a_mask_or_by_numbers(keep) -> None:
+    log = Interactions.from_frame(frame((0, 0), (1, 1)).assign(stars=[4, 5]), value="stars")
+    for fine, items in ([-2], [0]), ([1, -2], [1, 0]), ([True, False], [0]), ([], []):
+        assert log.select(fine).item.tolist() == items
+    said = (
+        "1 of 2 rows repeat an earlier"
+        if keep == [0, 0]
+        else r"keep must be a mask \(2,\) or row numbers below 2"
+    )
+    with pytest.raises(InputError, match=said):
+        log.select(keep)
+    assert log.to_csr(values=True).toarray().tolist() == [[4, 0], [0, 5]]
+    assert log.to_csr().toarray().tolist() == [[1, 0], [0, 1]]
+    with pytest.raises(InputError, match="values=True needs a log with values"):
+        Interactions.from_frame(frame((0, 0))).to_csr(values=True)
+
+
+def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
+    for options in ({"user": None}, {"item": 3}, {"value": 3}):
+        with pytest.raises(InputError, match="must be the name of a column of the frame; got"):
+            Interactions.from_frame(frame((0, 0)), **options)
+    with pytest.raises(InputError, match="clicked must be the name of a column"):
+        ExposureLog.from_frame(frame((0, 0)), clicked=None)
+    for name in ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed"):
+        with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
+            Interactions([0], [0], [0], [0], **{name: -1})
+    assert len(Interactions([], [], [0], [0])) == 0
+    for options, text in (
+        ({"value": [1.0, 2.0]}, "must have one length"),
+        ({"timestamp": [[1]]}, "timestamp must be one-dimensional"),
+        ({"repeats": 1}, "repeats must be True or False"),
+        ({"counted": []}, "counted must be tuple"),
+    ):
+        with pytest.raises(InputError, match=text):
+            Interactions([0], [0], [0], [0], **options)
+
+
+def test_a_split_of_parts_has_leakage_where_both_parts_have_times_and_training_has_rows() -> None:
+    timed = Interactions.from_frame(frame((0, 0), (1, 1)).assign(time=[2, 1]), timestamp="time")
+    plain = Interactions.from_frame(frame((0, 0), (1, 1)))
+    first, last = [True, False], [False, True]
+    assert Split(timed.select(first), timed.select(last)).leakage.n_leaking == 1
+    assert Split(timed.select(first), plain.select(last)).leakage is None
+    assert Split(plain.select(first), timed.select(last)).leakage is None
+    assert Split.from_frames(None, timed).leakage is None
 
 
 def test_a_test_set_without_training_items_excludes_nothing_and_counts_nobody_as_cold() -> None:

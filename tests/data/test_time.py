@@ -56,6 +56,8 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     log = log_of([0, 1, 2, 7, 8, 9], users=[0, 0, 0, 1, 1, 1])
     with pytest.warns(DataWarning, match=r"1 of 2 test rows \(50\.0 %\) have later training rows"):
         split = split_leave_one_out(log, order="temporal", n_validation=0)
+    data = split.data.set_index("what")
+    assert data.loc["test pairs with later training pairs", ["count", "of"]].tolist() == [1, 2]
     assert "in the median 25.0 % of training is later" in repr(split)  # of 0 and 2/4
     evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
     assert evaluation.provenance["leakage"] == split.leakage.text
@@ -89,8 +91,86 @@ def test_a_purge_gap_is_in_no_part_and_counted():
     split = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, purge=2)  # 3 and 4 are in [3, 5)
     assert pairs(split.train) == {(0, 0), (1, 1)}
     assert (split.n_purged, len(split.test)) == (2, 1)
+    assert split.description == "global time, test from 5, 2 rows before it in a gap of 2"
+    left_out = "pairs in a gap before what is held out, left out"
+    assert split.data.set_index("what").loc[left_out, "count"] == 2
     both = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, validation_start=3.5, purge=1)
     assert (len(both.train), len(both.validation), both.n_purged) == (2, 1, 1)
+    said = "global time, test from 5, validation from 3.5, 1 row before it in a gap of 1"
+    assert both.description == said
+
+
+def test_a_share_is_at_least_one_time_and_at_most_what_is_before_test():
+    # Of three rows ⌊3 · 0.1 + ½⌋ = 0 go to test: the last one does.
+    assert split_global_time(log_of([1, 2, 3]), test_fraction=0.1).test.timestamp.tolist() == [3]
+    # Ties put three of four rows into test, so half of all for validation leave nothing to train on.
+    with pytest.raises(InputError, match=r"^the training part is empty: the 4 timestamps run from 1 to 5"):
+        split_global_time(log_of([1, 5, 5, 5]), test_fraction=0.25, validation_fraction=0.5)
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        (10**17, "1973-03-03 09:46:40"),
+        (10**17 - 1, "99999999999999999"),
+        (2**63 - 2**63 % (86_400 * 10**9), "2262-04-11"),
+    ],
+)
+def test_whole_numbers_are_dates_from_1973_on(last, said):
+    split = split_global_time(log_of([0, last]), test_start=last)
+    assert split.description == f"global time, test from {said}"
+    if "-" in said:
+        assert split_global_time(log_of([0, last]), test_start=last, purge="7D").n_purged == 0
+    else:
+        with pytest.raises(InputError, match=r"^purge='7D' is for timestamps that were dates"):
+            split_global_time(log_of([0, last]), test_start=last, purge="7D")
+    with pytest.raises(InputError, match=r"is for timestamps that were dates; these run up to 1e\+18"):
+        split_global_time(log_of([0.0, 1e18]), test_start=1, purge="7D")  # fractions are no dates
+
+
+def test_the_earliest_times_are_said_though_no_date_is_at_their_midnight():
+    for first, said in ((-(2**63), str(-(2**63))), (1 - 2**63, "1677-09-21 00:12:43.145224193")):
+        with pytest.raises(InputError, match=f"timestamps run from {said} to 5"):
+            split_global_time(log_of([first, 5]), test_start=6)
+
+
+def test_times_are_within_64_bits_and_lengths_at_most_a_quarter_of_them():
+    log = log_of([1, 2, 3])
+    for start in (1 - 2**63, 2**63 - 1):
+        with pytest.raises(InputError, match="part is empty"):
+            split_global_time(log, test_start=start)
+    for start in (-(2**63), 2**63, float("nan"), np.float64(2.0**63)):
+        with pytest.raises(InputError, match="test_start must be within 64 bits, as timestamps are; got"):
+            split_global_time(log, test_start=start)
+    with pytest.raises(InputError, match="the training part is empty"):
+        split_global_time(log, test_start=3, purge=2**62)
+    with pytest.raises(InputError, match=r"purge must be at most 2\^62; got 4611686018427387905"):
+        split_global_time(log, test_start=3, purge=2**62 + 1)
+
+
+def test_a_length_of_time_may_be_one_of_numpy_and_is_no_start():
+    days = pd.to_datetime(["2026-03-01", "2026-03-02", "2026-03-03"])
+    log = log_of(days)
+    for purge in (np.timedelta64(1, "D"), timedelta(days=1), "1D", pd.Timedelta("1D")):
+        assert split_global_time(log, test_start="2026-03-03", purge=purge).n_purged == 1
+    for start in (np.timedelta64(1, "D"), np.datetime64("NaT", "D"), "9999-12-31"):
+        with pytest.raises(InputError, match="test_start must be a number or a date; got"):
+            split_global_time(log, test_start=start)
+    for purge in (True, None, np.bool_(True)):
+        with pytest.raises(InputError, match="purge must be a number or a length of time; got"):
+            split_global_time(log, test_start="2026-03-03", purge=purge)
+
+
+@pytest.mark.parametrize("name", ["global", "sliding", "temporal"])
+def test_a_log_without_rows_is_not_split_by_time(name):
+    none = log_of([1, 2]).select([])
+    splits = {
+        "global": lambda: split_global_time(none, test_start=1),
+        "sliding": lambda: split_sliding(none, start=1, test=1),
+        "temporal": lambda: split_temporal(none),
+    }
+    with pytest.raises(InputError, match="needs at least one interaction, and this log has none"):
+        splits[name]()
 
 
 def test_windows_follow_the_worked_example():
@@ -103,7 +183,21 @@ def test_windows_follow_the_worked_example():
     ]
     assert splits.frame["used"].tolist() == [True, False, True]
     assert splits.frame["n_cold_users"].tolist() == [3, pd.NA, 2]
-    assert "1 window without training or test rows left out" in repr(splits)
+    left_out = "1 window without training or test rows left out"
+    assert repr(splits) == f"SlidingSplits(2 windows, {left_out}; 5 test rows from 4 on)"
+    assert [len(s.test) for s in splits[1:]] == [len(splits[-1].test)] == [2]
+    assert splits[1].description == "window 3 of 3, test from 8 to 10"
+    assert splits[1].validation is None
+    assert repr(split_sliding(log, start=9, test=1)) == "SlidingSplits(1 window; 1 test row from 9 on)"
+
+
+@pytest.mark.parametrize("kind", [int, float])
+def test_the_last_window_ends_after_the_last_row(kind):
+    # Windows [2, 4) and [4, end): the rows before 2 are all the history that there is.
+    splits = split_sliding(log_of([kind(time) for time in (-7, 1, 3, 4, 5)]), start=2, test=3, step=2)
+    assert splits.frame["n_train"].tolist() == [2, 3]
+    assert splits.frame["n_test"].tolist() == [2, 2]
+    assert splits.frame["end"].tolist() == [5, 6 if kind is int else np.nextafter(5, 6)]
 
 
 def test_window_purge_validation_and_history_follow_the_worked_example():
@@ -113,6 +207,10 @@ def test_window_purge_validation_and_history_follow_the_worked_example():
     times = [part.timestamp.tolist() for part in (split.train, split.validation, split.test)]
     assert times == [[2, 3], [5], [6, 7]]
     assert split.n_purged == 1
+    found = split_sliding(log, start=6, test=2, train=2, purge=1, validation=1).frame
+    counts = {"n_train": 2, "n_purged": 1, "n_validation": 1, "n_test": 2, "used": True, "n_users": 2}
+    cold = {"n_cold_users": 2, "n_cold_items": 2, "n_cold_positives": 2}
+    assert found.iloc[0].to_dict() == {"window": 0, "start": 6, "end": 8, **counts, **cold}
     assert split_sliding(log, test=2, train=2, purge=1, validation=1).bounds["start"][0] == 1 + 2 + 1 + 1
 
 
@@ -184,14 +282,22 @@ def test_polars_dates_with_a_time_zone_are_the_same_instants():
         ({"test": 0, "start": 2}, "test must be a finite number > 0"),
         ({"test": "7D", "start": 2}, "is for timestamps that were dates"),
         ({"test": "soon", "start": 2}, "test must be a number or a length such as '7D'"),
-        ({"test": 1, "start": 99}, "no window has training and test rows"),
+        (
+            {"test": 1, "start": 99},
+            "run from 1 to 3, and the first of 0 windows starts at 99",
+        ),
         ({"test": 1, "start": 0, "step": 1e-9}, "more than 100,000"),
+        ({"test": 1, "start": 3 - 100_000}, "step=1 makes more than 100,000 windows"),
         ({"test": 1, "start": True}, "start must be a number or a date"),
     ],
 )
 def test_bad_windows_say_what_was_expected(options, text):
     with pytest.raises(InputError, match=text):
         split_sliding(log_of([1, 2, 3]), **options)
+
+
+def test_there_may_be_a_hundred_thousand_windows():
+    assert len(split_sliding(log_of([1, 2, 3]), start=4 - 100_000, test=1).bounds) == 100_000
 
 
 def test_an_end_after_the_last_row_changes_nothing():

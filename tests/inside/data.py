@@ -2,4 +2,5 @@
 
 from __future__ import annotations
 
+from ipseval.data.reading._text import layout_of
 from ipseval.data.splits._base import Leakage

@@ -37,8 +37,7 @@ def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
 
 def _with_missing(series: pd.Series) -> AnyArray:
     """Return a column as an array; missing entries stay missing."""
-    numeric = isinstance(series.dtype, np.dtype) and series.dtype != object
-    return series.to_numpy() if numeric else series.astype(object).to_numpy()
+    return (series if isinstance(series.dtype, np.dtype) else series.astype(object)).to_numpy()
 
 
 def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
@@ -85,7 +84,7 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return Numbers(values.astype(np.int64), missing)
-    series = pd.Series(values, dtype=object if values.dtype == object else None)
+    series = pd.Series(values, dtype=values.dtype)
     parsed, said, doubt = pd.to_numeric(series, errors="coerce"), "", False
     if values.dtype.kind in "mMc":  # a date is no number of something
         parsed = pd.Series(np.full(values.size, np.nan))
@@ -96,13 +95,12 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
         if text.str.fullmatch(DECIMAL).all() and not points and not doubt:
             parsed = pd.to_numeric(series.astype(str).str.replace(",", "."), errors="coerce")
             said = " with decimal commas"
-    array = parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+    is_whole = parsed.dtype.kind in "iu"
+    array = parsed.to_numpy() if is_whole else parsed.to_numpy(dtype=np.float64, na_value=np.nan)
     odd = ~missing & ~(~np.isnan(array) if infinite else np.isfinite(array))
     what = "may be thousands or fractions" if doubt else "are no finite numbers"
     way_out = "Write them without commas" if doubt else "Correct them"
     problem = odd_entries(odd, values, name, what, f"{way_out}, or choose another column by {{{role}}}")
-    if problem is None and not missing.any() and parsed.dtype.kind in "iu":
-        array = parsed.to_numpy()
     return Numbers(array, missing, problem, said)
 
 

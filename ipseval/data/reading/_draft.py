@@ -174,10 +174,10 @@ class Draft(Treatment):
     def _sound(self, data: dict[str, AnyArray]) -> dict[str, AnyArray]:
         """Return the rows without a gap, of columns without a fault: what else can be said of the log."""
         faulty = {role for role, one in self.columns.items() if one.problem is not None}
-        complete = ~np.logical_or.reduce([self.keep * False, *self._lacking().values()])[self.keep]
         sound = {role: one for role, one in data.items() if role not in faulty}
-        known = complete & (data.get("user", np.zeros(1)) >= 0) & (data.get("item", np.zeros(1)) >= 0)
-        return rows_of(sound, known)
+        complete = [~rows[self.keep] for rows in self._lacking().values()]
+        known = [data[role] >= 0 for role in ("user", "item") if role in data]
+        return rows_of(sound, np.logical_and.reduce([*complete, *known]))
 
     def interactions(self, duplicates: str) -> Interactions:
         """Return the pairs, or raise everything that is wrong."""

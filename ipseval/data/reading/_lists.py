@@ -129,8 +129,9 @@ class Lists:
         draft.leave_out_missing(self.missing)
         nobody = Ids(np.full(draft.keep.size, -1), np.zeros(0, dtype=np.int64))
         user, item = (draft.ids.get(role, nobody) for role in ("user", "item"))
-        order, by_rank = draft.columns[RANK if RANK in names else SCORE].values, RANK in names
-        entries = Entries(user.codes, item.codes, order if by_rank else -order, user.ids, item.ids, by_rank)
+        by_rank = RANK in names
+        order = draft.columns[RANK].values if by_rank else _descending(draft.columns[SCORE].values)
+        entries = Entries(user.codes, item.codes, order, user.ids, item.ids, by_rank)
         return entries.select(draft.keep), draft
 
     def _without_repeats(self, entries: Entries, found: Treatment) -> Entries:
@@ -268,20 +269,25 @@ def of_arrays(source: Any, users: Any | None, items: Any | None, found: Treatmen
     row, place = np.nonzero(~empty)
     values = ids[row, place]
     item_ids, item = _items(values, items)
-    order: AnyArray = place + 1
+    order: AnyArray = place
     if scores is not None:
         array = np.asarray(scores)
         if array.shape != ids.shape or array.dtype.kind not in "iuf":
             raise InputError(
                 f"scores must be numbers of shape {ids.shape} as the ids; got {array.dtype} {array.shape}."
             )
-        order = -array[row, place]
-        n_nan = int(np.isnan(order).sum()) if order.dtype.kind == "f" else 0
+        order = _descending(array[row, place])
+        n_nan = int(np.isnan(order).sum())
         if n_nan:
             raise InputError(f"{n_nan:,} of {order.size:,} scores are NaN.")
     found.counted.append(Count("entries read from an array", ids.size))
     found.count("empty places of the array, left out", int(empty.sum()), ids.size)
     return Entries(row, item, order, user_ids, item_ids, scores is None)
+
+
+def _descending(scores: AnyArray) -> AnyArray:
+    """Return scores with the other sign, in a type that has negative numbers: the best is the smallest."""
+    return -scores.astype(np.result_type(scores, np.int64))
 
 
 def _items(values: AnyArray, items: Any | None) -> tuple[AnyArray, IntArray]:
@@ -291,6 +297,6 @@ def _items(values: AnyArray, items: Any | None) -> tuple[AnyArray, IntArray]:
     ids = to_id_array(items, "items")
     if values.dtype.kind not in "iu" or (values.size and values.max() >= ids.size):
         raise InputError(
-            f"with items=, the lists must hold places below {ids.size:,}; got {examples(values[:3])}."
+            f"with items=, the lists must hold places below {ids.size:,}; got {examples(values)}."
         )
     return ids, values.astype(np.int64)

@@ -104,10 +104,10 @@ def _listed(user: Any, entries: Any) -> tuple[list[Any], list[Any] | None]:
             f"the list of {user!r:.60} is {kind_of(entries)}; expected {{item: score}}, "
             "[item, …] or [(item, score), …]."
         )
-    pairs = [one for one in entries if isinstance(one, (tuple, list)) and len(one) > 1]
+    pairs = [one for one in entries if isinstance(one, (tuple, list))]
     if not pairs:
         return list(entries), None
-    if len(pairs) < len(entries):
+    if len(pairs) < len(entries) or any(len(one) != 2 for one in pairs):
         raise InputError(f"the list of {user!r:.60} has entries that are no pairs (item, score).")
     return [one[0] for one in pairs], [one[1] for one in pairs]
 
@@ -206,7 +206,7 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         is_folder = is_file = False
     if is_folder:
         if not any(one.suffix in FORMATS and FORMATS[one.suffix] is _parquet for one in file.rglob("*")):
-            held = examples(sorted(one.name for one in file.iterdir()), 5) or "nothing"
+            held = examples(sorted(one.name for one in file.iterdir())) or "nothing"
             raise InputError(f"{file} is a folder without Parquet files; it holds {held}.")
         return _parquet(file, how)
     if not is_file:

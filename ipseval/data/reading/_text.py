@@ -42,17 +42,15 @@ class Layout:
     separator: str
     header: bool
     columns: tuple[str, ...]
-    sample: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[str, ...], ...]  # the first ones, a header included
 
     @property
     def trec(self) -> str:
         """What file of TREC it is, which have no header: "run", "qrels", or "" for none."""
-        if self.header or not self.sample or self.separator not in (BLANKS, "\t"):
+        if self.header or self.separator not in (BLANKS, "\t"):
             return ""
-        second = {row[1] for row in self.sample}
-        if len(self.columns) == 6 and second <= {"Q0", "q0", "0"}:
-            return "run"
-        return "qrels" if len(self.columns) == 4 and second <= {"0", "Q0", "q0"} else ""
+        second = {cell for row in self.rows for cell in row[1:2]}
+        return {6: "run", 4: "qrels"}.get(len(self.columns), "") if second <= {"Q0", "q0", "0"} else ""
 
 
 @contextmanager
@@ -92,7 +90,7 @@ def layout_of(path: Path, separator: str | None, header: bool | None, encoding: 
     if header is None:
         problems.append(
             Problem(
-                f"it cannot be told whether the first line ({examples(rows[0], 6)}) names the columns",
+                f"it cannot be told whether the first line ({examples(rows[0])}) names the columns",
                 "Pass {header=True} or {header=False}",
             )
         )
@@ -102,7 +100,7 @@ def layout_of(path: Path, separator: str | None, header: bool | None, encoding: 
         problems.append(Problem(f"the header repeats {examples(repeated)}", "Give each column its own name"))
     if problems:
         raise ProblemsError(str(path), problems)
-    return Layout(separator, bool(header), columns, tuple(rows[1:] if header else rows))
+    return Layout(separator, bool(header), columns, tuple(rows))
 
 
 def parsed(lines: Iterable[str], separator: str) -> Iterator[list[str]]:

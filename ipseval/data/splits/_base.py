@@ -330,8 +330,8 @@ class Leakage:
 
     @classmethod
     def of(cls, train: Interactions, test: Interactions) -> Leakage | None:
-        """Return the leakage of a split; None where a part has no timestamps or no rows."""
-        if train.timestamp is None or test.timestamp is None or not len(train) or not len(test):
+        """Return the leakage of a split; None where a part has no timestamps, or training no rows."""
+        if train.timestamp is None or test.timestamp is None or not len(train):
             return None
         later = len(train) - np.searchsorted(np.sort(train.timestamp), test.timestamp, side="right")
         return cls(len(test), len(train), int((later > 0).sum()), float(np.median(later)) / len(train))

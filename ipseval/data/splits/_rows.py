@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,12 +112,14 @@ def check_shares(test_fraction: float, validation_fraction: float) -> None:
 
 
 def timestamps(log: Interactions, purpose: str) -> AnyArray:
-    """Return the timestamps of a log, or raise `InputError` when it has none."""
+    """Return the timestamps of a log, or raise `InputError` when it has none, or no rows."""
     if log.timestamp is None:
         raise InputError(
             f"{purpose} needs the time of each interaction, and this log has none. Where the log is read, "
             "name the column of times by timestamp=…."
         )
+    if not len(log):
+        raise InputError(f"{purpose} needs at least one interaction, and this log has none.")
     return log.timestamp
 
 
@@ -149,8 +150,8 @@ def split_rows(
         n_dropped = n_before - len(test)
     if not len(test):
         raise InputError(NO_POSITIVE)
-    make = Split if log.repeats else partial(unchecked, Split)  # parts of distinct pairs are disjoint
-    return make(
+    return unchecked(  # the parts have the ids of one log, and hold what is in no earlier part
+        Split,
         train=train,
         test=test,
         validation=validation,

@@ -44,7 +44,7 @@ def as_time(value: Any, name: str) -> Any:
 
 def as_duration(value: Any, name: str, time: AnyArray, *, low_open: bool = True) -> Any:
     """Return a length of time in the unit of timestamps; text such as "7D" is for dates only."""
-    if isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool):
+    if isinstance(value, (int, float, np.integer, np.floating)) and type(value) not in (bool, np.timedelta64):
         return _in_range(name, value, low_open)
     if not isinstance(value, (str, timedelta, np.timedelta64)):
         raise InputError(f"{name} must be a number or a length of time; got {type(value).__name__}.")
@@ -69,15 +69,14 @@ def _in_range(name: str, length: Any, low_open: bool) -> Any:
 
 def are_dates(time: AnyArray) -> bool:
     """Return whether timestamps are nanoseconds since 1970, as dates are stored."""
-    return bool(time.dtype.kind == "i" and time.size and abs(int(time.max())) >= NANOSECONDS)
+    return bool(time.dtype.kind == "i" and abs(int(time.max())) >= NANOSECONDS)
 
 
 def said(time: Any) -> str:
     """Return a time as text; dates are stored as nanoseconds since 1970, and shown as dates."""
     if not isinstance(time, (int, np.integer)) or not NANOSECONDS <= abs(int(time)) < 2**63:
         return str(time)
-    shown = pd.Timestamp(int(time), unit="ns")
-    return str(shown.date() if shown == shown.normalize() else shown)
+    return str(pd.Timestamp(int(time), unit="ns")).removesuffix(" 00:00:00")
 
 
 def split_global_time(
@@ -195,11 +194,10 @@ class SlidingSplits(Sequence[Split]):
 
     def __repr__(self) -> str:
         frame, n = self._rows, len(self)
-        skipped = len(frame) - n
+        skipped, n_test = len(frame) - n, counted(int(frame["n_test"].sum()), "test row")
         empty = f", {counted(skipped, 'window')} without training or test rows left out" if skipped else ""
         return (
-            f"SlidingSplits({counted(n, 'window')}{empty}; {int(frame['n_test'].sum()):,} test rows from "
-            f"{said(frame['start'].iloc[0])} on)"
+            f"SlidingSplits({counted(n, 'window')}{empty}; {n_test} from {said(frame['start'].iloc[0])} on)"
         )
 
     @cached_property
@@ -338,7 +336,7 @@ def split_sliding(
     else:
         raise InputError("give start=, the first time of the first test part, or train=, its history.")
     last = min(last, limit)
-    if (last - first) / MAX_WINDOWS > every:
+    if (last - first) / MAX_WINDOWS >= every:
         raise InputError(f"step={every} makes more than {MAX_WINDOWS:,} windows; use a longer step.")
     n = 1 + int((last - first) // every) if last >= first else 0
     start_of = first + np.arange(n) * every

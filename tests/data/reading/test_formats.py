@@ -28,6 +28,9 @@ def pairs(log: ipseval.Interactions) -> list[list[object]]:
         {"user": ["b", "a", "c"], "items": [[9, 3], [9], []]},
         pd.DataFrame({"user": ["b", "a", "c"], "item_id_list": [[9, 3], [9], []]}),
         pl.DataFrame({"user": ["b", "a", "c"], "movies": [[9, 3], [9], []]}),
+        pl.DataFrame({"user": ["b", "a", "c"], "movies": [[9, 3], [9], []]}).to_pandas(
+            use_pyarrow_extension_array=True
+        ),
     ],
 )
 def test_a_row_of_lists_becomes_a_row_for_each_entry_in_its_order(source):
@@ -46,6 +49,9 @@ def test_lists_of_values_and_times_stay_beside_their_items():
     log = ipseval.read(frame.assign(timestamps=[[2, 1], [3]]), threshold=4)
     assert log.to_frame().to_numpy().tolist() == [["b", 9, 5, 2], ["a", 9, 4, 3]]
     assert "; not read: 'tags'" in log.data["what"][0]
+    found = ipseval.read({"user": [1, 2], "items": [[1, 2], [3]], "stars": [[5, 4], None]}, missing="drop")
+    assert found.value.tolist() == [5, 4]  # what is missing is one entry
+    assert ipseval.read({"b": [9]}).data["what"].tolist() == ["rows read from the data frame: user, item"]
     assert pairs(ipseval.read({"b": {9: 5.0, 3: 1.0}, "a": {9: 4.0}}, threshold=4)) == [["b", 9], ["a", 9]]
 
 
@@ -64,8 +70,9 @@ def test_a_mapping_with_a_name_of_a_column_is_one_of_columns():
     assert pairs(ipseval.read({"who": [1, 2], "what": [3, 4]}, user="who", item="what")) == [[1, 3], [2, 4]]
     assert read_ids({"who": [5], "age": [3]}, of="user", column="who").tolist() == [5]
     assert read_ids({"ann": [5, 7], "bob": [5]}).tolist() == [5, 7]
-    with pytest.raises(ipseval.InputError, match="no column has a usual name of users"):
-        ipseval.read({"u": [1, 1], "i": [3, 4], "time": [5, 6]})
+    for name in ("time", "ts"):
+        with pytest.raises(ipseval.InputError, match="no column has a usual name of users"):
+            ipseval.read({"u": [1, 1], "i": [3, 4], name: [5, 6]})
     with pytest.raises(ipseval.InputError, match="no column has a usual name of items"):
         ipseval.read(pd.DataFrame({"user": [1, 1], "items": [3, 4]}))  # a plural is a name of lists alone
     with pytest.raises(ipseval.InputError, match="rows repeat an earlier user–item pair"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,10 @@ FORMS = {
     "ids and scores": lambda folder: Lists((ARRAY[:, ::-1], -np.tile(np.arange(3.0)[::-1], (3, 1)))),
     "CSV": in_file,
     "TREC": as_trec,
+    "what becomes a frame": lambda folder: Lists(SimpleNamespace(to_df=lambda: FRAME.drop(columns="score"))),
+    "what becomes a dataframe": lambda folder: Lists(
+        SimpleNamespace(to_dataframe=lambda: FRAME.drop(columns="rank"))
+    ),
     "ranx": of_ranx,
 }
 
@@ -171,7 +176,7 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
         {
             "user": ["a", "a", "a", "z", None, "b", "b"],
             "item": [2, 6, 2, 1, 1, 1, 4],
-            "rank": [1, 2, 3, 1, 1, 4, 9],
+            "rank": [1, 2, 3, 1, 7, 4, 9],
         }
     )
     lists = Lists(frame, unknown="drop", duplicates="drop", missing="drop")
@@ -184,6 +189,48 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
         "entries that repeat an item of their list, left out": (1, 6),
         "entries with users unknown to the split, left out": (1, 5),
     }
+
+
+def test_scores_of_every_type_rank_from_the_largest():
+    for kind in (np.int8, np.uint8, np.int64, np.uint64, np.float32):
+        least = max(np.iinfo(kind).min, -(2**62)) if np.dtype(kind).kind in "iu" else -1
+        scores = np.array([[5, least, 7]], dtype=kind)
+        frame = pd.DataFrame({"user": "a", "item": [6, 2, 5], "score": scores[0]})
+        for lists in (Lists((np.array([[6, 2, 5]]), scores), users=["a"]), Lists(frame)):
+            assert rank_positives(lists, SPLIT).n_above[:2].tolist() == [2, 0]
+
+
+def test_arrays_have_empty_places_and_ids_of_any_type():
+    assert Lists(ARRAY).data[["what", "count", "of"]].to_numpy().tolist() == [
+        ["entries read from an array", 9, pd.NA],
+        ["empty places of the array, left out", 3, 9],
+    ]
+    scores = np.array([[1, np.nan]])
+    assert repr(Lists((np.array([[1, -1]]), scores))) == "Lists(1 entry of 1 user, by score)"
+    for array, size in (
+        (np.array([["x", "y"]]), "2 entries of 1 user"),
+        (np.array([["x", None]], dtype=object), "1 entry of 1 user"),
+        (np.array([[1, np.nan]]), "1 entry of 1 user"),
+        (np.array([[0, 1]]), "2 entries of 1 user"),
+        (np.array([[-1]]), "0 entries of 0 users"),
+    ):
+        assert repr(Lists(array)) == f"Lists({size}, by rank)"
+    assert repr(Lists(np.array([[-1]]), items=[1])) == "Lists(0 entries of 0 users, by rank)"
+
+
+def test_lists_without_faults_have_none_to_say():
+    for source in (FRAME, {"a": [2], "b": [2]}, {"a": [2, 5, 6], "b": [2]}):
+        assert Lists(source, gaps="raise").problems == ()
+    frame = pd.DataFrame({"user": ["a", "a"], "item": [1, 2], "rank": [2, 3]})
+    what = "lists whose ranks were not 1, 2, 3, …, renumbered"
+    assert Lists(frame).data.iloc[1].tolist() == ["lists", what, 1, 1]
+    nobody = Lists(frame.assign(user=None), missing="drop")
+    assert repr(nobody) == "Lists(0 entries of 0 users, by rank)"
+
+
+def test_a_score_may_be_infinite():
+    ranked = rank_positives(Lists({"a": {6: 1.0, 2: np.inf, 5: -np.inf}}), SPLIT)
+    assert ranked.n_above[:2].tolist() == [0, 2]
 
 
 def test_ties_of_ranks_and_scores_stay_ties():

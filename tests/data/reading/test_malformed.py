@@ -63,11 +63,14 @@ def of_lists(frame: Any, **options: Any) -> Callable[[Path], object]:
     return lambda folder: lists(frame, **options)
 
 
-def zipped(folder: Path) -> object:
-    with zipfile.ZipFile(folder / "log.zip", "w") as archive:
-        archive.writestr("a.csv", "user,item\n1,2\n")
-        archive.writestr("b.csv", "user,item\n1,2\n")
-    return ipseval.read(folder / "log.zip")
+def zipped(*names: str) -> Callable[[Path], object]:
+    def call(folder: Path) -> object:
+        with zipfile.ZipFile(folder / "log.zip", "w") as archive:
+            for name in names:
+                archive.writestr(name, "user,item\n1,2\n")
+        return ipseval.read(folder / "log.zip")
+
+    return call
 
 
 def truncated(folder: Path) -> object:
@@ -79,6 +82,11 @@ def broken_parquet(folder: Path) -> object:
     log().to_parquet(folder / "log.parquet")
     content = (folder / "log.parquet").read_bytes()
     return text(content[: len(content) // 2], "log.parquet")(folder)
+
+
+def folder_of_json(folder: Path) -> object:
+    log().to_json(folder / "part.json")
+    return ipseval.read(folder)
 
 
 def with_a_connection(source: Any) -> ipseval.Interactions:
@@ -93,7 +101,7 @@ def folder_of_text(folder: Path) -> object:
 
 BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
 # (call, what the error says, in the order in which it says it).
-CASES: list[tuple[Any, ...]] = [
+TABLES: list[tuple[Any, ...]] = [
     # Columns
     (of(log().rename(columns={"user": "who", "item": "what"})), "usual name of users", "usual name of items"),
     (of(log(), user="usr"), r"'usr' is not there \(did you mean 'user'\?\); the"),
@@ -135,14 +143,22 @@ CASES: list[tuple[Any, ...]] = [
         of({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
         "the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each",
     ),
+    (
+        of({"user": [1, 2, 3], "items": [[1, 2], [3], [1]], "ratings": [[5, 4], [], [1, 2]]}),
+        r"differ in length in 2 of 3 rows \(first: row 1\)",
+    ),
     (of({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
     (of(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
+]
+VALUES: list[tuple[Any, ...]] = [
     # Values and times
     (
         of(log(rating=["5", "four", "3", "two"])),
         r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)",
     ),
     (of(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are no finite"),
+    (of(log(rating=[1, np.inf, "1", 1])), "1 of 4 entries of column 'rating' are no finite"),
+    (of(log(rating=pd.to_datetime(["2026-01-01"] * 4))), "4 of 4 entries of column 'rating' are no finite"),
     (
         of(log(rating=["1,234", "4", "12,000", "3"])),
         r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*",
@@ -155,11 +171,19 @@ CASES: list[tuple[Any, ...]] = [
         of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
         r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'",
     ),
-    (of(log(ts=["01/02/2026"] * 4)), "4 of 4 entries.* ISO 8601"),
+    (
+        of(log(ts=["01/02/2026"] * 4)),
+        r"4 of 4 entries.* ISO 8601.*\(first: rows 0, 1, 2, …: '01/02/2026'\)",
+    ),
+    (of(log(ts=["2026-01-01", "5", "2026-01-02", "2026-01-03"])), "1 of 4 entries.* ISO 8601.*row 1: '5'"),
     (of(log(ts=BEYOND)), "4 of 4 entries of column 'ts' cannot be kept"),
     (
         of(log(ts=np.full(4, 10**16)), units="ms"),
         "4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'",
+    ),
+    (
+        of(log(ts=[9_223_372_036_854, 9_223_372_036_855, 1, 1]), units="ms"),
+        "1 of 4 entries .* beyond .*row 1:",
     ),
     (of(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are no finite"),
     (of(log().drop(columns="rating"), threshold=3), "a threshold needs a column"),
@@ -169,22 +193,37 @@ CASES: list[tuple[Any, ...]] = [
         of(log(), users=["a"]),
         r"2 of 4 rows have a user outside the given 1 \(first: rows 2, 3: 'b'.*users=.*unknown='drop'",
     ),
+    (of(log(user=["a", None, "b", "b"]), users=["a", "b"]), "1 of 4 rows have no user"),
+    (of(log(user=[None, None, "b", "b"], item=[1, 1, 2, 3])), "2 of 4 rows have no user"),
+    (of(log(item=[1, 2, None, 1])), "1 of 4 rows have no item"),
     (of(log(), items=["1", "2", "3"]), "ids of different types"),
     (of(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
     (of(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
+]
+IMPRESSIONS: list[tuple[Any, ...]] = [
     # Impressions
     (
         of(clicks(clicked=[1, 2, "no", 0])),
         r"2 of 4 entries of column 'clicked' are neither True and False nor .* \(first: rows 1, 2: 2\)",
     ),
     (of(clicks(clicked=[1, None, 0, 1])), "1 of 4 rows have no clicked"),
+    (of(clicks(clicked=[0, 2, 0, 0])), r"1 of 4 entries of column 'clicked' are neither .*row 1: 2\)"),
+    (of(clicks(clicked=[-1, 1, -1, 1])), "2 of 4 entries of column 'clicked' are neither"),
+    (
+        of(clicks(user=["a", None, "b", "b"], position=[1, 2, 0, 1])),
+        "1 of 4 rows have no user",
+        "1 of 3 positions are no whole numbers",
+    ),
+    (of(clicks(position=[1, 2, 0, 1]), users=["a"]), "2 of 4 rows have a user outside"),
+    (of(clicks(position=[0, 1, 1, 2]), items=[2, 3]), "2 of 4 rows have an item outside"),
+    (of(clicks(user=[[[1]], [[2]], [[3]], [[4]]], position=[1, 0, 1, 2])), "column 'user'"),
     (
         of(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
         "2 of 4 positions",
         "1 of 4 propensities are 0",
         "1 of 4 propensities are above 1.*ignore='p_shown'",
     ),
-    (of(clicks(position=list("xyz1"))), "3 of 4 entries of column 'position'"),
+    (of(clicks(position=list("xyz1"))), r"3 of 4 entries of column 'position'.*first: rows 0, 1, 2: 'x'\)"),
     (of(clicks(plays=1), value="plays"), "impressions hold clicks.*ignore='clicked'"),
     (of(clicks(), threshold=1), "a threshold is of values.*ignore='clicked'"),
     (
@@ -196,9 +235,16 @@ CASES: list[tuple[Any, ...]] = [
     (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
     (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
     (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
+]
+FILES: list[tuple[Any, ...]] = [
     # Files
     (lambda folder: ipseval.read(folder / "none.csv"), "does not exist"),
     (lambda folder: ipseval.read("x" * 5000), r"x{200} does not exist"),
+    (lambda folder: ipseval.read("a\0b"), "does not exist"),
+    (lambda folder: ipseval.read(folder / "no such.csv"), "no such.csv does not exist"),
+    (lambda folder: ipseval.read("select"), "^select does not exist"),
+    (text("1\n2\n"), "no column has a usual name of items; the columns are 'column 1'"),
+    (text("1 2\n3\n"), r"1 of 2 rows have no item \(first: row 1\)"),
     (text(""), "is empty"),
     (text("user,item\n"), "no rows"),
     (text("user,item\n1,2\n1,2,3\n"), "cannot read .*log.csv .*line 3"),
@@ -215,16 +261,27 @@ CASES: list[tuple[Any, ...]] = [
     (text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")), "UnicodeDecodeError.*encoding="),
     (text(b"\x00\x01\x02\x00", "log.bin"), "no text and no Parquet file"),
     (truncated, "log.csv.gz"),
-    (zipped, "holds 2 files"),
+    (  # the last four bytes say how much it unpacks to
+        text(gzip.compress(b"user,item\n1,2\n")[:-4] + b"\xff" * 4, "log.csv.gz"),
+        "would unpack to 4,294,967,295: more than 100 times as much is refused",
+    ),
+    (zipped("a.csv", "b.csv"), "holds 2 files"),
+    (zipped(), "holds 0 files"),
     (broken_parquet, "cannot read .*log.parquet"),
     (folder_of_text, "is a folder without Parquet files; it holds 'part.csv'"),
+    (folder_of_json, "is a folder without Parquet files; it holds 'part.json'"),
+    (lambda folder: ipseval.read(folder), "is a folder without Parquet files; it holds nothing"),
+]
+OTHERS: list[tuple[Any, ...]] = [
     # JSON
     (
         text('{"user": 1, "item": 2}\n{"user": 1,\n\n{"user": 1, "user": 2}\n', "log.jsonl"),
         r"2 of 3 lines are no JSON \(first: line 2: Expecting property name",
     ),
+    (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are no JSON \(first: line 2: Expecting"),
+    (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
     (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are no records"),
-    (text('{"ann": [1], "ann": [2]}', "log.json"), "an object repeats 'ann'"),
+    (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),
     (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
     (text("3", "log.json"), "log.json holds no table.*got an int"),
     (text(" ", "log.json"), "log.json is empty"),
@@ -236,9 +293,16 @@ CASES: list[tuple[Any, ...]] = [
     # Other sources
     (lambda folder: ipseval.read(3), "expected a path, a data frame.*got int"),
     (of({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
+    (of({"user": [1, 2], "item": {1, 2}}), "a mapping must give each column"),
     (lambda folder: ipseval.read("SELECT * FROM log"), "pass connection="),
     (lambda folder: with_a_connection("SELECT * FROM log"), "the query failed .*no such table"),
+    (
+        lambda folder: with_a_connection("SELECT 1 AS user, 2 AS item, 3 AS item"),
+        r"^the query has several columns of one name \('item'\)",
+    ),
     (lambda folder: with_a_connection(log()), "the source is a query as text; got DataFrame"),
+]
+LISTS: list[tuple[Any, ...]] = [
     # Lists
     (of_lists(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
     (of_lists(entries().iloc[:0]), "there are no entries"),
@@ -254,7 +318,7 @@ CASES: list[tuple[Any, ...]] = [
             gaps="raise",
         ),
         "1 of 7 entries have no user",
-        "the ranks of 1 user are not 1, 2, 3",
+        r"the ranks of 1 user are not 1, 2, 3.*\(e\.g\. user 'b'\)",
         "1 of 7 entries repeat an item of their list",
         "1 of 7 entries have users unknown",
         "1 of 7 entries have items unknown",
@@ -265,13 +329,34 @@ CASES: list[tuple[Any, ...]] = [
         "1 of 4 entries of column 'score' are no finite numbers",
         "1 of 4 entries have no score",
     ),
+    (of_lists(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are no finite numbers"),
     (of_lists(entries(item=list("abcd"))), "ids of different types"),
     (of_lists({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
+    (of_lists({"a": []}), "there are no entries"),
     (of_lists({"a": "xyz"}), "the list of 'a' is a str"),
+    (of_lists({"a": b"xyz"}), "the list of 'a' is a bytes"),
+    (of_lists({"a": 3}), "the list of 'a' is an int"),
+    (of_lists({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are no pairs \(item, score\)"),
+    (of_lists({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are no pairs"),
+    (of_lists({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are no pairs"),
     (of_lists(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
     (of_lists(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
-    (of_lists(np.array([[3], [7]]), items=[1, 2, 3, 4]), "places below 4; got 3, 7"),
+    (of_lists(np.array([[3], [1]]), users=["a", "b", "c"]), "one id for each of 2 rows; got 3"),
+    (of_lists(np.array([[3], [4]]), items=[1, 2, 3, 4]), r"places below 4; got 3, 4\."),
+    (of_lists(np.array([[0.0]]), items=[1]), r"places below 1; got 0\.0"),
     (of_lists((np.ones((2, 2), int), np.ones((2, 1)))), "scores must be numbers of"),
+    (of_lists((np.ones((1, 1), int), np.array([["a"]]))), r"scores must be numbers of shape \(1, 1\)"),
+    (of_lists((np.array([[1, 2]]), np.array([[1, np.nan]]))), r"^1 of 2 scores are NaN\."),
+    (of_lists(np.zeros((0, 3), int)), r"the lists have shape \(0, 3\); at least one entry is needed"),
+    (of_lists((np.ones((2, 2)),)), "expected a path, a data frame.*got tuple"),
+    (of_lists((np.ones((2, 2)),) * 3), "expected a path, a data frame.*got tuple"),
+    (of_lists((np.ones((1, 2, 2)),) * 2), "expected a path, a data frame.*got tuple"),
+    (of_lists((np.ones(2),) * 2), "expected a path, a data frame.*got tuple"),
+    (of_lists(np.ones(2)), "expected a path, a data frame.*got ndarray"),
+    (of_lists(np.ones((1, 2, 2))), "expected a path, a data frame.*got ndarray"),
+    (of_lists(entries(), rank="rnk"), "column 'rnk' is not there"),
+    (of_lists(entries(item=[1, "x", 2.5, 3])), "column 'item' mixes ids"),
+    (of_lists(entries(user="a", item=[3, 4, 3, 4], rank=[1, 2, 3, 4])), r"2 of 4 .*first: 'a', 3\)"),
     (of_lists(entries(), seen="ignore"), "unknown value for seen"),
     (of_lists(entries(), unknown="last"), "unknown value for unknown"),
     (of_lists(3), "expected a path, a data frame"),
@@ -279,11 +364,9 @@ CASES: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in CASES], ids=str)
-@pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_an_input(call, said, tmp_path):
+def check(call: Callable[[Path], object], said: list[str], folder: Path) -> None:
     with pytest.raises(ipseval.InputError) as caught:
-        call(tmp_path)
+        call(folder)
     message = str(caught.value)
     assert re.search(".*".join(said), message, flags=re.DOTALL), message
     if isinstance(caught.value, ProblemsError):
@@ -291,3 +374,35 @@ def test_one_error_names_all_problems_of_an_input(call, said, tmp_path):
         assert "{" not in message
     for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
         assert len(sentence.split()) <= 30, sentence
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in TABLES], ids=str)
+def test_one_error_names_all_problems_of_columns_rows_and_ids(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in VALUES], ids=str)
+def test_one_error_names_all_problems_of_values_times_and_universes(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in IMPRESSIONS], ids=str)
+def test_one_error_names_all_problems_of_impressions(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in FILES], ids=str)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_one_error_names_all_problems_of_files(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in OTHERS], ids=str)
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_one_error_names_all_problems_of_json_mappings_and_queries(call, said, tmp_path):
+    check(call, said, tmp_path)
+
+
+@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in LISTS], ids=str)
+def test_one_error_names_all_problems_of_lists(call, said, tmp_path):
+    check(call, said, tmp_path)

@@ -38,8 +38,16 @@ def test_values_that_are_asked_for_come_before_an_outcome():
     assert np.array_equal(ipseval.read(rated, value="rating").value, [5, 1, 4, 2])
 
 
+def test_clicks_come_before_an_outcome_of_another_name():
+    log = ipseval.read(frame("label").assign(clicked=[0, 1, 1, 1]))
+    assert log.clicked.tolist() == [False, True, True, True]
+    assert log.data["what"].iloc[0].endswith("user, item, clicked; not read: 'label'")
+
+
 def test_the_password_of_a_url_is_not_repeated():
-    with pytest.raises(ipseval.InputError, match="connection=") as caught:
+    with pytest.raises(
+        ipseval.InputError, match=r"^a URL \(postgresql://…\) is not read; pass a query with connection="
+    ) as caught:
         ipseval.read("postgresql://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)
 

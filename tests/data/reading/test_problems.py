@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.data.reading import read_attributes
 from ipseval.errors import ProblemsError
 from tests.data.reading.test_malformed import entries, lists, log, text
 
@@ -29,6 +30,24 @@ def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_p
         lists(entries(item=[1, 4, 1, 4]))
     assert str(seen.value).endswith("Options go to ipseval.Lists or read_lists.")
     assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
+
+
+def test_of_many_columns_twelve_are_named():
+    wide = pd.DataFrame([[0] * 13], columns=[f"c{number}" for number in range(13)])
+    users = wide.set_axis(["user" + "_" * number for number in range(13)], axis=1).assign(item=1)
+    good = wide.assign(user=1, item=2)
+    calls = [
+        lambda: ipseval.read(wide),
+        lambda: ipseval.read(good, ignore="d"),
+        lambda: ipseval.Lists(good),
+        lambda: read_attributes(good.assign(who=1), of="user", column="who"),
+    ]
+    for call in calls:
+        with pytest.raises(ipseval.InputError, match=r"the columns are 'c0', .*'c11', …"):
+            call()
+    with pytest.raises(ProblemsError, match=r"columns 'user', .*'user_{11}', … could all be the user"):
+        ipseval.read(users)
+    assert ipseval.read(good).data["what"][0].endswith("'c10', 'c11', …")
 
 
 FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {

@@ -18,6 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import ipseval
+from tests.inside.data import layout_of
 
 FRAME = pd.DataFrame(
     {
@@ -55,6 +56,15 @@ def zipped(folder: Path) -> Path:
 def in_parquet(folder: Path) -> Path:
     FRAME.to_parquet(folder / "log.parquet")
     return folder / "log.parquet"
+
+
+def without_suffix(folder: Path) -> Path:
+    return in_parquet(folder).rename(folder / "log")
+
+
+def foreign(folder: Path) -> pd.DataFrame:
+    """Return the frame with numbers in the byte order of other machines."""
+    return FRAME.assign(sku=FRAME["sku"].to_numpy().astype(">i8"), rating=FRAME["rating"].to_numpy(">f8"))
 
 
 def in_folder(folder: Path) -> Path:
@@ -98,9 +108,12 @@ SOURCES = {
     "xz": lambda folder: packed(folder, "log.csv.xz", lzma.open),
     "zip": zipped,
     "Parquet": in_parquet,
+    "Parquet of no suffix": without_suffix,
     "a folder of Parquet": in_folder,
     "partitions": partitioned,
     "pandas": lambda folder: FRAME,
+    "pandas of another byte order": foreign,
+    "pandas of another time zone": lambda folder: FRAME.assign(ts=FRAME["ts"].dt.tz_convert("Asia/Tokyo")),
     "pandas of objects": lambda folder: FRAME.astype(object),
     "pandas of Arrow": lambda folder: FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "pandas of categories": lambda folder: FRAME.astype({"user_id": "category", "sku": "category"}),
@@ -171,9 +184,19 @@ def test_double_colons_and_places_of_columns(tmp_path):
     log = ipseval.read(tmp_path / "ratings.dat")
     assert log.item_ids.tolist() == [661, 1193]
     assert log.value.tolist() == [5, 3]
+    (tmp_path / "tabs.txt").write_text("1\ta,b\n\n2\tc,d\n")  # as many commas: tabs go first
+    found = ipseval.read(tmp_path / "tabs.txt", header=False)
+    assert found.to_frame().to_numpy().tolist() == [[1, "a,b"], [2, "c,d"]]
+    (tmp_path / "quotes.csv").write_text('"user","item"\n1,2\n')
+    assert ipseval.read(tmp_path / "quotes.csv").data["what"][0] == "rows read from quotes.csv: user, item"
     (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
+    said = ipseval.read(tmp_path / "odd.csv").data["what"][0]
+    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3'")
     odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
     assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
+    (tmp_path / "five.txt").write_text("9 1 7 6 5\n8 2 7 6 4\n")
+    said = ipseval.read(tmp_path / "five.txt").data["what"][0]
+    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3', 'column 4', 'column 5'")
 
 
 def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path):
@@ -182,6 +205,29 @@ def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path)
     assert log.to_frame().to_numpy().tolist() == [["q1", "d1", 2], ["q2", "d1", 1]]
     assert log.item_ids.tolist() == ["d1", "d2"]
     assert log.data["what"][1] == "rows with a value below 1, left out"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        ("q1 0 d1 2", "qrels"),
+        ("q1 Q0 d1 2", "qrels"),
+        ("q1 q0 d1 1", "qrels"),
+        ("q1\tQ0\td1\t2", "qrels"),
+        ("q1,Q0,d1,2", ""),
+        ("q1 1 d1 2", ""),
+        ("q1 Q0 d1", ""),
+        ("q1 Q0 d1 2 3", ""),
+        ("q1 Q0 d1 1 3 tag", "run"),
+        ("q1 0 d1 1 3 tag", "run"),
+        ("q1 9 d1 1 3 tag", ""),
+        ("q1 Q0 d1 1 3 tag 7", ""),
+    ],
+)
+def test_files_of_trec_are_known_by_their_second_column(row, kind, tmp_path):
+    (tmp_path / "log").write_text(f"{row}\n{row.replace('d1', 'd2')}\n")
+    assert layout_of(tmp_path / "log", None, False, "utf-8").trec == kind
+    assert layout_of(tmp_path / "log", None, True, "utf-8").trec == ""
 
 
 def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_path):
@@ -213,6 +259,9 @@ def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_pa
         ([1, 2], "s", 10**9),
         ([881250949, 891717742], "none", 881250949),
         ([1, 881250949], "auto", 1),
+        ([9_223_372_036_854, 1], "ms", 9_223_372_036_854_000_000),
+        ([2**63 - 1, 1], "ns", 2**63 - 1),
+        (["881250949000000001", "1"], "ns", 881250949_000_000_001),  # beyond 2^53
         (["2026-03-01T11:00:00+01:00", "2026-03-01T10:00:00Z"], "auto", TIMES[0] * 10**9),
         (["2026-03-01 10:00:00", "2026-03-01"], "auto", TIMES[0] * 10**9),
     ],
@@ -255,6 +304,26 @@ def test_rows_that_lack_something_are_left_out_one_reason_each():
     ]
     assert log.data["count"].tolist() == [4, 2, 1]
     assert log.item_ids.tolist() == [1]  # an id of rows that lack something else is no candidate by them
+
+
+def test_fractions_are_ids_of_their_own_and_large_ones_stay_what_they_are():
+    for items, kind in (
+        ([1.5, 2.0, None], "f"),
+        ([1.0, 2.0, None], "i"),
+        ([2.0**53 - 1, 2.0, None], "i"),
+        ([2.0**53, 2.0, None], "f"),  # the next number is no double
+    ):
+        log = ipseval.read({"user": [1, 2, 3], "item": items}, missing="drop")
+        assert log.to_frame()["item"].tolist() == items[:2]
+        assert log.item_ids.dtype.kind == kind
+
+
+def test_clicks_are_truth_values_in_every_spelling():
+    for clicked in (["1.0", "0.0", " True "], [1, 0, 1], [1.0, 0.0, True], ["TRUE", "false", "1"]):
+        log = ipseval.read({"user": [1, 2, 3], "item": [1, 2, 3], "clicked": clicked})
+        assert log.clicked.tolist() == [True, False, True]
+    log = ipseval.read({"user": [1, 2, 3], "item": [1, 2, 3], "clicked": [0.0, None, 1.0]}, missing="drop")
+    assert log.clicked.tolist() == [False, True]
 
 
 def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
@@ -320,6 +389,8 @@ def test_attributes_have_the_ids_of_the_log(tmp_path):
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
     with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
         ipseval.data.reading.read_attributes({"item": [1, 2]})
+    with pytest.raises(ipseval.InputError, match="column 'user' is there beside the ids in column 'who'"):
+        ipseval.data.reading.read_attributes({"who": ["a"], "user": [1]}, of="user", column="who")
 
 
 def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
