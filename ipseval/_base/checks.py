@@ -146,8 +146,8 @@ def number_type(frame: pd.DataFrame) -> Any:
         return None
     common = np.result_type(*kinds)
     common = np.dtype(np.float64) if common.kind in "iu" and frame.isna().to_numpy().any() else common
-    if common.kind == "f" and any(kind.kind in "iu" and kind.itemsize == 8 for kind in kinds):
-        whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
+    whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
+    if common.kind == "f" and any(whole):
         n_large = int((frame.loc[:, whole].abs() > 2**53).sum().sum())
         if n_large:
             raise InputError(

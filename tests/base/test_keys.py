@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inside.base import among, distinct, grouped_order, union
+from tests.inside.base import among, distinct, grouped_order, ranks_within_group, repeated, same_ids, union
 
 KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
 
@@ -29,3 +31,29 @@ def test_rows_are_ordered_by_group_then_value_then_place(rows):
     group, value = np.array(rows, dtype=np.int64).reshape(-1, 2).T
     expected = sorted(range(len(rows)), key=lambda row: (*rows[row], row))
     assert grouped_order(group, value).tolist() == expected
+
+
+def test_the_largest_keys_of_an_order_are_not_taken_for_negative_ones():
+    # In one number of 64 bits, (1, 2^60) and a place of two bits would begin with a minus sign.
+    assert grouped_order(np.array([1, 0]), np.array([2**60, 0])).tolist() == [1, 0]
+
+
+@given(st.lists(st.integers(-2, 2), max_size=6))
+def test_a_key_is_repeated_where_it_stands_a_second_time(keys):
+    expected = [key in keys[:place] for place, key in enumerate(keys)]
+    assert repeated(np.array(keys, dtype=np.int64)).tolist() == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=8))
+def test_ranks_within_a_group_count_the_higher_and_the_equal_scores(rows):
+    group, score = np.array(rows, dtype=np.int64).reshape(-1, 2).T
+    n_above, n_tied = ranks_within_group(group, score / 2)
+    assert n_above.tolist() == [sum(t > s for g, t in rows if g == one) for one, s in rows]
+    assert n_tied.tolist() == [rows.count(row) - 1 for row in rows]
+
+
+def test_two_parts_have_the_same_ids_where_users_and_items_are_equal_in_order():
+    one, turned = (SimpleNamespace(user_ids=[1, 2], item_ids=items) for items in (["a", "b"], ["b", "a"]))
+    assert same_ids(one, SimpleNamespace(user_ids=[1, 2], item_ids=["a", "b"]))
+    assert not same_ids(one, turned)
+    assert not same_ids(one, SimpleNamespace(user_ids=[2, 1], item_ids=["a", "b"]))
