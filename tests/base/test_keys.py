@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.inside.base import among, distinct, grouped_order, ranks_within_group, repeated, same_ids, union
+from tests.inside.base import (
+    among,
+    distinct,
+    freeze,
+    grouped_order,
+    owned,
+    ranks_within_group,
+    readonly,
+    repeated,
+    same_ids,
+    unchecked,
+    union,
+)
 
 KEYS = st.lists(st.integers(-5, 5) | st.integers(-(2**62), 2**62), max_size=12)
 
@@ -57,3 +71,33 @@ def test_two_parts_have_the_same_ids_where_users_and_items_are_equal_in_order():
     assert same_ids(one, SimpleNamespace(user_ids=[1, 2], item_ids=["a", "b"]))
     assert not same_ids(one, turned)
     assert not same_ids(one, SimpleNamespace(user_ids=[2, 1], item_ids=["a", "b"]))
+
+
+def test_an_array_is_copied_only_where_somebody_can_write_to_it():
+    base = np.arange(4)
+    fixed = readonly(base.copy())
+    fixed.base.flags.writeable = False
+    assert owned(fixed) is fixed
+    for view in (base, base[1:], readonly(base), readonly(base[1:][1:])):
+        found = owned(view)
+        assert found.tolist() == view.tolist()
+        assert not np.shares_memory(found, base)
+    with pytest.raises(ValueError, match="read-only"):
+        readonly(base)[0] = 1
+
+
+@dataclass(frozen=True)
+class Held:
+    values: np.ndarray
+    other: np.ndarray | None = None
+    name: str = "x"
+
+
+def test_arrays_of_frozen_values_cannot_be_written_to():
+    made = unchecked(Held, values=np.arange(2))
+    assert (made.values.tolist(), made.other, made.name) == ([0, 1], None, "x")
+    assert not made.values.flags.writeable
+    held = Held(np.arange(2), np.arange(3))
+    freeze(held, "values")
+    assert (held.values.flags.writeable, held.other.flags.writeable) == (False, True)
+    freeze(Held(np.arange(2)), "other")
