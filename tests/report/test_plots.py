@@ -12,6 +12,7 @@ import pytest
 import ipseval
 from ipseval.report import plots
 from tests.inside.evaluation import KINDS
+from tests.inside.report import plot_exposure_curve, plot_weight_shares
 from tests.worlds import random_split
 
 mpl.use("Agg")
@@ -250,3 +251,36 @@ def _weights_of(evaluation):
 
     parts = [one for one in evaluation.tables(page=True).appendix if isinstance(one, Table)]
     return next(one for one in parts if one.title == "Weights of each estimator")
+
+
+def nine(name: str) -> pd.DataFrame:
+    """Return nine series of two points, with whatever a plot of curves reads."""
+    series = pd.DataFrame({name: np.repeat([f"m{n}" for n in range(9)], 2), "estimate": np.arange(18) / 10})
+    there = series.assign(ci_low=series["estimate"] - 0.1, ci_high=series["estimate"] + 0.1, metric="rr")
+    there = there.assign(gamma=[0.0, 1.0] * 9, n_sampled=[10, 100] * 9, exact=0.5, n_users=[5, 9] * 9)
+    there = there.assign(error=0.1, half_width=0.2, group=["x", "y"] * 9, share=0.5, weight_share=0.5, by="P")
+    return there if name == "estimator" else there.assign(estimator="aoa")
+
+
+@pytest.mark.parametrize(
+    "colours",
+    [
+        lambda: [one.get_color() for one in plots.plot_sensitivity(nine("model")).lines],
+        lambda: [one.get_facecolor()[0, :3] for one in plots.plot_sensitivity(nine("model")).collections],
+        lambda: [one[0].get_color() for one in plots.plot_sampled(nine("model")).containers],
+        lambda: [one.get_color() for one in plots.plot_sampled(nine("model")).lines[-9:]],
+        lambda: [
+            one.get_facecolor()[0, :3] for one in plot_exposure_curve(nine("estimator")).collections[-9:]
+        ],
+        lambda: [one[0].get_facecolor()[:3] for one in plot_weight_shares(nine("estimator")).containers[1:]],
+    ],
+)
+def test_the_ninth_series_has_the_colour_of_the_first(colours):
+    assert [mpl.colors.to_hex(one).upper() for one in colours()] == [*plots.COLOURS, plots.COLOURS[0]]
+
+
+def test_the_ninth_series_has_the_line_and_the_mark_of_the_first():
+    swept, sampled = plots.plot_sensitivity(nine("model")).lines, plots.plot_sampled(nine("model")).containers
+    for lines in (swept, [one[0] for one in sampled]):
+        assert [one.get_linestyle() for one in lines] == ["-", "--", "-.", ":", *["--"] * 4, "-"]
+    assert [one[0].get_marker() for one in sampled] == [*plots.MARKS, plots.MARKS[0]]
