@@ -14,6 +14,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from ipseval.report import plots
 from tests.golden.pictures import rows
@@ -152,10 +153,10 @@ def described(ax: Axes) -> str:
     size = numbers(ax.figure.get_size_inches())
     words = (ax.get_title(), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale())
     lines = [f"{size}: {' | '.join(words)}"]
-    for side in (ax.get_yticklabels(), ax.get_xticklabels()):
-        words = [text.get_text() for text in side]
-        if any(map(str.isalpha, "".join(words))) and "$" not in words[0]:
-            lines.append(f"ticks {words}")
+    for axis in (ax.yaxis, ax.xaxis):
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            words = [text.get_text() for text in axis.get_ticklabels()]
+            lines.append(f"ticks {words} at {numbers(axis.get_ticklocs())}")
     lines += [
         f"line {one.get_linestyle()} {one.get_marker()}: {numbers(one.get_data())} "
         f"({colour(one)}, {numbers((one.get_linewidth(), one.get_markersize(), one.get_zorder()))})"
