@@ -64,6 +64,7 @@ def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
     assert picture.startswith(b"\x89PNG")
     # Bytes 16 to 24 of a PNG are its width and height: twice as many pixels as shown, for sharp screens.
     pixels = [int.from_bytes(picture[start : start + 4]) for start in (16, 20)]
+    assert size["width"] == pytest.approx(96 * 6.4)
     assert pixels == [pytest.approx(2 * size["width"], abs=1), pytest.approx(2 * size["height"], abs=1)]
 
 
@@ -126,6 +127,8 @@ def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
         ),
         (lambda: plots.plot_estimates(estimates(), metric="auc"), "no metric 'auc'; it has recall@5"),
         (lambda: plots.plot_estimates(3), "has it as .frame; got int"),
+        (lambda: plots.plot_agreement(pd.DataFrame()), "lacks column 'a'; it has "),
+        (lambda: plots.plot_weights(pd.DataFrame([range(16)]).add_prefix("c")), r"'c14', …\. Expected estim"),
         (lambda: plots.plot_sensitivity({"model": 1}), "expected a DataFrame with .*gamma.*got dict"),
         (lambda: plots.plot_weights(None), "has it as .diagnostics; got NoneType"),
         (lambda: plots.plot_popularity([1, 2]), "expected a DataFrame with .*n_at_least.*got list"),
@@ -412,3 +415,34 @@ def test_an_agreement_is_written_in_white_on_dark_colours_alone():
     assert plots.plot_agreement(tidy, value="other").figure.axes[1].get_ylabel() == "other"
     with pytest.raises(ipseval.InputError, match="lacks column 'src'"):
         plots.plot_agreement(tidy)
+
+
+def test_groups_that_are_counted_differently_are_rows_as_groups_with_names_are():
+    for groups in (["9 (n* 1 to 3)", "8 (interactions 1 to 9)"], ["9 (n* 1 to 3)", "new"]):
+        frame = pd.concat([pd.DataFrame(ONE_ROW)] * 2).assign(group=groups)
+        ax = report.plot_segments(frame, metric="rr", estimator="aoa")
+        assert ax.get_xlabel() == "rr, aoa, intervals for all groups at once"
+        assert [text.get_text() for text in ax.get_yticklabels()] == groups
+
+
+@pytest.mark.parametrize(("n", "degrees"), [(6, 0), (7, 45)])
+def test_names_of_seven_groups_are_turned(n, degrees):
+    frame = pd.concat([pd.DataFrame(ONE_ROW)] * n).assign(group=[f"g{number}" for number in range(n)])
+    assert report.plot_weight_shares(frame).get_xticklabels()[0].get_rotation() == degrees
+
+
+def test_online_differences_are_of_one_sign_or_not_and_the_truth_is_a_line_where_it_is_known():
+    rows = pd.DataFrame({"offline": [0.0, 0.1, -0.1], "online": [0.1, 0.2, -0.2]})
+    rows = rows.assign(offline_error=0.01, online_error=0.02)
+    ax = report.plot_online(rows, line=(0.5, 0.1), label="aoa")
+    assert [len(marks) for marks, _ in error_bars(ax)] == [2, 1]
+    assert (ax.lines[-1].get_xy1(), ax.lines[-1].get_slope()) == ((0.0, 0.1), 0.5)
+    unknown = report.plot_online(rows[1:], line=(np.nan, 0.1), label="aoa")
+    assert [text.get_text() for text in unknown.get_legend().get_texts()] == ["same sign"]
+
+
+def test_the_scale_of_an_agreement_is_four_fifths_as_high_as_the_map():
+    ax = plots.plot_agreement(pd.DataFrame(np.eye(3), [*"abc"], [*"abc"]))
+    ax.figure.draw_without_rendering()
+    scale = ax.figure.axes[1]
+    assert scale.get_position().height / ax.get_position().height == pytest.approx(0.8, abs=0.05)
