@@ -207,6 +207,10 @@ def test_a_warning_points_to_the_line_that_called_the_library():
         assert line == (
             'checks.warn_user("text", UserWarning)' if call is inside else "call()  # the line that is named"
         )
+    mine = {"inner": here["outer"], "__name__": "__main__"}
+    with pytest.warns(UserWarning, match="text") as caught:
+        exec(compile("\ninner()", "mine.py", "exec"), mine)
+    assert (caught[0].filename, caught[0].lineno) == ("mine.py", 2)
 
 
 def test_labels_come_as_a_list_that_is_not_empty_and_repeats_none():

@@ -51,6 +51,7 @@ def test_the_largest_keys_of_an_order_are_not_taken_for_negative_ones():
     # In one number of 64 bits, (1, 2^60) and a place of two bits would begin with a minus sign.
     assert grouped_order(np.array([1, 0]), np.array([2**60, 0])).tolist() == [1, 0]
     assert grouped_order(np.array([0, 0]), np.array([2**62, 0])).tolist() == [1, 0]
+    assert grouped_order(np.array([1, 0]), np.array([0, 1])).tolist() == [1, 0]
 
 
 @given(st.lists(st.integers(-2, 2), max_size=6))

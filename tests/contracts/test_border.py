@@ -127,6 +127,7 @@ def test_an_iterator_is_not_read_to_see_whether_it_fits():
 SOURCE = """
 from __future__ import annotations
 from collections.abc import Mapping as Foreign
+from threading import Thread as Later
 class Base:
     def __init__(self, size: int) -> None: self.size = size + 0
     def grown(self, by: int) -> int: return self.size + by
