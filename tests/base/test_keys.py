@@ -40,6 +40,12 @@ def test_union_and_membership_are_those_of_sets(one, other):
         assert among(keys, arrays[1]).tolist() == [key in other for key in keys.tolist()]
 
 
+def test_a_key_above_all_others_is_not_among_them():
+    for others in ([1], [1, 5], [5, 1]):
+        assert among(np.array([9, 1, -3]), np.array(others)).tolist() == [False, True, False]
+    assert among(np.array([1, 9]), np.array([9])).tolist() == [False, True]
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4) | st.integers(0, 2**62)), max_size=12))
 def test_rows_are_ordered_by_group_then_value_then_place(rows):
     group, value = np.array(rows, dtype=np.int64).reshape(-1, 2).T
