@@ -220,6 +220,7 @@ def test_text_is_no_truth_value_wherever_it_stands(made):
 
 def test_an_option_that_is_not_there_is_answered_with_those_that_are(made):
     assert refused(lambda: made.area(1, wid=True)) == "area has no option wid=. Did you mean wide=?"
+    assert refused(lambda: made.area(1, wid=True, zzz=1)) == "area has no option wid=. Did you mean wide=?"
     assert refused(lambda: made.area(1, zzz=1)) == "area has no option zzz=. It has side, flag, wide."
     assert refused(lambda: made.area(1, k=1)).startswith("area has no option k=. Use the cutoff in the label")
     assert refused(lambda: made.area(1, True, True)) == (

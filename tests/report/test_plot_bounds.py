@@ -6,6 +6,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 import ipseval
 from ipseval.report import plots
@@ -75,25 +76,50 @@ ONE_ROW = {
 }
 
 
+DRAWN = [
+    plots.plot_estimates,
+    plots.plot_sensitivity,
+    plots.plot_sampled,
+    plots.plot_bias,
+    plots.plot_plan,
+    report.plot_result,
+    report.plot_differences,
+    report.plot_weight_shares,
+    report.plot_decomposition,
+    report.plot_exposure_curve,
+    lambda frame: report.plot_segments(frame, metric=frame["metric"][0], estimator=frame["estimator"][0]),
+    lambda frame: report.plot_windows(frame, metric=frame["metric"][0], estimator=frame["estimator"][0]),
+]
+
+
+@pytest.mark.parametrize("draw", DRAWN)
+def test_one_row_is_enough_for_a_picture(draw):
+    assert draw(pd.DataFrame(ONE_ROW)).get_xlabel()
+
+
+def weights(frame: pd.DataFrame):
+    return plots.plot_weights(frame.assign(ess_own=1.0, ess_equal=2.0, share_own=0.1))
+
+
+SPAN = "1 (n* a$^2$)"
+
+
 @pytest.mark.parametrize(
     "draw",
     [
-        plots.plot_estimates,
-        plots.plot_sensitivity,
-        plots.plot_sampled,
-        plots.plot_bias,
-        plots.plot_plan,
-        report.plot_result,
-        report.plot_differences,
-        report.plot_weight_shares,
-        report.plot_decomposition,
-        report.plot_exposure_curve,
-        lambda frame: report.plot_segments(frame, metric="rr", estimator="aoa"),
-        lambda frame: report.plot_windows(frame, metric="rr", estimator="aoa"),
+        *DRAWN,
+        weights,
+        lambda frame: report.plot_decomposition(frame.assign(group=SPAN)),
+        lambda frame: report.plot_segments(frame.assign(group=SPAN), metric="a$^2$", estimator="a$^2$"),
+        lambda frame: plots.plot_agreement(pd.DataFrame([[1.0]], frame["model"], frame["model"])),
     ],
 )
-def test_one_row_is_enough_for_a_picture(draw):
-    assert draw(pd.DataFrame(ONE_ROW)).get_xlabel()
+def test_no_name_is_a_formula(draw):
+    named = dict.fromkeys(("model", "metric", "estimator", "by", "group", "reference"), "a$^2$")
+    ax = draw(pd.DataFrame(ONE_ROW).assign(**named))
+    found = [text for text in ax.figure.findobj(Text) if "a$^2$" in text.get_text()]
+    assert found
+    assert not [text.get_text() for text in found if text.get_parse_math()]
 
 
 @pytest.mark.parametrize("draw", [report.plot_result, report.plot_exposure_curve, plots.plot_plan])
