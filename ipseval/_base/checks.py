@@ -170,7 +170,7 @@ def check_same_labels(**values: Any) -> None:
         for name, one in values.items()
         if isinstance(one, pd.Series) and not only_numbered(one.index)
     }
-    for name, one in list(labelled.items())[1:]:
+    for name, one in labelled.items():
         first, other = next(iter(labelled.items()))
         if not one.index.equals(other.index):
             raise InputError(

@@ -332,6 +332,7 @@ def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):
     assert list(artefacts.read_table(tmp_path / "a.csv", names).columns) == ["user", "item"]
     assert list(artefacts.read_table(tmp_path / "a.csv", {"u": "item", "item": "u"}).columns) == ["item", "u"]
     path = tmp_path / "a.csv"
+    assert artefacts.read_table(path, {"z": "item"}).equals(frame)
     assert text_of(InputError, lambda: artefacts.read_table(path, {"u": "item"})) == (
         f"{path} has columns u and item; remove one of them."
     )

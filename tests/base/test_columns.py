@@ -130,8 +130,8 @@ def test_numbers_stay_what_they_are_or_are_refused():
         assert (found.tolist(), found.dtype) == (given, kind)
     assert columns.to_numbers(np.array([0.5], np.float32), "v").dtype == np.float64
     assert columns.to_numbers(np.array([2**63 - 1], np.uint64), "v").tolist() == [2**63 - 1]
-    assert refused(lambda: columns.to_numbers(np.array([1, 2**63], np.uint64), "v")) == (
-        "1 of 2 entries of v cannot be kept as they are (first: 9223372036854775808). 64-bit integers end at "
+    assert refused(lambda: columns.to_numbers(np.array([1, 2**63, 2**64 - 1], np.uint64), "v")) == (
+        "2 of 3 entries of v cannot be kept as they are (first: 9223372036854775808). 64-bit integers end at "
         "2^63 - 1. Pass float64, or smaller numbers."
     )
     assert refused(lambda: columns.to_numbers(np.array([1.0, np.nan]), "v")) == (

@@ -147,6 +147,7 @@ class Open:
 def area(side: int, flag: bool = False, *, wide: bool = False) -> int: return side + 0 * flag
 def total(*rest: int, strict: bool = False) -> int: return sum(rest)
 def fixed() -> int: return 3
+def late(*rest: int, n: int = 0) -> int: return n + 0
 def loose(n: int, **more: int) -> int: return n + 0
 def _own(side: int) -> int: return side + 0
 def calls(side) -> int: return area(side)
@@ -241,6 +242,7 @@ def test_an_option_that_is_not_there_is_answered_with_those_that_are(made):
 
 def test_an_annotation_that_cannot_be_read_says_nothing(made):
     assert refused(lambda: made.odd(1, "a")) == "b must be int; got str 'a'."
+    assert refused(lambda: made.late(1, n="a")) == "n must be int; got str 'a'."
     with pytest.raises(TypeError, match="concatenate"):
         made.odd("a")
 
@@ -265,7 +267,20 @@ def test_what_is_not_there_is_answered_where_something_stands_in_its_place(made)
 
 
 def test_the_names_of_a_module_are_those_that_it_lists_or_defines(made):
-    defined = ["Base", "Shape", "Split", "Trouble", "Open", "area", "total", "fixed", "loose", "calls", "odd"]
+    defined = [
+        "Base",
+        "Shape",
+        "Split",
+        "Trouble",
+        "Open",
+        "area",
+        "total",
+        "fixed",
+        "late",
+        "loose",
+        "calls",
+        "odd",
+    ]
     assert border.public_names(made) == [*defined, "plain"]
     made.__all__ = ["area"]
     assert border.public_names(made) == ["area"]
