@@ -34,7 +34,6 @@ PREFIX = ".ipseval-"
 # An archive may always unpack to this many bytes; beyond, to so many times its own size.
 SMALL = 2**26
 MAX_RATIO = 100
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same content gives the same bytes
 _ARRAY, _TEXTS = ".npy", ".json"
 
 Pathlike = str | os.PathLike[str]
@@ -98,7 +97,7 @@ def remove_leftovers(folder: Path) -> None:
         parts = leftover.name.split(".")
         if len(parts) == 5 and parts[2] == _host() and not _is_running(parts[3]):
             with suppress(OSError):
-                leftover.unlink(missing_ok=True)
+                leftover.unlink()
 
 
 @contextmanager
@@ -235,7 +234,7 @@ def _plain(array: AnyArray) -> list[Any]:
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes | memoryview) -> None:
-    member = zipfile.ZipInfo(name, _DATE)
+    member = zipfile.ZipInfo(name)  # of 1980: the same content gives the same bytes
     # The fastest level: ranks are a twentieth larger than at the usual one, and seven times faster.
     archive.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 

@@ -225,7 +225,8 @@ def fits(value: Any, hint: Any) -> bool:
         return any(type(value) is type(one) and value == one for one in inside)
     kind = origin or hint
     if kind is np.ndarray:
-        scalar = typing.get_args(inside[1])[0] if len(inside) > 1 and typing.get_args(inside[1]) else Any
+        dtypes = typing.get_args(inside[1]) if inside else ()
+        scalar = dtypes[0] if dtypes else Any
         return isinstance(value, np.ndarray) and _is_array(
             value, KINDS.get(typing.get_origin(scalar) or scalar, "")
         )

@@ -146,8 +146,8 @@ def number_type(frame: pd.DataFrame) -> Any:
         return None
     common = np.result_type(*kinds)
     common = np.dtype(np.float64) if common.kind in "iu" and frame.isna().to_numpy().any() else common
-    if common.kind == "f" and any(kind.kind in "iu" and kind.itemsize == 8 for kind in kinds):
-        whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
+    whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
+    if common.kind == "f" and any(whole):
         n_large = int((frame.loc[:, whole].abs() > 2**53).sum().sum())
         if n_large:
             raise InputError(
@@ -170,7 +170,7 @@ def check_same_labels(**values: Any) -> None:
         for name, one in values.items()
         if isinstance(one, pd.Series) and not only_numbered(one.index)
     }
-    for name, one in list(labelled.items())[1:]:
+    for name, one in labelled.items():
         first, other = next(iter(labelled.items()))
         if not one.index.equals(other.index):
             raise InputError(

@@ -21,7 +21,7 @@ def frame_columns(frame: Any) -> set[str]:
     """Return the column names of a data frame that narwhals reads, none for anything else."""
     try:
         table: Any = nw.from_native(frame)
-        return set(table.collect_schema().names() if isinstance(table, nw.LazyFrame) else table.columns)
+        return set(table.collect_schema().names())
     except (TypeError, AttributeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return set()
 

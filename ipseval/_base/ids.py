@@ -98,8 +98,11 @@ def of_one_type(arrays: list[AnyArray], name: str) -> list[AnyArray]:
         common = (np.int64 if whole else np.float64) if exact else None
     elif kinds == {"M"}:
         common = np.result_type(*dtypes)
-        if any((array.astype(common).astype(array.dtype) != array).any() for array in filled):
-            common = None
+        try:
+            kept = all((array.astype(common).astype(array.dtype) == array).all() for array in filled)
+        except OverflowError:  # NumPy from 2.5 on; before, what does not fit wraps round
+            kept = False
+        common = common if kept else None
     if common is None:
         shown = "; ".join(f"{array.dtype}: {examples(array)}" for array in filled)
         why = f" From {EXACT} on, doubles cannot tell whole numbers apart." if kinds <= {*"iuf"} else ""

@@ -90,7 +90,7 @@ class Axis:
         unit = 10.0 ** math.floor(math.log10(span / most))
         step = next(unit * factor for factor in (1, 2, 5, 10, 20) if span / (unit * factor) <= most + 1e-9)
         first, last = math.floor(low / step + 1e-9), math.ceil((low + span) / step - 1e-9)
-        return cls(tuple(round(place * step, 12) + 0.0 for place in range(first, last + 1)))
+        return cls(tuple(round(place * step, 12) for place in range(first, last + 1)))
 
     def place(self, value: float) -> str:
         """Return where a value lies, in per cent of the axis."""

@@ -140,7 +140,7 @@ def _shortened(names: list[str]) -> tuple[list[str], list[str]]:
     first = _common_start(names)
     last = _common_start([name[len(first) :][::-1] for name in names])[::-1]
     own = [f"…{name[len(first) : len(name) - len(last)]}…" for name in names]
-    if len(names) > 1 and first + last and all(2 < _width(name) <= LONGEST_NAME for name in own):
+    if first + last and all(2 < _width(name) <= LONGEST_NAME for name in own):
         return own, [f"… stands for what all share: {first}…{last}"]
     shown: dict[str, str] = {}
     taken = {name for name in names if _width(name) <= LONGEST_NAME}

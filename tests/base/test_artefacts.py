@@ -13,8 +13,10 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import ipseval
 from ipseval.errors import InputError
 from tests.inside.base import artefacts
 from tests.inside.report import csv_cell, visible
@@ -212,3 +214,141 @@ def test_what_steers_a_terminal_or_runs_in_a_spreadsheet_is_made_visible():
     cells = ["=cmd|' /C calc'!A0", "+1", "-1", "@SUM(A1)", "\t=1"]
     assert [csv_cell(one) for one in cells] == [f"'{one}" for one in cells]
     assert [csv_cell(one) for one in ("als", "", -1.5, None)] == ["als", "", -1.5, None]
+
+
+def text_of(error: type[Exception], call) -> str:
+    with pytest.raises(error) as caught:
+        call()
+    return str(caught.value)
+
+
+def test_what_may_always_be_unpacked_and_what_only_in_proportion_to_its_size(tmp_path):
+    path = tmp_path / "a.zip"
+    path.write_bytes(bytes(10))
+    artefacts.check_members(path, [2**25, 2**25])
+    assert text_of(InputError, lambda: artefacts.check_members(path, [2**26, 1])) == (
+        f"{path} has 10 bytes and would unpack to 67,108,865: more than 100 times as much is refused. If it "
+        "is meant, unpack it first (arrays: numpy.save, which is not compressed)."
+    )
+    with path.open("r+b") as stream:
+        stream.truncate(2**20)  # a hole: nothing is written
+    artefacts.check_members(path, [100 * 2**20])
+    with pytest.raises(InputError, match=r"1,048,576 bytes and would unpack to 104,857,601"):
+        artefacts.check_members(path, [100 * 2**20, 1])
+
+
+def test_a_reader_that_fails_is_an_error_that_names_the_file_and_the_way_out():
+    def failing(error: Exception) -> None:
+        with artefacts.reading("there.csv", "Ask again."):
+            raise error
+
+    for error, text in (
+        (FileNotFoundError(2, "No such file"), "there.csv does not exist."),
+        (
+            OSError(5, "Input/output  error"),
+            "cannot read there.csv (OSError: Input/output error). Ask again.",
+        ),
+        (KeyError("a\nb"), "cannot read there.csv (KeyError: 'a\\nb'). Ask again."),
+        (InputError("as it is"), "as it is"),
+    ):
+        assert text_of(InputError, lambda error=error: failing(error)) == text
+    with pytest.raises(ZeroDivisionError), artefacts.writing("never") as _:
+        raise ZeroDivisionError
+
+
+def test_archives_that_ipseval_has_not_written_or_an_older_one_has(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, a=np.arange(3))
+    assert text_of(InputError, lambda: read(path)) == (
+        f"{path} is an archive that ipseval has not written. Write it again."
+    )
+    assert artefacts.read_arrays(path)["a"].tolist() == [0, 1, 2]
+    header = {"about": "x", "sha256": [artefacts.array_digest(np.arange(2))], "format_version": 2}
+    for version, text in (
+        (2, ""),
+        (1, "has format version 1 (ipseval unknown); this ipseval reads 3. Write it"),
+    ):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr(artefacts.HEADER, json.dumps(header | {"format_version": version}))
+            with archive.open("0.npy", "w") as member:
+                np.lib.format.write_array(member, np.arange(2))
+        if text:
+            assert text in text_of(InputError, lambda: read(path))
+        else:
+            assert read(path)[0].tolist() == [0, 1]
+    artefacts.write_text(path, "no archive")
+    assert text_of(InputError, lambda: read(path)).startswith(f"cannot read {path} (BadZipFile: ")
+
+
+def test_an_array_that_another_one_replaces_is_named_by_its_number(tmp_path):
+    path = tmp_path / "a.npz"
+    write(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {one: archive.read(one) for one in archive.namelist()}
+    assert list(members) == ["header.json", "0.npy", "1.json", "2.npy"]
+    header = json.loads(members[artefacts.HEADER])
+    assert {name: header[name] for name in ("format", "format_version", "ipseval")} == {
+        "format": "ipseval",
+        "format_version": 3,
+        "ipseval": ipseval.__version__,
+    }
+    members["0.npy"], members["2.npy"] = members["2.npy"], members["0.npy"]
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    assert text_of(InputError, lambda: read(path)) == (
+        f"{path}: array 0 is not the one that was written. Write it again."
+    )
+
+
+def test_a_digest_is_of_type_shape_and_content():
+    one = np.arange(6).reshape(2, 3)
+    others = [one.ravel(), one.astype("i4"), one + 1, one.astype(object), one.astype("M8[s]")]
+    assert len({artefacts.array_digest(other) for other in (one, *others)}) == 6
+    assert artefacts.array_digest(one.T) == artefacts.array_digest(one.T.copy())
+    assert artefacts.sha256("a") == "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"
+    assert artefacts.sha256("a", "b") == artefacts.sha256("a\x1eb\x1e") != artefacts.sha256("ab")
+    assert artefacts.sha256("\ud800")
+
+
+def test_a_process_runs_where_it_can_be_asked_even_if_it_is_of_somebody_else(monkeypatch):
+    def refuse(process: int, signal: int) -> None:
+        assert signal == 0
+        raise PermissionError if process == 1 else ProcessLookupError
+
+    assert artefacts._is_running(str(os.getpid()))
+    monkeypatch.setattr(os, "kill", refuse)
+    assert [artefacts._is_running(one) for one in ("1", "2", "x")] == [True, False, False]
+
+
+def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):
+    frame = pd.DataFrame({"u": [1, 2], "item": [3, 4]})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
+    frame.to_parquet(tmp_path / "a.parquet")
+    for ending in ("csv", "tsv", "parquet"):
+        assert artefacts.read_table(tmp_path / f"a.{ending}").equals(frame)
+    names = {"u": "user", "item": "item", "z": "time"}
+    assert list(artefacts.read_table(tmp_path / "a.csv", names).columns) == ["user", "item"]
+    assert list(artefacts.read_table(tmp_path / "a.csv", {"u": "item", "item": "u"}).columns) == ["item", "u"]
+    path = tmp_path / "a.csv"
+    assert artefacts.read_table(path, {"z": "item"}).equals(frame)
+    assert text_of(InputError, lambda: artefacts.read_table(path, {"u": "item"})) == (
+        f"{path} has columns u and item; remove one of them."
+    )
+    assert text_of(InputError, lambda: artefacts.read_table("a.txt")) == (
+        "a.txt: expected a table ending in .csv, .tsv, .parquet."
+    )
+    assert text_of(InputError, lambda: artefacts.read_table("no.csv")) == "no.csv does not exist."
+
+
+def test_arrays_are_read_from_either_kind_of_file(tmp_path):
+    np.save(tmp_path / "a.npy", np.arange(3))
+    np.savez(tmp_path / "a.npz", a=np.arange(3))
+    np.savez(tmp_path / "b.npz", a=np.arange(3), b=np.arange(2))
+    mapped = artefacts.read_array(tmp_path / "a.npy")
+    assert isinstance(mapped, np.memmap)
+    assert not mapped.flags.writeable
+    assert mapped.tolist() == artefacts.read_array(tmp_path / "a.npz").tolist() == [0, 1, 2]
+    path = tmp_path / "b.npz"
+    assert text_of(InputError, lambda: artefacts.read_array(path)) == f"{path} holds 2 arrays; expected one."

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.inside.base import Count, added
+import pandas as pd
+
+from tests.inside.base import Count, added, counts_frame, some
 
 
 def test_counts_of_one_thing_are_added_and_others_stand_beside_them():
@@ -13,3 +15,17 @@ def test_counts_of_one_thing_are_added_and_others_stand_beside_them():
         Count("users", 7),
         Count("rows left out", 1),
     )
+
+
+def test_counts_are_one_row_each_without_a_whole_where_there_is_none():
+    given = (Count("users", 2), Count("rows", 0, 9), Count("rows", 3, 9).about("als"))
+    assert some(*given) == (given[0], Count("rows", 3, 9, "als"))
+    frame = counts_frame(given)
+    expected = {
+        "subject": ["", "", "als"],
+        "what": ["users", "rows", "rows"],
+        "count": [2, 0, 3],
+        "of": pd.array([None, 9, 9], dtype="Int64"),
+    }
+    pd.testing.assert_frame_equal(frame, pd.DataFrame(expected))
+    assert counts_frame(()).dtypes.astype(str).tolist()[2:] == ["int64", "Int64"]

@@ -41,6 +41,7 @@ def test_every_name_in_files_stands_for_one_class():
         assert re.fullmatch("[a-z]+(-[a-z]+)*", name)
     assert len({place.partition(":")[2] for place in CLASSES.values()}) == len(CLASSES)
     assert list(PLACES) == sorted(PLACES)
+    assert all(PLACES.values())
     assert len(CLASSES) == sum(map(len, PLACES.values()))
 
 

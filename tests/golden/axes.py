@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgba
+from matplotlib.text import Text
+from matplotlib.ticker import FixedLocator
 
 from ipseval.report import plots
 from tests.golden.pictures import rows
@@ -130,20 +134,48 @@ def numbers(values: object) -> str:
     return " ".join(f"{one:.4g}" for one in np.ravel(np.asarray(values, dtype=float)) + 0.0)
 
 
+def colour(drawn: Any) -> str:
+    """Return the colour of a line, bar or field, with how far it covers what is below."""
+    given = drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()
+    return to_hex(
+        np.ravel(to_rgba(given, drawn.get_alpha()) if isinstance(given, str) else given)[:4], keep_alpha=True
+    )
+
+
+def placed(words: Text) -> str:
+    """Return how words are turned, and which of their sides is where they are put."""
+    return f"{words.get_rotation():g}° {words.get_ha()} {words.get_va()}"
+
+
 def described(ax: Axes) -> str:
     """Return the words of axes, and where their marks, lines, bars and fields are."""
     legend = ax.get_legend()
     size = numbers(ax.figure.get_size_inches())
     words = (ax.get_title(), ax.get_xlabel(), ax.get_ylabel(), ax.get_xscale(), ax.get_yscale())
     lines = [f"{size}: {' | '.join(words)}"]
-    for side in (ax.get_yticklabels(), ax.get_xticklabels()):
-        words = [text.get_text() for text in side]
-        if any(map(str.isalpha, "".join(words))) and "$" not in words[0]:
-            lines.append(f"ticks {words}")
-    lines += [f"line {one.get_linestyle()} {one.get_marker()}: {numbers(one.get_data())}" for one in ax.lines]
-    lines += [f"field: {numbers(path.vertices)}" for one in ax.collections for path in one.get_paths()]
-    lines += [f"bar: {numbers([one.get_xy(), (one.get_width(), one.get_height())])}" for one in ax.patches]
-    lines += [f"text {one.get_text()!r} {one.get_color()}: {numbers(one.get_position())}" for one in ax.texts]
+    for axis in (ax.yaxis, ax.xaxis):
+        if isinstance(axis.get_major_locator(), FixedLocator):
+            words = [text.get_text() for text in axis.get_ticklabels()]
+            lines.append(f"ticks {words} at {numbers(axis.get_ticklocs())}")
+    lines += [
+        f"line {one.get_linestyle()} {one.get_marker()}: {numbers(one.get_data())} "
+        f"({colour(one)}, {numbers((one.get_linewidth(), one.get_markersize(), one.get_zorder()))})"
+        for one in ax.lines
+    ]
+    lines += [
+        f"field: {numbers(path.vertices)} ({colour(one)}, {numbers(one.get_linewidth())})"
+        for one in ax.collections
+        for path in one.get_paths()
+    ]
+    lines += [
+        f"bar: {numbers([one.get_xy(), (one.get_width(), one.get_height())])} ({colour(one)})"
+        for one in ax.patches
+    ]
+    lines += [
+        f"text {one.get_text()!r} {one.get_color()}: {numbers(one.get_position())} "
+        f"({numbers(getattr(one, 'xy', ()))}; {placed(one)}, {numbers(one.get_size())})"
+        for one in ax.texts
+    ]
     lines += [f"image: {numbers(one.get_array())}; {numbers(one.get_clim())}" for one in ax.images]
     between = ax.get_xticks(minor=True) if ax.get_xscale() == "linear" else []
     lines += [f"between ticks: {numbers(between)}"] if len(between) else []
@@ -153,15 +185,27 @@ def described(ax: Axes) -> str:
     if legend:
         corner = ax.transAxes.inverted().transform(legend.get_bbox_to_anchor().p0)
         lines.append(
-            f"legend at {numbers(corner.round(3))}: {[one.get_text() for one in legend.get_texts()]}"
+            f"legend at {numbers(corner.round(3))}: {[one.get_text() for one in legend.get_texts()]} "
+            f"({legend._ncols}, {numbers(legend.get_texts()[0].get_size())}, {legend.get_frame_on()})"
         )
     lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
+    for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
+        ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        crossed = any(one.gridline.get_visible() for one in ticks)
+        length, label = ticks[0].tick1line.get_markersize(), ticks[0].label1
+        how = f"{numbers(length)} ({label.get_rotation():g}° {label.get_ha()})"
+        lines.append(f"{name} ticks of {how}{', with lines' * crossed}")
+    sides = [name for name, one in ax.spines.items() if one.get_visible()]
+    lines.append(
+        f"sides {' '.join(sides)}; {'below' if ax.get_axisbelow() is True else 'not below'} the marks"
+    )
     return "\n".join(lines)
 
 
 def text() -> str:
-    """Return all axes in words and numbers."""
-    return "\n\n".join(f"== {name}\n{described(make())}" for name, make in AXES.items()) + "\n"
+    """Return all axes in words and numbers, below the styles of their series."""
+    styles = f"{plots.COLOURS}\n{plots.MARKS}\n{plots.LINES}\n\n"
+    return styles + "\n\n".join(f"== {name}\n{described(make())}" for name, make in AXES.items()) + "\n"
 
 
 if __name__ == "__main__":

@@ -68,7 +68,9 @@ SHARED = (
 )
 WINGS = (
     Room(
-        "_base", ("checks.py", "number <= 1", "number < 1"), ("contracts/test_ids", "contracts/test_stored")
+        "_base",
+        ("checks.py", "number <= 1", "number < 1"),
+        ("contracts/test_ids", "contracts/test_stored", "contracts/test_border"),
     ),
     Room("data", ("splits/_rows.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
     Room(

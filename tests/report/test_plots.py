@@ -63,6 +63,7 @@ def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
     assert picture.startswith(b"\x89PNG")
     # Bytes 16 to 24 of a PNG are its width and height: twice as many pixels as shown, for sharp screens.
     pixels = [int.from_bytes(picture[start : start + 4]) for start in (16, 20)]
+    assert size["width"] == pytest.approx(96 * 6.4)
     assert pixels == [pytest.approx(2 * size["width"], abs=1), pytest.approx(2 * size["height"], abs=1)]
 
 
@@ -125,6 +126,8 @@ def test_no_label_is_cut_or_drawn_over_another_with_many_long_names():
         ),
         (lambda: plots.plot_estimates(estimates(), metric="auc"), "no metric 'auc'; it has recall@5"),
         (lambda: plots.plot_estimates(3), "has it as .frame; got int"),
+        (lambda: plots.plot_agreement(pd.DataFrame()), "lacks column 'a'; it has "),
+        (lambda: plots.plot_weights(pd.DataFrame([range(16)]).add_prefix("c")), r"'c14', …\. Expected estim"),
         (lambda: plots.plot_sensitivity({"model": 1}), "expected a DataFrame with .*gamma.*got dict"),
         (lambda: plots.plot_weights(None), "has it as .diagnostics; got NoneType"),
         (lambda: plots.plot_popularity([1, 2]), "expected a DataFrame with .*n_at_least.*got list"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,10 +16,13 @@ import pytest
 
 import ipseval
 from ipseval.report import Tables
+from tests.inside import report
 from tests.inside.evaluation import Standing, Verdict, explained_tables
 from tests.inside.inference import PairTests
 from tests.inside.report import (
     Cell,
+    Heading,
+    Remark,
     Table,
     decimals,
     listed,
@@ -27,6 +31,7 @@ from tests.inside.report import (
     to_text,
 )
 
+NAN = float("nan")
 ATTACK = "<script>alert(1)</script>"
 
 
@@ -268,3 +273,144 @@ def test_of_many_or_long_names_the_first_are_listed():
     assert listed(list("abcdef")) == "a, b, c, d and 2 more"
     assert listed(["x" * 50, "y" * 30, "z"]) == f"{'x' * 50}, {'y' * 30} and 1 more"
     assert listed(["x" * 90, "y"]) == f"{'x' * 90} and 1 more"
+
+
+def test_numbers_in_words_at_their_bounds():
+    assert [report.decimals([0.0123], 3), report.decimals([math.inf, 0.0123])] == [4, 3]
+    assert [report.decimals([300.0]), report.decimals([NAN, 0.0], default=2)] == [0, 2]
+    assert [report.number(one) for one in (-0.001, 0.334, 12.0, -2.5)] == ["0", "0.33", "12", "−2.5"]
+    assert [report.bare(one, 2) for one in (0.5, -0.5, 10.05, -1.0)] == [".50", "−.50", "10.05", "−1.00"]
+    signed = [report.signed(one, 2) for one in (12.3, -1234.0, 0.0204, 1.0, 0.0, NAN)]
+    assert signed == ["+12", "−1234", "+0.020", "+1.0", "0", "undefined"]
+    p_values = {0.00099: "< .001", 0.001: "= .001", 0.0496: "= .0496", 0.05: "= .050", 0.0999: "= .100"}
+    p_values |= {0.1: "= .10", 0.994: "= .99", 0.996: "= 1"}
+    assert [report.shown_p(one) for one in p_values] == [f"p {text}" for text in p_values.values()]
+    assert report.shown_p(NAN) == "not tested"
+    assert report.shown_p(1.0, most=True) == "p ≤ 1"
+
+
+@pytest.mark.parametrize(("last", "n_pieces"), [(36, 1), (37, 2)])
+def test_a_table_of_a_hundred_columns_is_one_piece_and_a_wider_one_two(last, n_pieces):
+    # Keys of 10 and 20, or of 24; values of 28 or 36, and `last`; gaps of 2.
+    for keys, first in (([10, 20], 28), ([24], 36)):
+        cells = tuple(Cell("x" * width) for width in (*keys, first, last))
+        text = to_text(Tables((), (Table(tuple("abcd")[: len(cells)], (cells,), n_keys=len(keys)),)))
+        assert len(text.split("\n\n")) == n_pieces
+        assert text.splitlines()[1] == "  ".join(cell.text for cell in cells[: len(cells) + 1 - n_pieces])
+
+
+@pytest.mark.parametrize(("rest", "shown"), [(89, "± 0.123456"), (90, "± 0.1")])
+def test_errors_are_short_where_a_table_is_wider_than_a_hundred_columns(rest, shown):
+    # A key of 1, a gap of 2, and a value of `rest` letters with its error.
+    cells = (Cell("k"), Cell("v" * (rest - 3), "± 0.123456", short="± 0.1"))
+    assert shown in to_text(Tables((), (Table(("a", "b"), (cells,)),))).splitlines()[1][rest:]
+
+
+@pytest.mark.parametrize(("n", "n_lines"), [(90, 1), (91, 2)])
+def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
+    # A name of 10 columns, 4 letters, a gap of 2.
+    text = to_text(Tables((), (), verdict=(Remark("Data", ("word",)),), hint="h" * (n - 6)))
+    assert len(text.splitlines()) == n_lines
+    assert text.endswith("h" * (n - 6))
+
+
+def names_shown(*names: str) -> list[str]:
+    rows = tuple((Cell(name), Cell("1")) for name in names)
+    return to_text(Tables((), (Table(("model", "n"), rows),))).splitlines()[1:]
+
+
+def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
+    start, end = "s" * 30, "e" * 5
+    own = [one * 26 for one in "ab"]
+    assert names_shown(*(f"{start}{one}{end}" for one in own)) == [
+        *(f"…{one}…  1" for one in own),
+        *("  … stands for what all share: " + f"{start}…{end}",),
+    ]
+    longer = names_shown(*(f"{start}{one * 27}{end}" for one in "ab"))
+    assert longer[:2] == ["sssssssssss…aaaaaaeeeee  1", "sssssssssss…bbbbbbeeeee  1"]
+    assert names_shown("n" * 29) == ["nnnnnnnnnnn…nnnnnnnnnnn  1", f"  nnnnnnnnnnn…nnnnnnnnnnn: {'n' * 29}"]
+    twice = names_shown("m" * 40, "m" * 40)
+    assert twice == ["mmmmmmmmmmm…mmmmmmmmmmm  1"] * 2 + [f"  mmmmmmmmmmm…mmmmmmmmmmm: {'m' * 40}"]
+    three = names_shown(*("m" * 20 + letter + "m" * 20 + "x" * 9 + "m" * 11 for letter in "abc"), "z")
+    assert [line.split("  ")[0] for line in three[:3]] == [
+        "mmmmmmmmmmm…mmmmmmmmmmm",
+        "mmmmmmmmmmm…mmmmmmmmmmm (2)",
+        "mmmmmmmmmmm…mmmmmmmmmmm (3)",
+    ]
+
+
+def test_bounds_of_a_name_of_several_words_stand_beside_it():
+    frame = pd.DataFrame({"my_gain": [0.5], "my_gain_low": [0.4], "my_gain_high": [0.6], "a_low": ["x"]})
+    table = Table.of(frame, formats=".1f")
+    assert table.header == ("my_gain", "a_low")
+    assert table.rows == ((Cell("0.5 [.4, .6]"), Cell("x")),)
+    assert table.words == {0, 1}
+    apart = Table.of(frame, formats=".1f", intervals=False, n_keys=2)
+    assert apart.header == tuple(frame.columns)
+    assert (apart.n_keys, apart.words, apart.folded) == (2, {0, 1, 3}, False)
+    strange = pd.DataFrame({"n": [1000, 2000], "x": [1234.5, NAN], "v": [None, "a"]}).astype({"v": object})
+    assert [[cell.text for cell in row] for row in Table.of(strange).rows] == [
+        ["1,000", "1234", "undefined"],
+        ["2,000", "undefined", "a"],
+    ]
+
+
+class Made(report.Result):
+    """A result of one table, with a page of its own."""
+
+    def __init__(self, name: str, metrics: tuple[str, ...] = ("",), verdict: str = "") -> None:
+        self.name, self.metrics, self.said = name, metrics, verdict
+        self.frame = pd.DataFrame({"a": ["=1"]})
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        parts = [
+            Table((self.name,), ((Cell(f"{digits}"),),), metric=one, below=("below",)) for one in self.metrics
+        ]
+        return Tables(
+            (f"summary of {self.name}",),
+            tuple(parts),
+            title=self.name,
+            verdict=(Remark("Data", ("no",)), Remark("Verdict", (self.said,) * bool(self.said))),
+            hint="explain()",
+            appendix=(Heading("more"),) * page,
+        )
+
+
+def test_what_a_result_concludes_is_its_verdict_or_stands_below_its_tables():
+    assert Made("a", verdict="als leads").verdict == "als leads"
+    assert Made("a", ("x", "y")).verdict == "below below"
+    whole = Made("a").explain(digits=3).tables()
+    assert [type(part) for part in whole.parts] == [Table, Heading]
+    assert (whole.parts[0].rows[0][0].text, whole.appendix, whole.hint) == ("3", (), "")
+    assert Made("a").to_csv() == "a\n'=1\n"
+
+
+@pytest.mark.parametrize("writer", ["to_markdown", "to_latex", "to_html"])
+def test_digits_are_at_most_17(writer):
+    write = getattr(Made("a"), writer)
+    assert "17" in write(digits=17)
+    assert write() == write(digits=2) != write(digits=3)
+    with pytest.raises(ipseval.InputError, match=r"^digits must be at most 17; got 18\.$"):
+        write(digits=18)
+
+
+def test_a_report_of_several_results_has_their_parts_behind_the_first():
+    first, second = Made("a", ("x", "y")), Made("b", ("y", "x", ""))
+    text = report.Report([first, second]).tables()
+    assert [getattr(part, "text", None) or part.header[0] for part in text.parts] == [
+        *"aa",
+        "summary of b",
+        *"bbb",
+    ]
+    assert not text.parts[2].folded
+    page = report.Report([first, second]).tables(digits=3, page=True)
+    assert [part.metric for part in page.parts] == ["x", "y"]
+    assert page.appendix[0] == Heading("summary of b", folded=True)
+    assert [part.metric for part in page.appendix[1:3]] == ["x", ""]
+    assert page.appendix[3:] == ("Groups by other metrics: .frame.", Heading("more"))
+    assert page.appendix[1].rows[0][0].text == "3"
+    same = report.Report((first, Made("b", ("x",)))).tables(page=True)
+    assert "Groups by other metrics: .frame." not in same.appendix
+    for none in ([], [3], [first, 3], "ab", first):
+        with pytest.raises(ipseval.InputError, match="a report takes a sequence of results"):
+            report.Report(none)

@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.report import Tables
-from tests.inside.report import Axis, Cell, Table, curves, to_html
+from tests.inside.report import Axis, Cell, Table, curves, mark, series, to_html
 from tests.worlds import random_split
 
 NAN = float("nan")
@@ -35,6 +35,7 @@ def page(*cells: Cell) -> str:
         ([5.0], (0.0, 1.0, 2.0, 3.0, 4.0, 5.0)),
         ([NAN, math.inf], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
         ([0.0], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),
+        ([5e-10, 0.0], (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)),  # a spread below the decimals of ticks
         ([120.0, 3400.0], (0.0, 1000.0, 2000.0, 3000.0, 4000.0)),
     ],
 )
@@ -85,6 +86,11 @@ def test_columns_share_an_axis_with_0_and_only_signed_values_are_drawn_below_it(
     assert plain.count(f"{drawn}0</text>") == plain.count(">0.4</text>") == 2
     assert '<rect x="0.0%" width="75.0%"/><circle cx="25.0%"/>' in plain
     assert signed.count(f"{drawn}−0.2</text>") == 2
+    for value, begin in ((0.0, "0"), (-0.05, "−0.1")):  # what is itself below 0 has a meaning there
+        page = to_html(
+            Tables((), (Table(("name", "one"), ((Cell("x"), Cell("y", at=(-0.1, value, 0.3))),)),))
+        )
+        assert f"{drawn}{begin}</text>" in page
 
 
 def test_a_column_without_anything_to_draw_has_no_axis_and_text_ignores_what_is_drawn():
@@ -151,3 +157,18 @@ def test_a_page_says_who_never_changes_places_whatever_gamma_is():
     assert told == [(" the same, reverse", "as it is")]
     assert " holds for γ in " not in page
     assert heading not in ipseval.evaluate(models, split, metrics="recall@3").to_html()
+
+
+def test_shapes_and_colours_of_series_repeat_after_the_last():
+    assert len({mark(number, 0, 0) for number in range(6)}) == 6
+    assert mark(6, 1, 2) == mark(0, 1, 2)
+    assert len({series(number, []) for number in range(8)}) == 8
+    assert series(8, []) == series(0, [])
+
+
+@pytest.mark.parametrize(("n_rows", "folded", "kind"), [(1, False, ""), (2, False, "s"), (2, True, "")])
+def test_a_table_of_a_page_is_sorted_where_it_has_two_rows_and_is_open(n_rows, folded, kind):
+    rows = ((Cell("x"), Cell("1")),) * n_rows
+    page = to_html(Tables((), (Table(("name", "value"), rows, "t", folded=folded),)))
+    (found,) = re.findall(r'<table(?: class="(\w*)")?>', page)
+    assert found == kind
