@@ -21,7 +21,7 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def ratio_of(totals: FloatArray, root: bool) -> float:
     """Return R = (N/D)·(V/M), or √(N/D), of totals or means (N, D, V, M); NaN with a zero denominator."""
     numerator, denominator, volume, size = totals.tolist()
-    if denominator == 0 or size == 0:
+    if denominator == 0:
         return float("nan")
     ratio = numerator / denominator
     return float(np.sqrt(ratio)) if root else ratio * (volume / size)
@@ -167,7 +167,7 @@ class UserSums:
         >>> fitted.effects()
         (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
         """
-        own = self.influence() / max(self.n_users, 1)
+        own = self.influence() / self.n_users
         if self.propensity_influence is None:
             return self.users, own
         users = union(self.users, np.flatnonzero(self.propensity_influence != 0))

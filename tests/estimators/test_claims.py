@@ -103,7 +103,12 @@ WEIGHTING = {
     "snips-pooled": "1/P",
     "dm": "the reward model over all candidates",
     "dr": "1/P",
+    "snips-shown": "1/P",
+    "snips-shrunk": "1/P over its user's shrunk normaliser",
 }
+
+
+OF_REWARDS = ("dm", "dr", "snips-shown")
 
 
 @pytest.mark.parametrize("label", WEIGHTING)
@@ -111,9 +116,11 @@ def test_an_estimator_says_what_a_positive_weighs_and_which_average_it_estimates
     one = resolve_estimator(label)
     assert one.weighting == WEIGHTING[label]
     assert one.weighted == (label not in ("aoa", "aoa-pooled", "dm"))
-    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", "dm", "dr") else "user")
-    assert one.counts_all_users == (label in ("ips", "dm", "dr"))
-    assert one.needs_rewards == (label in ("dm", "dr"))
+    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", *OF_REWARDS) else "user")
+    assert one.counts_all_users == (label in ("ips", *OF_REWARDS))
+    assert one.needs_rewards == (label in OF_REWARDS)
+    assert one.separable == (label not in ("snips-shrunk", *OF_REWARDS))
+    assert one.takes_root == (label not in ("snips-shrunk", *OF_REWARDS))
 
 
 @pytest.mark.parametrize(

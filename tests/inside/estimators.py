@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipseval.estimators._average import Average, ShrunkSnips
-from ipseval.estimators._estimate import FITTED, estimate
+from ipseval.estimators._estimate import FITTED, estimate, estimate_of
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
     AOA_POOLED,
