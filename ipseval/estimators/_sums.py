@@ -294,8 +294,8 @@ class Moments:
     n: int
     mean: FloatArray  # (3m,)
     scatter: FloatArray  # (3m, 3m) Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits
-    n_undefined: int = 0  # users for whom the metric is undefined
-    root: bool = False  # as in `UserSums`
+    n_undefined: int  # users for whom the metric is undefined
+    root: bool  # as in `UserSums`
 
     def __repr__(self) -> str:
         return f"Moments({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"

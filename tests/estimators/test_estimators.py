@@ -12,7 +12,14 @@ import ipseval
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate, LinearForm, Sample, UserSums, claim
 from ipseval.ranking import RankedPositives
-from tests.inside.estimators import Extent, Moments, estimate_of, resolve_estimator, weighted_sample
+from tests.inside.estimators import (
+    Extent,
+    Moments,
+    check_drawn,
+    estimate_of,
+    resolve_estimator,
+    weighted_sample,
+)
 
 
 def ranked() -> RankedPositives:
@@ -296,3 +303,11 @@ def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
     found = Moments.of([constant, moving]).covariance()
     np.testing.assert_array_equal(found[0], [0.0, 0.0])
     assert found[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users
+
+
+def test_only_lists_of_a_positive_of_its_own_refuse_metrics_of_lists():
+    every = [ipseval.metric(label) for label in ("ap", "recall@2", "ndcg@2")]
+    check_drawn("user", every)
+    check_drawn("positive", every[1:2])
+    with pytest.raises(InputError, match=r"^ap, ndcg@2: a metric of a list, but with per='positive'"):
+        check_drawn("positive", every)

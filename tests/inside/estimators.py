@@ -12,5 +12,5 @@ from ipseval.estimators._labels import (
     may_leave,
     resolve_estimator,
 )
-from ipseval.estimators._sample import Extent, weighted_sample
+from ipseval.estimators._sample import Extent, check_drawn, weighted_sample
 from ipseval.estimators._sums import Moments

@@ -18,5 +18,6 @@ from ipseval.metrics._ties import (
     order_statistic,
 )
 from ipseval.metrics.sampled import _expected as _laws
-from ipseval.metrics.sampled._correct import _between
-from ipseval.metrics.sampled._tables import _sums, correction_table, mean_over_ties, refitted
+from ipseval.metrics.sampled._correct import _between, _knots
+from ipseval.metrics.sampled._data import with_best_and_worst
+from ipseval.metrics.sampled._tables import _groups, _sums, correction_table, mean_over_ties, refitted

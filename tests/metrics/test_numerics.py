@@ -169,6 +169,15 @@ def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimisti
     assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
 
 
+def test_a_metric_says_how_deep_it_reads_where_lists_end_before():
+    ranked = one_user([2, 10], 50, max_rank=10)
+    for label, reads in (("ndcg", "the whole ranking"), ("ndcg@11", "the first 11 ranks")):
+        words = f"^{label} reads {reads}, but the lists end at rank 10; use a cutoff of at most 10"
+        with pytest.raises(ipseval.InputError, match=words):
+            value(label, ranked)
+    assert value("recall@10", ranked) == 0.5
+
+
 @pytest.mark.parametrize("ties", ["min", "max"])
 def test_optimistic_and_pessimistic_values_are_those_of_an_order_that_exists(ties: str):
     # Three positives tied with three others: one item fits a list of one, whoever goes first.
