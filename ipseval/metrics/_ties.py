@@ -104,7 +104,9 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
 
 def _opens(ranked: RankedPositives) -> BoolArray:
     """Return whether a positive has another rank than the one before it of its user, by ranks, (n_pos,)."""
-    return (np.diff(ranked.n_above[ranked.by_rank], prepend=-1) != 0) | (place_in_user(ranked) == 0)
+    below = np.diff(ranked.n_above[ranked.by_rank], prepend=-1) != 0
+    opens: BoolArray = below | (place_in_user(ranked) == 0)
+    return opens
 
 
 def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:

@@ -169,6 +169,13 @@ def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimisti
     assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
 
 
+def test_ties_beyond_the_cutoff_are_worth_nothing():
+    ranked = one_user([5, 5], 9, [1, 1])
+    assert value("rr@5", ranked) == 0.0
+    assert value("rr@6", ranked) == pytest.approx(1 / 6)
+    assert ipseval.metric("rr@5").unbiased(ranked, np.array([2.0, 3.0]), None).tolist() == [0.0]
+
+
 def test_a_metric_says_how_deep_it_reads_where_lists_end_before():
     ranked = one_user([2, 10], 50, max_rank=10)
     for label, reads in (("ndcg", "the whole ranking"), ("ndcg@11", "the first 11 ranks")):
