@@ -225,7 +225,7 @@ def test_ndcg_at_a_cutoff_of_a_user_with_very_many_positives_needs_little_memory
     ranked = one_user(list(range(3, size + 3)), 2 * size)
     got = ipseval.metric("ndcg@5").unbiased(ranked, np.ones(size), None)[0]
     assert got == pytest.approx(value("ndcg@5", ranked), rel=1e-13)
-    with pytest.raises(ipseval.InputError, match="square"):
+    with pytest.raises(ipseval.InputError, match="square of that; ask for a cutoff of at most 4,000"):
         ipseval.metric("ndcg").unbiased(ranked, np.ones(size), None)
 
 
@@ -283,6 +283,17 @@ def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
             centre = 0.0 if power == 1 else every.mean()
             expected = ((every - centre) ** power).mean()
             assert (weight * (value - centre) ** power).sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_more():
+    members = np.array([[1.0, 2, 3, 4, 5, 9, 20]])
+    for size, n_values in ((1, 1), (2, 2), (6, 20), (7, 2)):  # C(6, 3) = 20
+        level, value, chance = _subset_sums(members[:, :size])
+        assert (level.tolist(), value.shape) == (list(range(1, size + 1)), (1, size, n_values))
+        np.testing.assert_allclose(chance.sum(axis=2), 1)
+    _, value, chance = _subset_sums(members[:, :3])
+    np.testing.assert_allclose(value[0], [[1, 2, 3], [3, 4, 5], [6, 6, 6]])
+    np.testing.assert_allclose(chance[0], [[1 / 3] * 3, [1 / 3] * 3, [1, 0, 0]])
 
 
 def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative():
