@@ -41,9 +41,10 @@ def parts_of_open_bandit(folder):
 
 @pytest.mark.parametrize(
     ("clicks", "expected"),
-    [  # Hardly anything is known of the last of the first; in the second the prior of β decides.
+    [  # Hardly anything is known of the last of the first; in the others the prior of β decides.
         ([50, 18, 18, 3, 4, 0], [30, 20, 15, 5, 5, 0.1]),
         ([95, 61, 51, 34, 6, 10], [39, 28, 24, 34, 22, 22]),
+        ([198, 90, 22, 5, 8, 6], [33, 20, 36, 39, 20, 17]),
     ],
 )
 def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says(clicks, expected):
