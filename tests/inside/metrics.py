@@ -7,7 +7,7 @@ from ipseval.metrics._additive import Dcg
 from ipseval.metrics._base import buckets, mean_rank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _expected_without_each, largest_first
 from ipseval.metrics._pairwise import Auc, _subset_sums
-from ipseval.metrics._ratings import RATING_METRICS, rating_metric
+from ipseval.metrics._ratings import RATING_METRICS, RatedPairs, rating_metric
 from ipseval.metrics._ties import (
     Prefix,
     gauss_sum,

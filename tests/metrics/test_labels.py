@@ -157,6 +157,12 @@ def test_a_new_metric_has_the_same_value_with_weights_of_one():
         ipseval.metric(Weighted())
 
 
+def test_the_default_of_a_parameter_is_that_of_its_class():
+    assert {Rbp().p, Rbp.parameters["p"].default} == {0.8}
+    assert {Dcg().gain, Ndcg().gain, Dcg.parameters["gain"].default} == {"binary"}
+    assert {Precision(5).denominator, Precision.parameters["denominator"].default} == {"k"}
+
+
 def test_a_cutoff_is_a_whole_number_of_at_least_one():
     assert ipseval.metric("recall@10000000").cutoff == 10_000_000
     assert (Dcg(np.int64(3)).label, Dcg(1).label, Dcg().label) == ("dcg@3", "dcg@1", "dcg")
