@@ -305,7 +305,7 @@ def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative(
 
 def test_mean_products_are_those_over_every_subset_of_the_members():
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
-    is_member = np.array([[True, True, False, True], [True, True, True, True]])
+    is_member = np.array([[False, True, True, True], [True, True, True, True]])
     found = mean_products(miss, is_member, miss.shape[1])
     for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
         members = values[chosen]
