@@ -58,7 +58,7 @@ class Sample:
     ties: TieChoice = "default"
     n_without_propensity: int = 0
     rewarded: Any = None
-    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict, repr=False)
+    _values: dict[tuple[Metric, bool], FloatArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         freeze(self, "propensity", "n_relevant")

@@ -21,7 +21,7 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 def ratio_of(totals: FloatArray, root: bool) -> float:
     """Return R = (N/D)·(V/M), or √(N/D), of totals or means (N, D, V, M); NaN with a zero denominator."""
     numerator, denominator, volume, size = totals.tolist()
-    if denominator == 0 or size == 0:
+    if denominator == 0:
         return float("nan")
     ratio = numerator / denominator
     return float(np.sqrt(ratio)) if root else ratio * (volume / size)
@@ -167,7 +167,7 @@ class UserSums:
         >>> fitted.effects()
         (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
         """
-        own = self.influence() / max(self.n_users, 1)
+        own = self.influence() / self.n_users
         if self.propensity_influence is None:
             return self.users, own
         users = union(self.users, np.flatnonzero(self.propensity_influence != 0))
@@ -294,8 +294,8 @@ class Moments:
     n: int
     mean: FloatArray  # (3m,)
     scatter: FloatArray  # (3m, 3m) Σ_u (x_u − x̄)(x_u − x̄)ᵀ: centred, so that merging loses no digits
-    n_undefined: int = 0  # users for whom the metric is undefined
-    root: bool = False  # as in `UserSums`
+    n_undefined: int  # users for whom the metric is undefined
+    root: bool  # as in `UserSums`
 
     def __repr__(self) -> str:
         return f"Moments({counted(self.n, 'user')}, {counted(self.mean.size // WIDTH, 'model')})"

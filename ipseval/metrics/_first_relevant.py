@@ -120,7 +120,7 @@ class ReciprocalRank(FirstRelevant):
         miss_here = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
         above, size = group.above[user, start], group.size[user, start]
         deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        most = min(column.shape[1], max(int(deepest.max()), 1))  # the l-th place is l or later
+        most = min(column.shape[1], int(deepest.max()))  # the l-th place is l or later
         means = mean_products(miss_here, is_member, most)
         drop = np.where(is_member[:, :most], means[:, :-1] - means[:, 1:], 0.0)
         row, level = np.nonzero(drop)

@@ -62,7 +62,7 @@ class ArrangedMetric(Metric):
             return total / self._best(ranked.counts) if self.relative else total
         best = self._best_worth(ranked, worth)
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(best > 0, ranked.sum_by_user(worth * value) / best, np.nan)
+            share = ranked.sum_by_user(worth * value) / best
         return share if self.relative else share * self._best(ranked.counts)
 
     def _worth(self, ranked: RankedPositives, weights: FloatArray | None) -> FloatArray | None:

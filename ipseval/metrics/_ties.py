@@ -96,12 +96,17 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
     """Return how many of its user's positives share the score of each positive, itself included, (n_pos,)."""
     # Positives beyond the end of top-K lists share a rank (stored as K + 1) without being tied.
     order = ranked.by_rank
-    above, user = ranked.n_above[order], ranked.user[order]
-    new_group = (np.diff(above, prepend=-1) != 0) | (np.diff(user, prepend=-1) != 0)
-    sizes = np.diff(np.flatnonzero(new_group), append=order.size)
+    sizes = np.diff(np.flatnonzero(_opens(ranked)), append=order.size)
     result = np.empty(order.size, dtype=np.int64)
     result[order] = np.repeat(sizes, sizes)
     return np.minimum(result, ranked.n_tied + 1)
+
+
+def _opens(ranked: RankedPositives) -> BoolArray:
+    """Return whether a positive has another rank than the one before it of its user, by ranks, (n_pos,)."""
+    below = np.diff(ranked.n_above[ranked.by_rank], prepend=-1) != 0
+    opens: BoolArray = below | (place_in_user(ranked) == 0)
+    return opens
 
 
 def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
@@ -113,9 +118,8 @@ def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
         above[order] = place
         return above, np.zeros_like(place)
     size = tie_group_sizes(ranked)
-    tie_starts = (np.diff(ranked.n_above[order], prepend=-1) != 0) | (place == 0)
     above = np.empty_like(place)
-    above[order] = place[np.maximum.accumulate(np.where(tie_starts, np.arange(order.size), 0))]
+    above[order] = place[np.maximum.accumulate(np.where(_opens(ranked), np.arange(order.size), 0))]
     return above, size - 1
 
 

@@ -12,7 +12,8 @@ from ipseval.data import ExposureLog
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
 N_STEPS, TOLERANCE = 30, 1e-12
-SLOPE_SD = 0.5  # σ: rates in proportion to the shares, β = 1, are two of it away from rates that ignore them
+# 1/σ²: with σ = ½ rates in proportion to the shares, β = 1, are 2σ away from rates that ignore them.
+SLOPE_PRECISION = 4.0
 
 
 def cross_fitted(
@@ -70,7 +71,7 @@ def shrunk_factors(clicks: FloatArray, expected: FloatArray, covariate: FloatArr
             break
     mu = e * np.exp(log_m + slope * z)
     likelihood = gammaln(c + a) - gammaln(a) - a * np.log1p(mu / a) + c * np.log(mu / (a + mu))
-    best = int((likelihood.sum(axis=1) - (slope[:, 0] / SLOPE_SD) ** 2 / 2).argmax())
+    best = int((likelihood.sum(axis=1) - slope[:, 0] ** 2 * SLOPE_PRECISION / 2).argmax())
     middle = np.exp(log_m[best] + slope[best] * covariate)
     return np.asarray(middle * (clicks + STRENGTHS[best]) / (expected * middle + STRENGTHS[best]))
 
@@ -85,8 +86,8 @@ def _step(
 
     v = a / (a + mu)
     rest, weight = v * (c - mu), v * mu
-    first, second = total(rest), total(rest * z) - slope / SLOPE_SD**2
-    cross, square = total(weight * z), total(weight * z**2) + 1 / SLOPE_SD**2
+    first, second = total(rest), total(rest * z) - slope * SLOPE_PRECISION
+    cross, square = total(weight * z), total(weight * z**2) + SLOPE_PRECISION
     det = total(weight) * square - cross**2
     return (
         np.clip((square * first - cross * second) / det, -1, 1),

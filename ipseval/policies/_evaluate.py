@@ -101,21 +101,21 @@ def _of_lists(policy: Any, log: ExposureLog, position: IntArray, name: str) -> T
     columns = columns_of(policy, list(LISTS_COLUMNS))
     user = places(columns["user"], log.user_ids, f"policy {name!r}: users")
     item = places(columns["item"], log.item_ids, f"policy {name!r}: items")
-    lists = pd.DataFrame({"user": user, "position": columns["position"], "item": item})
+    lists = pd.DataFrame({"user": user, "position": columns["position"], "item": item})[user >= 0]
     if lists[["user", "position"]].duplicated().any() or columns["position"].dtype.kind not in "iu":
         raise InputError(
             f"policy {name!r} must have one item at each position of a user, positions 1, 2, 3, …."
         )
-    if columns["position"].min(initial=1) < min(1, position.min(initial=1)):
+    if columns["position"].min(initial=1) < position.min(initial=1):
         raise InputError(f"policy {name!r} has positions below 1; the first position of a list is 1.")
     rows = pd.DataFrame({"user": log.user, "position": position})
-    found = rows.merge(lists[lists["user"] >= 0], on=["user", "position"], how="left")["item"]
+    found = rows.merge(lists, on=["user", "position"], how="left")["item"]
     held = found.fillna(-1).to_numpy().astype(np.int64)
     if lists[["user", "item"]][lists["item"] >= 0].duplicated().any():
         raise InputError(f"policy {name!r} lists an item twice for one user.")
     pairs = pd.DataFrame({"user": log.user, "item": log.item})
-    rank = pairs.merge(lists[lists["item"] >= 0], on=["user", "item"], how="left")["position"].to_numpy(float)
-    discounted = np.nan_to_num(1 / np.log2(1 + rank))
+    rank = pairs.merge(lists, on=["user", "item"], how="left")["position"].to_numpy(float)
+    discounted = np.nan_to_num(1 / np.log2(1 + np.maximum(rank, 1)))  # 0: a log without positions
     return Target((held == log.item).astype(np.float64), held, discounted, None)
 
 

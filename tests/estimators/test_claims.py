@@ -7,7 +7,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Estimator, claim
+from ipseval.estimators import Estimator, card, claim
 from tests.inside.estimators import may_leave, resolve_estimator
 from tests.inside.metrics import RATING_METRICS, rating_metric
 
@@ -103,7 +103,12 @@ WEIGHTING = {
     "snips-pooled": "1/P",
     "dm": "the reward model over all candidates",
     "dr": "1/P",
+    "snips-shown": "1/P",
+    "snips-shrunk": "1/P over its user's shrunk normaliser",
 }
+
+
+OF_REWARDS = ("dm", "dr", "snips-shown")
 
 
 @pytest.mark.parametrize("label", WEIGHTING)
@@ -111,9 +116,11 @@ def test_an_estimator_says_what_a_positive_weighs_and_which_average_it_estimates
     one = resolve_estimator(label)
     assert one.weighting == WEIGHTING[label]
     assert one.weighted == (label not in ("aoa", "aoa-pooled", "dm"))
-    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", "dm", "dr") else "user")
-    assert one.counts_all_users == (label in ("ips", "dm", "dr"))
-    assert one.needs_rewards == (label in ("dm", "dr"))
+    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", *OF_REWARDS) else "user")
+    assert one.counts_all_users == (label in ("ips", *OF_REWARDS))
+    assert one.needs_rewards == (label in OF_REWARDS)
+    assert one.separable == (label not in ("snips-shrunk", *OF_REWARDS))
+    assert one.takes_root == (label not in ("snips-shrunk", *OF_REWARDS))
 
 
 @pytest.mark.parametrize(
@@ -173,3 +180,32 @@ def test_an_estimator_takes_what_it_can_estimate(label, of, scale, known):
 def test_estimates_may_leave_the_range_of_their_metric_where_weights_are_not_normalised():
     labels = ("ips", "ips(clip=3)", "dr", "dr(item)", "aoa", "snips", "snips-global", "ips-cv")
     assert [one for one in labels if may_leave(one)] == ["ips", "ips(clip=3)", "dr", "dr(item)"]
+
+
+@pytest.mark.parametrize(
+    ("label", "cutoff", "ties", "empty"),
+    [
+        ("rr", "none: the whole ranking", "exact expectation over random tie breaking", "0"),
+        ("dcg@7", "k = 7", "exact expectation over random tie breaking", "0"),
+        ("auc", "none: the whole ranking", "mean rank, above + tied/2 + 1", "the constant of its formula"),
+    ],
+)
+def test_a_card_says_what_is_read_how_ties_are_broken_and_what_is_claimed(label, cutoff, ties, empty):
+    lines = card(label).split("\n")
+    words = metric(label).definition
+    assert lines[:9] == [
+        label,
+        f"  formula      {words.formula}",
+        f"  denominator  {words.denominator}",
+        f"  discount     {words.discount}",
+        f"  cutoff       {cutoff}",
+        f"  ties         {ties} (default)",
+        f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
+        f"  with weights {words.plug_in}",
+        "  claims",
+    ]
+    shown = {"aoa": "aoa          ", "ips": "ips          ", "snips-pooled": "snips-pooled "}
+    for name, start in shown.items():
+        found = claim(metric(label), name, is_probability=True, n_relevant="known")
+        assert f"    {start}{found}" in lines[9:]
+    assert len(lines) == 15

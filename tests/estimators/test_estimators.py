@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.estimators import LinearForm, Sample, UserSums, claim
+from ipseval.estimators import Claim, Estimate, LinearForm, Sample, UserSums, claim
 from ipseval.ranking import RankedPositives
-from tests.inside.estimators import Moments
+from tests.inside.estimators import (
+    Extent,
+    Moments,
+    check_drawn,
+    estimate_of,
+    resolve_estimator,
+    weighted_sample,
+)
 
 
 def ranked() -> RankedPositives:
@@ -57,6 +66,34 @@ def test_coefficients_of_a_global_mean_sum_to_one_and_of_a_global_sum_to_the_mea
     assert twice == pytest.approx(np.array([4, 8, 1]) / 13)
 
 
+def test_coefficients_and_sums_of_a_form_per_user_and_of_one_of_equal_users():
+    weights, times = np.array([2.0, 4.0, 1.0]), np.array([2.0, 1.0])
+    per_user = LinearForm(ranked(), True, True)  # half of each user's share of weight
+    assert per_user.coefficients(weights) == pytest.approx([1 / 6, 1 / 3, 1 / 2])
+    assert per_user.coefficients(weights, times) == pytest.approx([2 / 9, 4 / 9, 1 / 3])
+    summed = LinearForm(ranked(), True, True, is_sum=True)  # times the number of positives
+    assert summed.coefficients(weights) == pytest.approx([1 / 3, 2 / 3, 1 / 2])
+    assert summed.volume is None
+    equal = LinearForm(ranked(), False, True, users_equal=True)  # half of the weights of user 0: 1, 2 and 1
+    assert equal.coefficients(weights) == pytest.approx([1 / 4, 2 / 4, 1 / 4])
+    plain = LinearForm(ranked(), False, False, own=np.array([1.0, 2.0, 5.0]))
+    assert plain.coefficients(weights) == pytest.approx([1 / 8, 2 / 8, 5 / 8])
+    values = np.array([[1.0], [0.5], [3.0]])
+    for form, numerator, denominator in (
+        (per_user, [2 / 3, 3], [1, 1]),
+        (summed, [4 / 3, 3], [1, 1]),
+        (equal, [2, 3], [3, 1]),
+        (plain, [2, 15], [3, 5]),
+    ):
+        found = form.sums(weights, values)
+        assert (found[0][:, 0], found[1]) == (pytest.approx(numerator), pytest.approx(denominator))
+    assert (per_user == LinearForm(ranked(), True, True), per_user == "per user") == (False, False)
+    same = LinearForm(per_user.ranked, True, True)
+    assert (per_user == same, hash(per_user) == hash(same), per_user == replace(same, is_sum=True)) == (
+        True, True, False,
+    )  # fmt: skip
+
+
 def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known():
     sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@1")
     assert sample.user_values(recall, weighted=True).tolist() == pytest.approx([1 / 3, 0])
@@ -64,8 +101,194 @@ def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known
 
 
 def test_a_sample_says_whether_its_propensities_are_probabilities():
-    assert "probabilities" in repr(Sample(ranked(), np.ones(3), is_probability=True))
-    assert "probabilities" not in repr(Sample(ranked(), np.ones(3)))
+    for options, words in (
+        ((), "no propensity"),
+        ((np.ones(3),), "propensity up to a factor"),
+        ((np.ones(3), True), "probabilities"),
+    ):
+        assert repr(Sample(ranked(), *options)).endswith(f"; {words})")
+
+
+def test_a_positive_without_a_propensity_leaves_with_its_relevant_item():
+    sample = Sample(ranked(), n_relevant=np.array([3.0, 1.0, 2.0]), n_without_propensity=2)
+    under = sample.under(np.array([np.nan, 0.5, 0.25]), True)
+    assert (under.n_relevant.tolist(), under.n_without_propensity) == ([2, 1, 2], 3)
+    assert (under.propensity.tolist(), under.is_probability) == ([0.5, 0.25], True)
+    assert under.ranked.n_above.tolist() == [1, 1]  # item 1 has one place less above it
+    assert sample.under(np.ones(3), False).n_relevant.tolist() == [3, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([2, 1, -1], r"^n_relevant must be finite and >= 0; 1 of 3 entries are not\.$"),
+        ([np.inf, np.nan, 0], r"^n_relevant must be finite and >= 0; 2 of 3 entries are not\.$"),
+        ([1, 0, 0], r"^n_relevant is smaller than the number of observed positives for 2 users"),
+        ([1, 1, 0], r"^n_relevant is smaller than the number of observed positives for 1 users"),
+        ("guessed", "n_relevant"),
+    ],
+)
+def test_numbers_of_relevant_items_that_cannot_be_are_refused(given, words):
+    with pytest.raises(InputError, match=words):
+        weighted_sample(ranked(), None, given, "default")
+
+
+def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives():
+    kinds = {None: "absent", "estimated": "estimated"}
+    for given, kind in kinds.items():
+        found = weighted_sample(ranked(), None, given, "default")
+        assert (found.n_relevant, found.n_relevant_kind) == (None, kind)
+    for given, known in ((2, [2, 2, 2]), ([2, 1, 0], [2, 1, 0])):
+        found = weighted_sample(ranked(), None, given, "default")
+        assert (found.n_relevant.tolist(), found.n_relevant_kind) == (known, "known")
+
+
+def test_an_extent_counts_users_left_out_and_persons_behind_queries():
+    sample = Sample(replace(ranked(), left_out=np.array([False, False, True])), n_without_propensity=4)
+    found = Extent.of(sample)
+    assert found.positives_per_user.tolist() == [1, 1, 1]
+    assert (found.n_without_propensity, found.n_left_out, found.n_clusters) == (4, 1, 0)
+    queries = Extent.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
+    assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
+
+
+def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
+    # Users with weights 2 and 4, and 1; w̄ = (3 + 1)/2. Of λ = ½ the normalisers are 3 + 2 and ½ + 1.
+    sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@2")
+    half = resolve_estimator("snips-shrunk(0.5)")
+    sums = half.sums(sample, recall)  # ranks 1, 3 and 2
+    assert half.label == "snips-shrunk(0.5)"
+    # Σwc = 2 and 1. The effect of w̄, −(2/5 · ½ · 2/5 + 1/1.5 · ½ · 1/1.5)/2, times the distances 1 and −1.
+    slope = -(0.4 * 0.5 * 2 / 5 + 1 / 1.5 * 0.5 / 1.5) / 2
+    assert sums.numerator == pytest.approx([2 / 5 + slope, 1 / 1.5 - slope])
+    assert half.positive_weights(sample) == pytest.approx([2 / 5, 4 / 5, 1 / 1.5])
+    for end, label in ((1, "snips"), (0, "snips-global")):
+        found = resolve_estimator(f"snips-shrunk({end})").sums(sample, recall)
+        assert found.value() == pytest.approx(resolve_estimator(label).sums(sample, recall).value())
+    for bad in ("1.5", "-0.1", "much"):
+        with pytest.raises(InputError, match="shrinkage must be"):
+            resolve_estimator(f"snips-shrunk({bad})")
+
+
+def test_weights_of_positives_are_over_what_their_users_values_are_divided_by():
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
+    for label, expected in (
+        ("aoa", [1 / 2, 1 / 2, 1]),
+        ("aoa-pooled", [1, 1, 1]),
+        ("snips", [1 / 3, 2 / 3, 1]),
+        ("snips-global", [1, 2, 1]),
+        ("snips-pooled", [2, 4, 1]),
+        ("ips", [2 / 3, 4 / 3, 1 / 2]),
+        ("dm", [1, 1, 1]),
+        ("dr", [2, 4, 1]),
+    ):
+        assert resolve_estimator(label).positive_weights(sample) == pytest.approx(expected), label
+    absent = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True)
+    assert resolve_estimator("ips").positive_weights(absent).tolist() == [2, 4, 1]
+
+
+@pytest.mark.parametrize("label", ["aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled"])
+@pytest.mark.parametrize("metric", ["recall@2", "dcg", "mean_dcg@2", "atop", "ndcg@2", "rbp"])
+def test_parts_and_linear_forms_give_the_value_of_the_sums(label, metric):
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
+    one, of = resolve_estimator(label), ipseval.metric(metric)
+    expected = one.sums(sample, of).value()
+    parts, form = one.parts(sample, of), one.linear_form(of, sample.ranked, is_probability=True)
+    assert (parts is None) == (label == "ips" and metric in ("ndcg@2", "rbp"))
+    assert parts is None or parts.total() == pytest.approx(expected)
+    assert (form is None) == (label == "ips")
+    values = sample.contributions(of)
+    if form is not None and values is not None:
+        assert form.coefficients(sample.weights) @ values == pytest.approx(expected)
+
+
+def test_parts_of_ips_are_of_the_users_that_count():
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 0]), "known")
+    ips = resolve_estimator("ips")
+    for label, weight, users, volume in (
+        ("recall@1", [2 / 3, 4 / 3, 1 / 2], [0, 1], [2, 1 / 2]),
+        ("dcg", [2, 4, 1], [0, 1], [6, 1]),
+    ):
+        found = ips.parts(sample, ipseval.metric(label))
+        assert (found.users.tolist(), found.weight) == (users, pytest.approx(weight))
+        assert found.volume == pytest.approx(volume)
+    for estimator in ("ips", "snips-pooled", "snips"):
+        assert resolve_estimator(estimator).parts(sample, ipseval.metric("ap")) is None
+
+
+def test_ips_counts_neither_users_left_out_nor_those_without_a_relevant_item():
+    out = replace(ranked(), left_out=np.array([False, True, False]))
+    ips, propensity = resolve_estimator("ips"), np.array([0.5, 0.25, 1.0])
+    for known, users in ((None, [0, 2]), (np.array([2.0, 1, 0]), [0])):
+        found = ips.sums(Sample(out, propensity, True, known, "known"), ipseval.metric("dcg@1"))
+        assert (found.users.tolist(), found.numerator[0], found.n_undefined) == (users, 2.0, 3 - len(users))
+    unknown = replace(ranked(), candidates_by_user=None)
+    with pytest.raises(InputError, match="ips of auc needs the number of candidates of every user"):
+        ips.sums(Sample(unknown, propensity, True, np.array([2.0, 1, 1]), "known"), ipseval.metric("auc"))
+
+
+def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
+    tied = replace(ranked(), n_tied=np.array([1, 0, 1]))
+    pooled, auc = resolve_estimator("snips-pooled"), ipseval.metric("auc")
+    with pytest.raises(InputError, match=r"ties='min' it needs .* relevant; 2 of 3 positives are tied"):
+        pooled.sums(Sample(tied, np.ones(3), True, ties="min"), auc)
+    for taken in (
+        Sample(ranked(), np.ones(3), True, ties="min"),
+        Sample(tied, np.ones(3), True, ties="mean"),
+    ):
+        assert pooled.sums(taken, auc).n_users == 2
+
+
+@pytest.mark.parametrize(
+    ("sums", "extent", "notes"),
+    [
+        (([0.5, 1.0], 0), ([1, 2], 0), ["snips is identical to aoa here: every user has one positive"]),
+        (([0.5, 1.0], 0), ([1, 1, 1], 0), []),
+        (
+            ([0.5], 1),
+            ([0, 0, 1, 1], 3),
+            ["1 user left out: the metric is undefined for them",
+             "3 positives without a propensity left out of all averages, aoa too",
+             "one user: no standard error"],
+        ),
+        (([], 2), ([0, 1, 1], 0), [
+            "2 users left out: the metric is undefined for them",
+            "undefined, as no user has a defined value",
+        ]),
+    ],
+)  # fmt: skip
+def test_what_a_reader_must_know_of_an_estimate_is_said_once(sums, extent, notes):
+    numerator, n_undefined = np.array(sums[0]), sums[1]
+    own = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
+    found = estimate_of(
+        own, ipseval.metric("recall@5"), resolve_estimator("snips"), Extent(np.array(extent[0]), extent[1]),
+        is_probability=False, n_relevant="absent", of_lists=["one list is short"],
+    )  # fmt: skip
+    assert list(found.notes) == [*notes, "one list is short"]
+    assert (found.of_lists, found.suppressed, found.flag) == (("one list is short",), False, "")
+
+
+def test_an_estimate_is_printed_with_its_error_where_it_has_one():
+    users, none = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2)), Claim("no claim")
+    made = Estimate("recall@5", "aoa", users, 3, none)
+    assert repr(made) == (
+        "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no claim)"
+    )
+    hidden = replace(made, suppressed=True, flag="few")
+    assert repr(hidden) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no claim)"
+    assert (hidden.trust, replace(made, flag="few").trust) == ("suppressed: few", "few")
+
+
+def test_labels_are_read_in_any_case_and_refused_in_words():
+    assert resolve_estimator(" Hajek ").label == resolve_estimator("SNIPW").label == "snips-pooled"
+    assert resolve_estimator("Snips-Shrunk( 0.25 )").label == "snips-shrunk(0.25)"
+    for bad, words in (
+        ("snips(2)", "estimator snips takes no parameter; got '2'"),
+        ("snips(2", "does not parse; expected a name or name"),
+        (7, "an estimator is a label such as 'snips' or an Estimator object; got 7"),
+    ):
+        with pytest.raises(InputError, match=words):
+            resolve_estimator(bad)
 
 
 def test_only_the_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
@@ -80,3 +303,11 @@ def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
     found = Moments.of([constant, moving]).covariance()
     np.testing.assert_array_equal(found[0], [0.0, 0.0])
     assert found[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users
+
+
+def test_only_lists_of_a_positive_of_its_own_refuse_metrics_of_lists():
+    every = [ipseval.metric(label) for label in ("ap", "recall@2", "ndcg@2")]
+    check_drawn("user", every)
+    check_drawn("positive", every[1:2])
+    with pytest.raises(InputError, match=r"^ap, ndcg@2: a metric of a list, but with per='positive'"):
+        check_drawn("positive", every)

@@ -83,6 +83,8 @@ def test_moments_of_parts_add_up_to_those_of_the_whole(cut):
     np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-13, atol=1e-14)
     assert whole.same(part(slice(None), 0))
     assert not whole.same(part(slice(5), 0))
+    some, more = (Moments.of([undefined(np.ones(n), np.ones(n))]) for n in (2, 3))  # of one mean and scatter
+    assert (some.same(more), more.same(some), some.same(some)) == (False, False, True)
     assert repr(whole) == "Moments(6 users, 2 models)"
     assert repr(whole.members()[0]) == "MergedSums(6 users)"
 
@@ -129,14 +131,23 @@ def test_users_of_one_model_alone_have_no_influence_on_the_other():
     one = UserSums(np.array([0, 1]), np.array([0.0, 1.0]), np.ones(2))
     two = UserSums(np.array([1, 2]), np.array([0.0, 2.0]), np.ones(2))
     psi = 1.5 * np.array([-0.5, 0.5 + 1, -1])
-    found, n, _ = one.paired_error(two)
+    found, n, rounding = one.paired_error(two)
     assert (found, n) == (pytest.approx(error(psi)), 3)
+    # Squared terms of N, D and V: 1 + 2/4 + 2/4 of A and 4 + 2 + 2 of B, each (3/2)² times.
+    assert rounding == pytest.approx(16 * 2.0**-52 * np.sqrt(1.5**2 * (2 + 8) / 3))
     assert two.paired_error(one)[0] == pytest.approx(found)
     nobody = UserSums(np.arange(0), np.zeros(0), np.zeros(0))
     assert one.paired_error(nobody)[:2] == (pytest.approx(0.5), 2)
     assert np.isnan(nobody.paired_error(nobody)[0])
+    assert nobody.paired_error(nobody)[1:] == (0, 0.0)
+    assert [part.size for part in nobody.effects()] == [0, 0]
     alone = UserSums(USERS[:1], N[:1], D[:1])
     assert alone.paired_error(alone)[:2] == (0.0, 1)  # nothing differs, however few there are
+    # N = 3 and D = 2: the terms N/D, R D/D and R are 3/2, in each of both.
+    three = undefined([3], [2])
+    for sums in (three, Moments.of([three]).members()[0]):
+        assert sums.paired_error(sums)[2] == pytest.approx(16 * 2.0**-52 * np.sqrt(6 * 1.5**2))
+    assert np.isnan(Moments.of([three]).covariance()).all()
 
 
 def test_a_difference_below_rounding_is_none():
@@ -221,6 +232,9 @@ def test_sums_that_are_ordered_chosen_or_joined_stay_those_of_their_users(kind):
     assert both.users.tolist() == list(range(12))
     assert both.value() == pytest.approx(sums.value(), rel=1e-14)
     np.testing.assert_allclose(both.influence(), np.tile(sums.influence(), 2), rtol=1e-12, atol=1e-13)
+    times = np.array([2.0, 0, 1, 3, 1, 1])
+    assert sums.resampled(times).value() == pytest.approx(value(sums, times), rel=1e-14)
+    assert sums.among(np.zeros(6, dtype=bool)).without_size().n_users == 0
     plain = sums.without_size()
     assert plain.size is None
     assert plain.value() == pytest.approx(sums.value(), rel=1e-14)
@@ -238,6 +252,7 @@ def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
     for root, expected in ((True, [0.5, 3.0, np.nan]), (False, [0.25, 9.0, np.nan])):
         sums = undefined([1, 9, 1], [4, 1, 0], root=root)
         np.testing.assert_array_equal(sums.user_estimates(), expected)
+    assert undefined([1], [-2]).user_estimates().tolist() == [-0.5]  # of weights that cancel
 
 
 def test_an_extent_counts_positives_and_users_and_adds_up():
@@ -259,6 +274,7 @@ def test_an_extent_counts_positives_and_users_and_adds_up():
 
 def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
     weight, parts = np.array([1.0, 3.0, 8.0]), np.array([1.0, 0.5, np.nan])
+    assert Parts(weight / 100, parts).total() == pytest.approx((1 * 1 + 3 * 0.5) / 4)
     assert Parts(weight, parts).total() == (1 * 1 + 3 * 0.5) / 4
     assert Parts(weight, parts, USERS[:2], np.array([2.0, 4.0])).total() == 2.5 / 4 * 3
     assert np.isnan(Parts(weight, np.full(3, np.nan)).total())

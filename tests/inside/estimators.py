@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipseval.estimators._average import Average, ShrunkSnips
-from ipseval.estimators._estimate import FITTED, estimate
+from ipseval.estimators._estimate import FITTED, estimate, estimate_of
 from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
     AOA_POOLED,
@@ -12,5 +12,5 @@ from ipseval.estimators._labels import (
     may_leave,
     resolve_estimator,
 )
-from ipseval.estimators._sample import Extent, weighted_sample
+from ipseval.estimators._sample import Extent, check_drawn, weighted_sample
 from ipseval.estimators._sums import Moments

@@ -7,7 +7,7 @@ from ipseval.metrics._additive import Dcg
 from ipseval.metrics._base import buckets, mean_rank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _expected_without_each, largest_first
 from ipseval.metrics._pairwise import Auc, _subset_sums
-from ipseval.metrics._ratings import RATING_METRICS, rating_metric
+from ipseval.metrics._ratings import RATING_METRICS, RatedPairs, rating_metric
 from ipseval.metrics._ties import (
     Prefix,
     gauss_sum,
@@ -18,5 +18,6 @@ from ipseval.metrics._ties import (
     order_statistic,
 )
 from ipseval.metrics.sampled import _expected as _laws
-from ipseval.metrics.sampled._correct import _between
-from ipseval.metrics.sampled._tables import _sums, correction_table, mean_over_ties, refitted
+from ipseval.metrics.sampled._correct import _between, _knots
+from ipseval.metrics.sampled._data import with_best_and_worst
+from ipseval.metrics.sampled._tables import _groups, _sums, correction_table, mean_over_ties, refitted

@@ -11,6 +11,7 @@ import pytest
 import ipseval
 from ipseval.metrics import AdditiveMetric
 from ipseval.ranking import RankedPositives
+from tests.inside.metrics import RatedPairs, rating_metric
 
 
 def one_user(ranks: list[int], n: int, *, tied: list[int] | None = None, gain=None) -> RankedPositives:
@@ -202,3 +203,16 @@ def test_a_value_at_a_rank_has_the_shape_of_ranks_and_numbers_of_candidates_toge
     found = ipseval.metric("rr@3").at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
     np.testing.assert_allclose(found, [[1, 1 / 2], [1 / 3, 0]])
     np.testing.assert_allclose(ipseval.metric("rr@3").at_rank(2.0, np.array([5, 6])), [1 / 2, 1 / 2])
+
+
+@pytest.mark.parametrize(("label", "expected"), [("mae", [2, 3]), ("mse", [4, 9]), ("rmse", [4, 9])])
+def test_errors_of_ratings_are_absolute_or_squared(label, expected):
+    zeros = np.zeros(2, dtype=int)
+    pairs = RatedPairs(
+        zeros, np.arange(2), zeros, zeros, np.full(2, 4), np.arange(1), np.arange(4),
+        error=np.array([-2.0, 3.0]), n_pairs=np.array([4.0]),
+    )  # fmt: skip
+    metric = rating_metric(label)
+    assert metric.contributions(pairs).tolist() == expected
+    assert metric.user_values(pairs, np.array([1.0, 3.0])).tolist() == [(expected[0] + 3 * expected[1]) / 4]
+    assert (metric.mass(pairs).tolist(), metric.root) == ([4], label == "rmse")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import numpy as np
 import pytest
 
 import ipseval
@@ -57,6 +58,11 @@ def test_rbp_keeps_every_digit_of_its_parameter():
         (("rbp(0.5,0.6)",), {}, "takes 1 parameter"),
         (("rbp(0.5)",), {"p": 0.6}, "in the label and as an argument"),
         (("rbp(2)",), {}, r"not in \(0, 1\)"),
+        (("rbp(0)",), {}, r"0 is not in \(0, 1\)"),
+        (("rbp(1)",), {}, r"1 is not in \(0, 1\)"),
+        (("rbp(half)",), {}, "'half' is not a number"),
+        (("rbp(0.5,p=0.6)",), {}, "gives p twice"),
+        (("recall@10000001",), {}, "the cutoff must be at most 10,000,000; got 10,000,001"),
         (("ndcg(gain=cubic)@5",), {}, "not one of binary, linear, exponential"),
         ((5,), {}, "got int"),
         ((ipseval.metric("ap"),), {"gain": "linear"}, "already"),
@@ -137,6 +143,55 @@ class Gained(Metric):
 
     def _user_values(self, ranked, weights, rule):
         return ranked.sum_by_user(ranked.gain * (1 if weights is None else weights))
+
+
+class Weighted(Gained):
+    """1 with weights, whatever they are, and 3 without."""
+
+    def _user_values(self, ranked, weights, rule):
+        return np.full(ranked.starts.size, 3.0 if weights is None else 1.0)
+
+
+def test_a_new_metric_has_the_same_value_with_weights_of_one():
+    with pytest.raises(InputError, match=r"example 1 on average with weights of 1, 3 without\)"):
+        ipseval.metric(Weighted())
+
+
+def test_the_default_of_a_parameter_is_that_of_its_class():
+    assert {Rbp().p, Rbp.parameters["p"].default} == {0.8}
+    assert {Dcg().gain, Ndcg().gain, Dcg.parameters["gain"].default} == {"binary"}
+    assert {Precision(5).denominator, Precision.parameters["denominator"].default} == {"k"}
+
+
+def test_a_cutoff_is_a_whole_number_of_at_least_one():
+    assert ipseval.metric("recall@10000000").cutoff == 10_000_000
+    assert (Dcg(np.int64(3)).label, Dcg(1).label, Dcg().label) == ("dcg@3", "dcg@1", "dcg")
+    for bad in (0, True, 2.0, "2"):
+        with pytest.raises(InputError, match="metric 'dcg': the cutoff must be an integer >= 1; got"):
+            Dcg(bad)
+
+
+def test_a_new_metric_is_tried_on_one_two_and_four_positives_of_a_hundred_items_with_one_tie():
+    seen = []
+
+    class Seen(Gained):
+        def _user_values(self, ranked, weights, rule):
+            seen.append(ranked)
+            return np.ones(ranked.starts.size)
+
+    ipseval.metric(Seen())
+    ranked = seen[0]
+    assert (ranked.user.tolist(), ranked.item.tolist()) == ([0, 1, 1, 2, 2, 2, 2], [0, 0, 1, 0, 1, 2, 3])
+    assert (ranked.n_above.tolist(), ranked.n_tied.tolist()) == (
+        [0, 1, 4, 0, 2, 2, 60],
+        [0, 0, 0, 0, 1, 1, 0],
+    )
+    assert (ranked.n_candidates.tolist(), ranked.candidates_by_user.tolist()) == ([100] * 7, [100] * 3)
+    assert (ranked.user_ids.size, ranked.item_ids.size, ranked.gain.tolist()) == (
+        3,
+        100,
+        [1, 2, 1, 1, 2, 1, 1],
+    )
 
 
 def test_a_new_metric_is_tried_on_three_users_with_gains_of_1_3_and_5():

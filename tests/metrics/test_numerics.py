@@ -169,6 +169,22 @@ def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimisti
     assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
 
 
+def test_ties_beyond_the_cutoff_are_worth_nothing():
+    ranked = one_user([5, 5], 9, [1, 1])
+    assert value("rr@5", ranked) == 0.0
+    assert value("rr@6", ranked) == pytest.approx(1 / 6)
+    assert ipseval.metric("rr@5").unbiased(ranked, np.array([2.0, 3.0]), None).tolist() == [0.0]
+
+
+def test_a_metric_says_how_deep_it_reads_where_lists_end_before():
+    ranked = one_user([2, 10], 50, max_rank=10)
+    for label, reads in (("ndcg", "the whole ranking"), ("ndcg@11", "the first 11 ranks")):
+        words = f"^{label} reads {reads}, but the lists end at rank 10; use a cutoff of at most 10"
+        with pytest.raises(ipseval.InputError, match=words):
+            value(label, ranked)
+    assert value("recall@10", ranked) == 0.5
+
+
 @pytest.mark.parametrize("ties", ["min", "max"])
 def test_optimistic_and_pessimistic_values_are_those_of_an_order_that_exists(ties: str):
     # Three positives tied with three others: one item fits a list of one, whoever goes first.
@@ -209,7 +225,7 @@ def test_ndcg_at_a_cutoff_of_a_user_with_very_many_positives_needs_little_memory
     ranked = one_user(list(range(3, size + 3)), 2 * size)
     got = ipseval.metric("ndcg@5").unbiased(ranked, np.ones(size), None)[0]
     assert got == pytest.approx(value("ndcg@5", ranked), rel=1e-13)
-    with pytest.raises(ipseval.InputError, match="square"):
+    with pytest.raises(ipseval.InputError, match="square of that; ask for a cutoff of at most 4,000"):
         ipseval.metric("ndcg").unbiased(ranked, np.ones(size), None)
 
 
@@ -269,6 +285,17 @@ def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
             assert (weight * (value - centre) ** power).sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
+def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_more():
+    members = np.array([[1.0, 2, 3, 4, 5, 9, 20]])
+    for size, n_values in ((1, 1), (2, 2), (6, 20), (7, 2)):  # C(6, 3) = 20
+        level, value, chance = _subset_sums(members[:, :size])
+        assert (level.tolist(), value.shape) == (list(range(1, size + 1)), (1, size, n_values))
+        np.testing.assert_allclose(chance.sum(axis=2), 1)
+    _, value, chance = _subset_sums(members[:, :3])
+    np.testing.assert_allclose(value[0], [[1, 2, 3], [3, 4, 5], [6, 6, 6]])
+    np.testing.assert_allclose(chance[0], [[1 / 3] * 3, [1 / 3] * 3, [1, 0, 0]])
+
+
 def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative():
     # Mean rank 2, so half a negative above each; weights 3 and 1 over their mean are 1.5 and .5, and half of
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
@@ -278,7 +305,7 @@ def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative(
 
 def test_mean_products_are_those_over_every_subset_of_the_members():
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
-    is_member = np.array([[True, True, False, True], [True, True, True, True]])
+    is_member = np.array([[False, True, True, True], [True, True, True, True]])
     found = mean_products(miss, is_member, miss.shape[1])
     for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
         members = values[chosen]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -272,11 +273,114 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
     with pytest.raises(InputError, match="need scores of all items"):
         evaluate_rewards({"m": lists}, split, Rewards(log, rng=0), **good)
     unknown = KnownPropensity(item=np.where(np.arange(split.n_items) < 3, np.nan, 0.5))
-    with pytest.raises(PropensityError, match=r"of \d+ shown pairs have no propensity"):
+    n_without = int((impressions.fit(split).shown.item < 3).sum())
+    with pytest.raises(PropensityError, match=rf"^{n_without} of \d+ shown pairs have no propensity"):
         run(propensity=unknown)
     other = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
     with pytest.raises(PropensityError, match="of the exposure log are not those of the split"):
         run(rewards=Rewards(other))
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "given"),
+    [
+        (InputError, "n_folds must be", {"n_folds": 1}),
+        (InputError, r"model must have fit\(data\); got dict. Use FactorReward", {"model": {}}),
+        (InputError, "examination must be", {"examination": [1.0, 0.5]}),
+    ],
+)
+def test_rewards_say_what_they_lack(error, words, given):
+    with pytest.raises(error, match=words):
+        Rewards(shown_world()[1], **given)
+
+
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (ItemReward, "shrinkage"),
+        (FactorReward, "shrinkage"),
+        (FactorReward, "ridge"),
+        (FactorReward, "n_factors"),
+    ],
+)
+def test_penalties_are_not_below_zero_and_there_is_a_factor(model, name):
+    least, below = (1, 0) if name == "n_factors" else (0.0, -0.5)
+    assert getattr(model(**{name: least}), name) == least
+    with pytest.raises(InputError, match=f"{name} must be"):
+        model(**{name: below})
+
+
+def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
+    log = ExposureLog(np.array([0, 1, 0]), np.array([0, 1, 3]), np.arange(2), np.arange(4), np.ones(3, bool))
+    fitted = Rewards(log, ItemReward(), n_folds=2, rng=0).fit(SPLIT)
+    assert [(one.count, one.of) for one in fitted.counted] == [(1, 3)]  # item 3: training of user 0
+    assert sorted(fitted.fold) == [0, 1]
+    assert repr(fitted) == "FittedRewards(2 shown pairs, 2 clicked)"
+    with pytest.raises(InputError, match=r"^3 folds need as many users with impressions; got 2"):
+        Rewards(log, ItemReward(), n_folds=3, rng=0).fit(SPLIT)
+    with pytest.raises(InputError, match="no shown pair is a candidate"):
+        Rewards(log.select(log.item == 3), ItemReward(), n_folds=2).fit(SPLIT)
+
+    class Wrong:
+        def __init__(self, found):
+            self.found = found
+
+        def fit(self, data):
+            return self
+
+        def predict(self, user, item):
+            return np.resize(self.found, user.size)
+
+        def total(self, user):
+            return np.zeros(1)
+
+    with pytest.raises(InputError, match="a reward model must give 1 finite numbers; got shape"):
+        Rewards(log, Wrong([np.nan]), n_folds=2, rng=0).fit(SPLIT)
+
+
+def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
+    user, item = np.array(PAIRS).T
+    fitted = FittedRewards.of(
+        ShownData(user, item, np.ones(7), THETA[user, item], SPLIT.train),
+        (Fixed(WRONG_M),),
+        np.zeros(2, int),
+        SPLIT,
+    )
+    options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
+    made = sum_candidates(SCORES, SPLIT, fitted, shown_weights(fitted, None), [DCG], **options)
+    assert repr(made) == "Rewarded(7 shown pairs of 2 users)"
+    # The other way round user 0 has item 0 first and user 1 item 2.
+    first = ipseval.metric("recall@1")
+    found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
+    assert (found.shown.tolist(), found.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    assert np.isnan(made.weight).all()
+    ranked = ipseval.rank_positives(SCORES, SPLIT)
+    dm = resolve_estimator("dm")
+    with pytest.raises(
+        InputError, match="recall@2 was not among the metrics when the candidates were ranked"
+    ):
+        dm.sums(Sample(ranked, rewarded=made), ipseval.metric("recall@2"))
+    with pytest.raises(InputError, match=r"dm needs impressions: ipseval.policies.evaluate_rewards"):
+        dm.sums(Sample(ranked), DCG)
+    assert dm.sums(Sample(ranked, rewarded=made), DCG).n_users == 2
+    some = replace(ranked, left_out=np.array([True, False]))
+    assert dm.sums(Sample(some, rewarded=made), DCG).users.tolist() == [1]
+    # One item is in the training of user 0, so that there is one candidate.
+    one = Split.from_frames(TRAIN, pd.DataFrame({"user": [1], "item": [0]}), users=[0, 1], items=[0, 3])
+    data = ShownData(np.array([0]), np.array([0]), np.ones(1), np.ones(1), one.train)
+    alone = FittedRewards.of(data, (Fixed(WRONG_M[:, [0, 3]]),), np.zeros(2, int), one)
+    given = SCORES[:, [0, 3]], one, alone, np.ones(1), [ipseval.metric("atop")]
+    with pytest.raises(InputError, match="atop is undefined for users with so few candidates"):
+        sum_candidates(*given, **options)
+
+
+def test_without_a_propensity_the_reward_model_alone_is_asked():
+    world, log = shown_world()
+    rewards = Rewards(log, ItemReward(), rng=0)
+    with_p = {"propensity": LoggedPropensity(log), "on_low_ess": "ignore"}
+    for options, label in (({}, "dm"), (with_p, "dr")):
+        frame = evaluate_rewards({"m": world.scores}, world.split, rewards, **options).frame
+        assert frame["estimator"].unique().tolist() == [label]
 
 
 def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):

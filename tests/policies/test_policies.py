@@ -11,8 +11,9 @@ from scipy.stats import gamma, norm
 
 from ipseval import ExposureLog, InputError
 from ipseval.errors import PropensityError, UnknownNameError
-from ipseval.policies import evaluate_policies
+from ipseval.policies import PolicyEvaluation, evaluate_policies
 from ipseval.propensity import ExaminationCurve
+from tests.inside.policies import mean_of
 
 # Three items at two places; every user sees one place. Chances of the log, of a new policy, and of a click.
 LOGGED = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
@@ -80,7 +81,7 @@ def obp(log, action_dist, estimated):
 
 def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
     log = drawn(np.random.default_rng(0), 400)
-    labels = ["ips", "snips", "dm", "dr", "dr-sn"]
+    labels = ["ips", "snips", "dm", "dr", "dr-sn", "ips-cv"]
     found = evaluate_policies(log, {"new": NEW}, estimators=labels, n_folds=2, shrinkage=3.0, rng=1)
     # The reward model written out: two halves of the users, click rates shrunk to those of the place.
     fold = np.random.default_rng(1).permutation(400) % 2
@@ -91,7 +92,9 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
         for item in range(3):
             here = other & place & (log.item == item)
             estimated[item, row] = (log.clicked[here].sum() + 3 * level) / (here.sum() + 3)
-    expected = obp(log, NEW, estimated)
+    w = NEW[log.item, log.position - 1] / log.propensity
+    beta = np.cov(w * log.clicked, w)[0, 1] / w.var(ddof=1)
+    expected = {**obp(log, NEW, estimated), "ips-cv": np.mean(w * log.clicked) - beta * (w.mean() - 1)}
     assert dict(zip(found.frame["estimator"], found.frame["estimate"], strict=True)) == pytest.approx(
         {one: expected[one] for one in labels}, rel=1e-12
     )
@@ -113,6 +116,7 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert ("told from" in text) == (tests.loc["dr", "p_value"] < 0.05)
     assert "effective impressions of 4,000" in text
     assert text.count("exactly unbiased given the logged chances") == 1
+    assert text.index("ips: exactly unbiased") < text.index("dr: consistent")
     assert max(map(len, text.splitlines())) <= 100
     # Two digits of the half-width, .05 to .1: three decimals, though the whole width has two digits with two.
     few = evaluate_policies(drawn(np.random.default_rng(0), 250), {"new": NEW}, estimators=["ips"], rng=0)
@@ -170,7 +174,7 @@ def limits(total, variance, further):
 def test_intervals_have_the_limits_of_weighted_counts():
     log = drawn(np.random.default_rng(5), 60)
     found = evaluate_policies(
-        log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm"], shrinkage=3.0, rng=0
+        log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm", "ips-cv"], shrinkage=3.0, rng=0
     )
     frame = found.frame.set_index("estimator")
     w = NEW[log.item, log.position - 1] / log.propensity
@@ -188,6 +192,13 @@ def test_intervals_have_the_limits_of_weighted_counts():
     assert distances == pytest.approx((np.sqrt(low**2 + rest), np.sqrt(high**2 + rest)))
     dm = frame.loc["dm"]
     assert dm["ci_high"] - dm["estimate"] == pytest.approx(norm.ppf(0.975) * dm["std_error"])
+    assert dm["estimate"] - dm["ci_low"] == pytest.approx(norm.ppf(0.975) * dm["std_error"])
+    # ips-cv: the distances of the clicks of ips, with the smaller variance that is left.
+    controlled = frame.loc["ips-cv"]
+    assert controlled["std_error"] < ips["std_error"]
+    ends = np.array(limits(ips["estimate"], controlled["std_error"] ** 2, further / 60)) - ips["estimate"]
+    expected = controlled["estimate"] + ends
+    assert controlled[["ci_low", "ci_high"]].tolist() == pytest.approx(expected.tolist())
 
 
 def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_there_is_none():
@@ -197,6 +208,11 @@ def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_the
     never = np.array([[0, 0], [0, 1.0], [1, 0]])
     row = evaluate_policies(log_of([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2, rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].isna().all()
+    found = evaluate_policies(
+        log_of([0, 0], [0, 1], [1, 0]), {"n": never}, estimators=["ips-cv"], n_folds=2, rng=0
+    )
+    assert found.frame["estimate"].tolist() == [0.0]
+    assert found.overlap.loc[0].tolist() == ["n", 0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 1.0]
 
 
 def test_an_estimate_is_held_against_what_the_policy_earned_itself():
@@ -214,6 +230,9 @@ def test_an_estimate_is_held_against_what_the_policy_earned_itself():
     assert row["agrees"] == (low <= 0 <= high)
     with pytest.raises(InputError, match="policy must name the one that made the log: one of new, log"):
         found.against(own)
+    alone = evaluate_policies(drawn(np.random.default_rng(6), 200), {"log": LOGGED}, rng=0).against(own)
+    assert alone["policy"].tolist() == ["log"] * 3
+    assert alone["estimator"].tolist() == ["ips", "snips", "dr"]
     with pytest.raises(UnknownNameError, match="unknown policy 'none'"):
         found.against(own, "none")
 
@@ -261,6 +280,10 @@ def test_differences_with_a_control_variate_are_never_wider():
     columns = ["difference", "std_error", "p_value"]
     assert table.loc[("new", "delta-ips"), columns].tolist() == pytest.approx(expected, rel=1e-9)
     assert len(found.compare()) == 3 * 4
+    # What is subtracted is paired: the error is that of the differences of users.
+    plain = shift * log.clicked
+    expected = [plain.mean(), plain.std(ddof=1) / np.sqrt(300)]
+    assert table.loc[("new", "ips"), columns[:2]].tolist() == pytest.approx(expected, rel=1e-9)
     same = evaluate_policies(log, {"log": LOGGED, "again": LOGGED}, rng=0).compare()
     assert (same["difference"] == 0).all()
     assert same["p_value"].isna().all()
@@ -284,12 +307,53 @@ def test_what_cannot_be_evaluated_is_refused():
         evaluate_policies(plain, {"new": NEW}, rng=0)
     for bad, text in (
         (NEW[:2], r"must be numbers of shape \(3, 2\); got shape \(2, 2\)"),
-        (NEW * 2, "sum to 1; the largest gap is 1"),
+        (NEW.astype(str), r"must be numbers of shape \(3, 2\); got shape \(3, 2\)"),
+        (NEW * 2, r"sum to 1; the largest gap is 1\.$"),
+        (NEW * 1.001, r"sum to 1; the largest gap is 0\.001\.$"),
+        (NEW + np.array([[-0.2, 0], [0, 0], [0.2, 0]]), "must be >= 0 and sum to 1"),
         ("new", "must be an array of chances"),
         (pd.DataFrame({"user": [0, 0], "item": [1, 2], "position": [1, 1]}), "one item at each position"),
+        (pd.DataFrame({"user": [0, 0], "item": [1, 2], "position": [1.0, 2.5]}), "one item at each position"),
         (pd.DataFrame({"user": [0, 0], "item": [1, 1], "position": [1, 2]}), "lists an item twice"),
+        (pd.DataFrame({"user": [0, 0], "item": [0, 0], "position": [1, 2]}), "lists an item twice"),
+        (pd.DataFrame({"user": [0, 0], "item": [1, 2], "position": [0, 1]}), "has positions below 1"),
+        (pd.DataFrame({"user": [0], "item": [1], "position": [3]}), r"meets no row of the log: .*are 1, 2\)"),
     ):
         with pytest.raises(InputError, match=text):
             evaluate_policies(log, {"new": bad}, rng=0)
     with pytest.raises(UnknownNameError, match="estimators"):
         evaluate_policies(log, {"new": NEW}, estimators=["dros"], rng=0)
+    for bad in ({}, [NEW]):
+        with pytest.raises(
+            InputError, match="policies must be a mapping of names to policies, with at least"
+        ):
+            evaluate_policies(log, bad, rng=0)
+    for option in ({"n_folds": 1}, {"shrinkage": -0.5}, {"confidence_level": 1.0}):
+        with pytest.raises(InputError, match=f"{next(iter(option))} must be"):
+            evaluate_policies(log, {"new": NEW}, rng=0, **option)
+
+
+def earned(**policies):
+    """Return the evaluation by ips of policies that earn a value, and swing around it by user."""
+    rows, sign = np.ones(100), np.tile([1.0, -1.0], 50)
+    gains = {name: value + swing * sign for name, (value, swing) in policies.items()}
+    overlap = pd.DataFrame({"policy": list(policies), "ess": 50.0, "share_unmatched": 0.0})
+    values = {(name, "ips"): mean_of(gain, rows) for name, gain in gains.items()}
+    return PolicyEvaluation(values, gains, dict.fromkeys(policies, rows), rows, overlap)
+
+
+@pytest.mark.parametrize(
+    ("gaps", "words"),
+    [
+        # One swing apart the error is 1/√99; p = .0124 and .317, by Holm twice the first.
+        ({"b": 2.5, "c": 1.0}, "It is told from b (p = .025). These data do not tell it from c."),
+        ({"b": 2.5, "c": 3.0}, "It is told from b and c (p ≤ .012)."),
+        ({"b": 2.0, "c": 2.1}, "These data do not tell it from b and c."),
+    ],
+)
+def test_the_verdict_says_from_whom_the_highest_is_told_apart(gaps, words):
+    found = earned(**{name: (5 - z / np.sqrt(99), 1.0) for name, z in gaps.items()}, a=(5.0, 0.0))
+    text = " ".join(repr(found).split())
+    assert f"By ips, a earns most. {words}" in text
+    assert "50 effective impressions of 100." in text
+    assert "never shows" not in text

@@ -11,7 +11,7 @@ from scipy.stats import chi2
 
 import ipseval
 from ipseval.policies import evaluate_policies
-from ipseval.policies.rewards import FactorReward
+from ipseval.policies.rewards import FactorReward, ItemReward
 from ipseval.validation.datasets import load_open_bandit
 from reproductions import open_bandit
 from tests.inside.policies import (
@@ -20,6 +20,7 @@ from tests.inside.policies import (
     _truncated_svd,
     click_rates,
     count_interval,
+    cross_fitted,
     difference_interval,
     shrunk_factors,
 )
@@ -40,9 +41,10 @@ def parts_of_open_bandit(folder):
 
 @pytest.mark.parametrize(
     ("clicks", "expected"),
-    [  # Hardly anything is known of the last of the first; in the second the prior of β decides.
+    [  # Hardly anything is known of the last of the first; in the others the prior of β decides.
         ([50, 18, 18, 3, 4, 0], [30, 20, 15, 5, 5, 0.1]),
         ([95, 61, 51, 34, 6, 10], [39, 28, 24, 34, 22, 22]),
+        ([198, 90, 22, 5, 8, 6], [33, 20, 36, 39, 20, 17]),
     ],
 )
 def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says(clicks, expected):
@@ -89,6 +91,39 @@ def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
     clicks = np.tile([[5.0, 20.0]], (30, 1))
     np.testing.assert_allclose(click_rates(shown, clicks), clicks / shown, rtol=1e-6)
     assert (click_rates(shown, np.zeros((30, 2))) == 0).all()
+    # One item alone has the rates of its places, also after one impression; nothing was shown at the last.
+    found = click_rates(np.array([[1.0, 10.0, 0.0]]), np.array([[1.0, 1.0, 0.0]]))
+    np.testing.assert_allclose(found, [[1.0, 0.1, 0.0]], rtol=1e-3)
+
+
+def test_a_click_rate_is_that_of_the_place_times_factors_of_the_item_and_of_the_cell():
+    shown = np.array([[900.0, 40.0], [30.0, 300.0], [8.0, 1.0], [200.0, 0.0]])
+    clicks = np.array([[80.0, 2.0], [1.0, 9.0], [0.0, 1.0], [30.0, 0.0]])
+    level = clicks.sum(axis=0) / shown.sum(axis=0)
+    # The log of the geometric mean of an item's shares of both places, half an impression added to each.
+    log_share = [sum(np.log((row[p] + 0.5) / (shown[:, p].sum() + 2)) for p in (0, 1)) / 2 for row in shown]
+    of_item = shrunk_factors(clicks.sum(axis=1), shown @ level, log_share - np.mean(log_share))
+    rate = np.outer(of_item, level)
+    expected = rate * shrunk_factors(clicks, shown * rate, np.zeros((4, 2)))
+    np.testing.assert_allclose(click_rates(shown, clicks), expected, rtol=1e-12)
+
+
+def test_strengths_go_from_a_tenth_of_a_click_to_ten_thousand():
+    assert (STRENGTHS[[0, 10, 50]].tolist(), STRENGTHS.size) == ([0.1, 1.0, 1e4], 51)
+
+
+def test_shrunk_click_rates_come_from_the_users_of_the_other_folds():
+    # Items 0, 0, 1, 1 at places 0, 0, 0, 1; the last user is the other fold.
+    log = ipseval.ExposureLog(
+        np.arange(4), np.array([0, 0, 1, 1]), np.arange(4), np.arange(3), np.array([1, 0, 0, 1], dtype=bool)
+    )
+    where = np.array([0, 0, 0, 1]), 2, np.array([0, 0, 0, 1]), 2
+    found = cross_fitted(log, *where, 2.0)
+    # Of the first three users place 0 has 1 click of 3: (1 + 2/3)/(2 + 2), (0 + 2/3)/(1 + 2), (2/3)/2.
+    np.testing.assert_allclose(found[1], [[5 / 12, 0], [2 / 9, 0], [1 / 3, 0]])
+    np.testing.assert_allclose(found[0], [[0, 1]] * 3)
+    # Without shrinkage what was shown once has its own rate, and what was not that of the place.
+    np.testing.assert_allclose(cross_fitted(log, *where, 0.0)[1], [[1 / 2, 0], [0, 0], [1 / 3, 0]])
 
 
 @pytest.mark.parametrize("campaign", ["men", "women"])
@@ -207,3 +242,40 @@ def test_the_difference_of_two_rates_is_wider_than_either_and_contains_the_gap()
     # √(2² + 3²) below, √(4² + 1²) above a gap of 5.
     low, high = difference_interval((10.0, 8.0, 14.0), (5.0, 4.0, 8.0))
     assert (low, high) == (pytest.approx(5 - np.sqrt(13)), pytest.approx(5 + np.sqrt(17)))
+
+
+def test_a_sum_that_does_not_vary_is_its_own_limit():
+    assert count_interval(2.0, 0.0, 0.0, 0.0, confidence_level=0.9) == (2.0, 2.0)
+    assert count_interval(0.0, 0.0, 0.0, 0.0, confidence_level=0.9) == (0.0, 0.0)
+
+
+def test_a_reward_model_without_training_interactions_or_factors_has_none():
+    nothing = np.zeros(0, dtype=int)
+    none = ipseval.Interactions(nothing, nothing, np.arange(3), np.arange(4))
+    one_item = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": [0, 0]}))
+    for log in (none, one_item):
+        assert [one.shape for one in _truncated_svd(log, 2)] == [(log.n_users, 0), (log.n_items, 0)]
+    empty = ShownData(nothing, nothing, np.zeros(0), np.zeros(0), none)
+    with pytest.raises(ipseval.InputError, match="a reward model needs shown pairs; there are none"):
+        ItemReward().fit(empty)
+
+
+def test_factors_are_those_of_the_largest_singular_values():
+    data = shown()
+    matrix = np.zeros((12, 9))
+    matrix[data.train.user, data.train.item] = 1
+    left, values, right = np.linalg.svd(matrix)
+    p, q = data.factors(3)
+    np.testing.assert_allclose(np.sort((p**2).sum(axis=0)), values[2::-1])  # both have the root of a value
+    np.testing.assert_allclose(p @ q.T, (left[:, :3] * values[:3]) @ right[:3], atol=1e-9)
+    assert data.select(data.user < 6).factors(3)[0] is p  # made once
+
+
+def test_sums_of_a_factor_reward_over_all_items_are_those_of_its_predictions():
+    reward = FactorReward(n_factors=3).fit(shown())
+    item = np.arange(9)
+    for user in (0, 11):
+        assert reward.total(np.array([user])) == pytest.approx(reward.predict(np.full(9, user), item).sum())
+    many = np.arange(9000)  # more than are gathered at once
+    found = reward.predict(many % 12, many % 9)
+    np.testing.assert_allclose(found[-36:], found[:36])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -58,7 +58,7 @@ class SampledEstimate:
     n_users: int
     n_sampled: int
     condition_number: float
-    _request: _Request = field(repr=False)
+    _request: _Request
 
     def __post_init__(self) -> None:
         freeze(self, "contributions", "values")

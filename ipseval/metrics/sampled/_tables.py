@@ -295,7 +295,7 @@ class RankDistribution:
         """Return the probability of each node after a step, (n_nodes,)."""
         return np.asarray(self.weight * self.density[step], dtype=np.float64)
 
-    def gradient(self, by_density: FloatArray, step: int = -1) -> list[FloatArray]:
+    def gradient(self, by_density: FloatArray, step: int) -> list[FloatArray]:
         """Return dθ/d`shares` of each group for a θ with derivative `by_density` in the density at `step`."""
         # The chain rule goes back through the steps φ ← φ∘Σ_k A_k(P_k/s_k), s_k = A_kᵀ(w∘φ): the error
         # includes the fit however many steps were made.

@@ -82,9 +82,8 @@ def _truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, Flo
         return np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0))
     matrix = csr_array((np.ones(len(train)), (train.user, train.item)), shape=(train.n_users, train.n_items))
     left, values, right = svds(matrix, k=d, v0=np.ones(min(matrix.shape)))
-    order = np.argsort(-values)
-    root = np.sqrt(values[order])
-    return left[:, order] * root, right[order].T * root
+    root = np.sqrt(values)
+    return left * root, right.T * root
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm, t
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
-from tests.inside.metrics import _between, refitted
+from tests.inside.metrics import _between, _groups, _knots, refitted, with_best_and_worst
 from tests.inside.metrics import _laws as laws
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
@@ -185,6 +186,67 @@ def test_the_interval_is_repeatable_and_holds_the_estimate(method):
     assert low < narrow[0] < narrow[1] < high
 
 
+def test_the_interval_has_quantiles_of_resampled_users_with_two_more_that_are_first_and_last():
+    # AUC of ranks 1, 2, 2 and 4 of 1 … 4: 1, 2/3, 2/3 and 0; those of the two more are 1 and 0.
+    result = correct_sampled([1, 2, 2, 4], 50, 3, "auc", "rank")
+    values, rng = np.array([1, 2 / 3, 2 / 3, 0, 1, 0]), np.random.default_rng(3)
+    drawn = [rng.multinomial(4, np.full(6, 1 / 6)) @ values / 4 for _ in range(200)]
+    low = norm.cdf(t.ppf(0.1, 3) * np.sqrt(4 / 3))
+    found = result.conf_int(0.8, n_resamples=200, rng=3)
+    assert found == pytest.approx(tuple(np.quantile(drawn, [low, 1 - low])))
+
+
+def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
+    ranked = ranked_with(
+        [0, 2, 1], [0, 1, 0], uniform=False,
+        above_estimate=np.array([0.0, 10.5, 2.0]), tied_estimate=np.array([0.0, 5.0, 0.0]),
+    )  # fmt: skip
+    data = correct_sampled(ranked, metric="auc", method="importance")._request.data
+    wide = with_best_and_worst(data)
+    assert (wide.n_above.tolist(), wide.n_tied.tolist()) == ([0, 2, 1, 0, 4], [0, 1, 0, 0, 0])
+    assert (wide.n_candidates.tolist(), wide.n_users) == ([50] * 5, 5)
+    assert (wide.share.tolist(), wide.segment.tolist()) == ([1 / 3] * 5, [0, 1, 2, 3, 4])
+    assert wide.estimated_rank.tolist() == [1, 14, 3, 1, 50]
+    # A tie over the ranks 3 and 4 counts half at each; nothing is at 5.
+    assert data.shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
+
+
+def test_the_unbiased_form_of_a_corrected_metric_weighs_each_correction():
+    # AUC at the ranks 1 and 1 + 49 · 2/4 of 50: 1 and 1/2; ŷ = 2 and 4 over s = 1 and 4 relevant items.
+    metric = ipseval.metric("auc", sampled="rank")
+    ranked, inverse = ranked_with([0, 2], [0, 0]), np.array([2.0, 4.0])
+    assert metric.unbiased(ranked, inverse, np.array([1.0, 4.0])).tolist() == [2.0, 0.5]
+    assert metric.user_values(ranked, inverse).tolist() == [1.0, 0.5]
+
+
+def test_lists_whose_lengths_are_within_two_percent_share_a_law():
+    # log(104/100) is two widths of .02: 100 and 101 are in the first half, 103 and 104 in the second.
+    sizes = np.array([100, 104, 101, 103])
+    for replacement in (True, False):
+        result = correct_sampled([1, 2, 3, 4], sizes, 5, "recall@3", "rank", replacement=replacement)
+        group_of, groups, weight = _groups(result._request.data, ipseval.metric("recall@3"))
+        assert group_of.tolist() == [0, 1, 0, 1]
+        assert [one.grid.n_candidates for one in groups] == [100, 104]  # the rounded means
+        assert groups[0].grid.rank[-6:].tolist() == [99, 100, 100, 100, 100, 100]
+        assert groups[1].grid.rank.tolist() == list(range(1, 105))
+        assert weight.tolist() == pytest.approx([1 / 104] * 104)
+        assert [one.shares.tolist() for one in groups] == [[0.25, 0, 0.25, 0, 0, 0], [0, 0.25, 0, 0.25, 0, 0]]
+    wide = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
+    assert _groups(wide, ipseval.metric("recall@3"))[0].tolist() == [0, 1]
+    many = correct_sampled(np.ones(101), 100 + np.arange(101), 5, "recall@3", "rank")._request.data
+    assert _groups(many, ipseval.metric("recall@3"))[0].max() == 15
+
+
+def test_many_lengths_of_lists_have_knots_one_percent_apart():
+    few = np.array([100.0, 150.0, 200.0])
+    assert _knots(few) is few
+    every = _knots(np.arange(900.0, 1100.0))
+    assert (every.size, every[0], every[-1]) == (21, 900, 1099)
+    assert np.diff(np.log(every)).max() < 0.011
+    close = _knots(np.arange(100.0, 105.0))  # of log(1.04) five: as they are
+    assert close.tolist() == [100, 101, 102, 103, 104]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("power", [2, 3])
 def test_intervals_from_twenty_positives_cover(power, monkeypatch):
@@ -235,6 +297,8 @@ def test_importance_weighted_ranks_enter_the_metric_as_they_are():
         (lambda: correct_sampled([1, 5, 0], 9, 3), "1 … n_sampled . 1 = 4; 2 of 3 are not"),
         (lambda: correct_sampled([1.5], 9, 3), "whole numbers"),
         (lambda: correct_sampled([], 9, 3), "empty"),
+        (lambda: correct_sampled([1], 9), "n_candidates and n_sampled are needed"),
+        (lambda: correct_sampled([1, 2], 9, 3, weights=[np.inf, 1]), "positive and finite; 1 of 2 are not"),
         (lambda: correct_sampled([1]), "n_candidates and n_sampled are needed"),
         (lambda: correct_sampled([1], 9, 3, users=[1, 2]), "users must have shape"),
         (lambda: correct_sampled([1, 2], 9, 3, weights=[1, 0]), "positive and finite; 1 of 2 are not"),

@@ -201,12 +201,38 @@ def test_the_values_of_a_table_are_averaged_over_ties():
         ({"prior": [1.0, 2.0]}, "each of the 100 ranks"),
         ({"prior": np.full(100, -1.0)}, "100 entries are below 0"),
         ({"prior": np.full(100, np.nan)}, "100 of 100 entries are NaN"),
+        ({"prior": np.zeros(100)}, "prior must be >= 0 with a positive sum; 0 entries are below 0"),
+        ({"variance_weight": 0}, "condition number of about inf"),
+        ({"n_candidates": 10**6, "n_sampled": 5_001}, "= 5,002, more than 5,001; use method='rank'"),
     ],
 )
 def test_bad_input_is_named(options, message):
     call = {"n_candidates": 100, "n_sampled": 10, "metric": "ap", "method": "bv"} | options
     with pytest.raises(InputError, match=message):
         corrected_metric(**call)
+
+
+def test_a_sampled_rank_that_the_prior_excludes_has_no_value():
+    # Rank 1 has nothing above it, so that every sampled rank is 1.
+    found = corrected_metric(4, 2, "ap", "bv", prior=[3.0, 0, 0, 0])
+    np.testing.assert_allclose(found, [1, np.nan, np.nan], atol=1e-15)
+    least = corrected_metric(20, 3, "ap", "bv", variance_weight=1e-10)
+    np.testing.assert_allclose(least, corrected_metric(20, 3, "ap", "ls"), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("label", "method", "words"),
+    [
+        ("auc", "rank", ""),
+        ("atop", "importance", ""),
+        ("auc", "bv", "not unbiased"),
+        ("ap", "rank", "not unbi"),
+    ],
+)
+def test_only_metrics_linear_in_the_rank_keep_their_claims(label, method, words):
+    found = find_metric(label, sampled=method)
+    assert (found.approximate == "", words in found.approximate) == (words == "", True)
+    assert found.definition.formula.endswith(f"M̂(r̃_i): {label} from sampled ranks by {method!r}")
 
 
 def test_a_table_for_another_number_of_draws_is_refused():

@@ -26,3 +26,16 @@ def test_curves_of_sampled_candidates_follow_the_binomial_law():
     assert at_three["auc"] == pytest.approx(0.5)  # as exact
     exact = found[(found["n_sampled"] == 0) & (found["metric"] == "ap")]["value"]
     np.testing.assert_allclose(exact, 1 / np.arange(1, 6))
+
+
+def test_a_curve_has_two_thousand_ranks_at_most_from_the_first_to_the_last():
+    for n, size in ((2000, 2000), (2001, None)):
+        found = rank_curves(["recall@1"], n, [1])
+        rank = found.loc[found["n_sampled"] == 0, "rank"]
+        assert (rank.is_unique, rank.min(), rank.max()) == (True, 1, n)
+        assert rank.size == size or (size is None and rank.size < 2000)
+    with pytest.raises(InputError, match="metrics is empty; give at least one"):
+        rank_curves([], 5)
+    with pytest.raises(InputError, match="n_candidates must be an integer >= 2"):
+        rank_curves("auc", 1)
+    assert rank_curves("auc", 2, [1])["value"].tolist() == [1, 0, 1, 0]
