@@ -103,6 +103,10 @@ def test_leaders_are_the_highest_and_those_not_told_from_it():
     assert one.p_value == 0.002
     assert one.difference("a", "b") == (pytest.approx(-0.2), 0.002)
     assert one.difference("b", "a") == (pytest.approx(0.2), 0.002)
+    p_values = np.array([[1.0, 0.01, 0.03], [0.01, 1.0, 0.4], [0.03, 0.4, 1.0]])
+    values = {"a": 0.3, "b": 0.2, "c": 0.1}
+    told = Standing.of(rows("w", values), replace(paired(values, ()), p_value=p_values))
+    assert (told.leaders, told.p_value) == (("a",), 0.03)  # the largest of those it is told from
 
 
 @pytest.mark.parametrize("basis", ["design", "exposure"])
@@ -135,7 +139,9 @@ def test_fitted_weights_and_the_plain_average_do_not_overrule_each_other():
     assert decided(AB, AB, "fitted").reason == "plain"
 
 
-@pytest.mark.parametrize(("sure", "leader"), [(0.96, "a"), (0.94, None), (0.06, None), (0.04, "b")])
+@pytest.mark.parametrize(
+    ("sure", "leader"), [(0.96, "a"), (0.95, "a"), (0.94, None), (0.06, None), (0.05, "b"), (0.04, "b")]
+)
 def test_the_correction_settles_a_contradiction_from_95_per_cent_on(sure, leader):
     found = with_posterior(AB, BA, "fitted", sure=sure, evidence="interactions")
     assert found.leader == leader
@@ -146,6 +152,8 @@ def test_the_log_alone_settles_no_contradiction_and_names_no_leader():
     found = with_posterior(AB, sure=0.99)
     assert (found.leader, found.choice) == (None, "a")
     assert with_posterior(AB, sure=0.99, evidence="interactions").leader == "a"
+    edge = with_posterior(AB, sure=0.95, evidence="interactions")
+    assert (edge.leader, edge.choice, edge.reason) == ("a", "a", "posterior")
 
 
 def test_nobody_is_named_where_the_odds_of_the_log_do_not_explain_exposure():
@@ -168,7 +176,7 @@ def test_assumed_weights_never_overrule_the_plain_average():
     assert "if these weights were right, b would be first." in verdict_lines([found])[0]
 
 
-@pytest.mark.parametrize(("ahead", "choice"), [(0.21, "a"), (0.19, "b")])
+@pytest.mark.parametrize(("ahead", "choice"), [(0.21, "a"), (0.2, "b"), (0.19, "b")])
 def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(ahead, choice):
     assert with_posterior(AB, sure=ahead).choice == choice
 
@@ -189,6 +197,8 @@ def test_the_impressions_beside_other_weights_withhold_the_verdict_where_they_na
         (299.0, 1000.0, True),
         (300.0, 1000.0, False),
         (99.0, 101.0, True),
+        (99.0, 100.0, False),
+        (100.0, 300.0, False),
         (99.0, 99.0, False),
         (60.0, 60.0, False),
     ],
@@ -259,12 +269,97 @@ def test_no_verdict_names_both_with_their_effective_sample_sizes_and_what_would_
     )
 
 
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (
+            decided(AB, BA, "design", apart=("ab",)),
+            "b leads: with weights known per item it is better than a (p = .002).",
+        ),
+        (
+            decided(ABC, {"a": 0.1, "b": 0.3, "c": 0.2}, "design", apart=("ab", "bc")),
+            "b leads: with weights known per item it is better than the other 2 (p ≤ .002).",
+        ),
+        (
+            with_posterior(AB, BA, "fitted", sure=0.01, evidence="interactions"),
+            "b leads: the correction puts it ahead of each other one with probability .99. "
+            "Choosing b loses .01 of recall@10 on average.",
+        ),
+        (
+            with_posterior(ABC, sure=0.99, evidence="interactions"),
+            "a leads: the correction puts it ahead of each other one with probability .99. "
+            "Nobody measured exposure, so weights do not decide. "
+            "Choosing a loses .01 of recall@10 on average.",
+        ),
+        (
+            with_posterior(AB, sure=0.19),
+            "By the plain average a is ahead of b (probability .2, by simulated worlds). b is ahead of a "
+            "with probability .8, by simulated worlds, so take b. Nobody measured exposure, so weights do "
+            "not decide. Choosing b loses .01 of recall@10 on average. Random items would settle it: "
+            "ipseval plan.",
+        ),
+        (
+            with_posterior(AB, AB, "fitted", sure=0.6),
+            "By the plain average a is ahead of b (probability .6, by simulated worlds). Weights known per "
+            "item say the same. Choosing a loses .01 of recall@10 on average. Random items would settle it: "
+            "ipseval plan.",
+        ),
+        (
+            with_posterior(AB, AB, "assumed", sure=0.6, evidence="exposure"),
+            "By the plain average a is ahead of b (probability .60). Choosing a loses .01 of recall@10 on "
+            "average. More random items would settle it: ipseval plan.",
+        ),
+        (
+            with_posterior(AB, BA, "assumed", sure=0.6, evidence="exposure"),
+            "By the plain average a is ahead of b (probability .60). If these weights were right, b would "
+            "be first. Choosing a loses .01 of recall@10 on average. More random items would settle it: "
+            "ipseval plan.",
+        ),
+        (
+            decided(AB, beside={"recall@10": Weights("from impressions", "fitted", "a", 500.0, 1000.0)}),
+            "By the plain average a is ahead of b. Weights from impressions say the same. These data do not "
+            "tell a and b apart. No probability can be given, because the training data are not known.",
+        ),
+    ],
+)
+def test_each_kind_of_verdict_has_its_sentences(found, said):
+    assert verdict_lines([found]) == (said,)
+
+
+def test_weights_of_gamma_are_a_condition_that_names_gamma():
+    known = decided(AB, BA, "assumed")
+    gamma = replace(known, weights=(replace(known.weights[0], words="of γ = 0"),))
+    assert "Nobody measured exposure; if γ = 0 were right, b would be first. " in verdict_lines([gamma])[0]
+
+
 def test_the_sentence_names_the_likelier_first_and_asks_for_more_of_what_is_there():
     said = verdict_lines([with_posterior(AB, BA, "fitted", 250.0, sure=0.28, evidence="exposure")])[0]
     assert said.endswith(
         "By the correction b is ahead of a with probability .72. "
         "More random items would settle it: ipseval plan."
     )
+    (even,) = verdict_lines([with_posterior(AB, BA, "fitted", sure=0.5, evidence="interactions")])
+    assert "By the correction a is ahead of b with probability .50. Random items" in even
+
+
+def of_dcg(*args: Any, **options: Any) -> Verdict:
+    return replace(decided(*args, **options), metric="mean_dcg@10")
+
+
+def test_other_metrics_are_compared_by_the_two_that_are_first():
+    four = decided({"a": 0.4, "b": 0.3, "c": 0.2, "d": 0.1})
+    (said,) = verdict_lines([four, of_dcg({"a": 0.4, "b": 0.3, "d": 0.2, "c": 0.1})])
+    assert said.endswith("mean_dcg@10 says the same.")
+    (said,) = verdict_lines([four, of_dcg({"a": 0.4, "c": 0.3, "b": 0.2, "d": 0.1})])
+    assert said.endswith("By mean_dcg@10 a is first.")
+    (said,) = verdict_lines([decided(AB), of_dcg(AB), replace(decided(AB), metric="ndcg@10")])
+    assert said.endswith("mean_dcg@10 and ndcg@10 say the same.")
+    for other, words in (
+        (of_dcg({"a": float("nan"), "b": float("nan")}), "no estimate is defined"),
+        (of_dcg(AB, BA, "design"), "nobody leads, and b is highest"),
+        (of_dcg(AB, BA, "design", apart=("ab",)), "b leads"),
+    ):
+        assert verdict_lines([decided(AB), other])[0].endswith(f" By mean_dcg@10 {words}.")
 
 
 def test_other_metrics_say_the_same_or_who_is_first():
@@ -294,6 +389,14 @@ def test_the_headline_is_the_first_metric_with_a_claim():
         (0.999, True, "above .99"),
         (0.001, True, "below .01"),
         (0.5, False, ".5"),
+        (0.95, False, "above .9"),
+        (0.949, False, ".9"),
+        (0.05, False, "below .1"),
+        (0.051, False, ".1"),
+        (0.995, True, "above .99"),
+        (0.994, True, ".99"),
+        (0.005, True, "below .01"),
+        (0.006, True, ".01"),
     ],
 )
 def test_a_probability_from_the_log_alone_has_one_digit(value, sure, said):

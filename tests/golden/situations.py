@@ -1,4 +1,4 @@
-"""Twenty-four situations in which a result is printed: small worlds of whole numbers.
+"""Situations in which a result is printed: small worlds of whole numbers.
 
 `python -m tests.golden.situations` writes what is printed now beside this file, to be read before it is kept.
 """
@@ -16,8 +16,10 @@ import pandas as pd
 
 import ipseval
 from ipseval.ranking import baselines
+from ipseval.report import Tables
 from ipseval.validation.simulation import World
 from tests.evaluation.test_distributed import example, in_partitions
+from tests.inside.report import Heading, Picture, to_text
 
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40
@@ -87,6 +89,7 @@ def nothing_significant() -> ipseval.Evaluation:
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
+@cache
 def flagged() -> ipseval.Evaluation:
     """Weights so uneven that the weighted average cannot be relied on: the verdict rests on the plain one."""
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="ignore")
@@ -97,6 +100,7 @@ def suppressed() -> ipseval.Evaluation:
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="nan")
 
 
+@cache
 def missing_users() -> ipseval.Evaluation:
     """Top-10 lists that lack a tenth of the users, and a propensity without the rarest items."""
     rows = np.argwhere(np.arange(DATA.n_users) % 10 != 0)[:, 0]
@@ -150,6 +154,7 @@ def saved_and_loaded() -> ipseval.Evaluation:
         return ipseval.Evaluation.load(Path(folder) / "result.npz")
 
 
+@cache
 def known_propensity() -> ipseval.Evaluation:
     """Propensities that follow no power law: in place of γ, by how much weights must be wrong."""
     return evaluate(propensity=ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, N_ITEMS).round(2)))
@@ -246,6 +251,80 @@ def without_a_claim() -> ipseval.Evaluation:
     return evaluate("als", "ease", metrics=("ndcg@10", "auc"))
 
 
+class Text(str):
+    """A text that is printed as it is."""
+
+    __repr__ = str.__str__
+
+
+def explanation(found: ipseval.Evaluation) -> Text:
+    """Return what is explained, before the definitions of metrics."""
+    return Text(repr(found.explain()).partition("\n\nrecall@10\n  formula")[0])
+
+
+def explained() -> Text:
+    """Two metrics explained: orders, claims, what is highest over γ."""
+    return explanation(commonest())
+
+
+def explained_flagged() -> Text:
+    """Weights that cannot be relied on have no order."""
+    return explanation(flagged())
+
+
+def explained_missing_users() -> Text:
+    """A note that is of one recommender says so."""
+    return explanation(missing_users())
+
+
+def below(found: ipseval.Evaluation) -> Text:
+    """Return the sections of a page below its tables, before the definitions; pictures by their captions."""
+    parts = found.tables(page=True).appendix
+    parts = parts[: parts.index(Heading("Definitions and claims"))]
+    texts = (f"{one.alt}: {one.caption}" if isinstance(one, Picture) else one for one in parts)
+    return Text(to_text(Tables((), tuple(texts))))
+
+
+def page() -> Text:
+    """The sections of a page: differences, γ, popularity, weights, counts."""
+    return below(commonest())
+
+
+def page_flagged() -> Text:
+    """Weights that cannot be relied on tell nobody apart on a page, and have a remark."""
+    return below(flagged())
+
+
+def page_known_propensity() -> Text:
+    """Without a power law nothing is said of γ."""
+    return below(known_propensity())
+
+
+def groups_of_items() -> object:
+    """Five recommenders in groups by popularity: who leads where, and whether groups differ."""
+    return evaluate().by("popularity:3")
+
+
+def groups_of_users() -> object:
+    """Two recommenders that no group tells apart."""
+    return evaluate("als", "ease").by("activity:3")
+
+
+def decomposition() -> object:
+    """Where the weighted average differs from the plain one, and in which groups leads lie."""
+    return evaluate("als", "ease").decomposition(by="popularity:3")
+
+
+def difference() -> object:
+    """Two evaluations under different propensities, of which one cannot be relied on."""
+    return commonest().diff(flagged())
+
+
+def leaderboard() -> object:
+    """Two evaluations of which one has fewer recommenders."""
+    return ipseval.evaluation.report_of({"all": commonest(), "two": evaluate("als", "random")})
+
+
 def validation() -> ipseval.validation.Validation:
     """Weights judged by random exposure: right ones, equal ones, and too strong ones."""
     study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, gamma=0.0, rng=0).study(
@@ -294,6 +373,17 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         impressions,
         without_a_claim,
         validation,
+        explained,
+        explained_flagged,
+        explained_missing_users,
+        page,
+        page_flagged,
+        page_known_propensity,
+        groups_of_items,
+        groups_of_users,
+        decomposition,
+        difference,
+        leaderboard,
     )
 }
 

@@ -107,7 +107,11 @@ WINGS = (
         ("_intervals.py", "1 - confidence_level", "2 - confidence_level"),
         ("estimators/test_trust", "contracts/test_copies"),
     ),
-    Room("evaluation", ("_windows.py", "users / (users - 1)", "users / (users + 1)")),
+    Room(
+        "evaluation",
+        ("_windows.py", "users / (users - 1)", "users / (users + 1)"),
+        ("golden/test_printed", "report/test_report", "report/test_report_page"),
+    ),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + rank)", "np.log2(2 + rank)")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
