@@ -98,3 +98,23 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     frame = Count("rows read from the data frame: user → user", 3)
     assert dated([read, frame, read], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
+
+
+def test_rows_of_many_recommenders_are_shared_by_the_metrics():
+    """Forty rows in all; of one metric at least three, and at most twelve."""
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(4), "item": one}) for one in ([0, 0, 1, 1], [1, 2, 2, 0]))
+    )
+    rng = np.random.default_rng(0)
+    ranks = {f"m{n}": ipseval.rank_positives(rng.normal(size=(4, 3)), split) for n in range(13)}
+
+    def rows(n_models, n_metrics):
+        made = ipseval.evaluate_ranks(
+            dict(list(ranks.items())[:n_models]), metrics=[f"recall@{k + 1}" for k in range(n_metrics)]
+        )
+        return {one.n_rows for one in made.tables().parts}
+
+    assert rows(13, 1) == rows(13, 3) == {12}
+    assert rows(13, 4) == {10}
+    assert rows(13, 14) == {3}
+    assert rows(12, 1) == rows(3, 14) == {None}

@@ -447,6 +447,13 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
         assert high == pytest.approx(min([g for g in swaps if g > 0], default=3.0), abs=0.003)
 
 
+def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
+    ranks = {"popular": evaluation.samples["popular"].ranked}
+    alone = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["recall@10"])
+    gammas = alone.sensitivity(standard_errors=False).frame["gamma"].unique()
+    assert gammas == pytest.approx([step / 10 for step in range(-10, 31)])
+
+
 def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation):
     ranks = {name: one.ranked for name, one in evaluation.samples.items()}
     known = ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, 30)).fit(next(iter(ranks.values())))

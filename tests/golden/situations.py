@@ -213,6 +213,25 @@ def no_training() -> ipseval.Evaluation:
     return ipseval.evaluate_ranks(ranks, metrics=RECALL)
 
 
+def ranked(models: dict[str, np.ndarray], metric: str = "recall@10") -> ipseval.Evaluation:
+    """Return the evaluation of ranks alone."""
+    ranks = {name: ipseval.rank_positives(one, DATA) for name, one in models.items()}
+    return ipseval.evaluate_ranks(ranks, metrics=(metric,))
+
+
+def no_difference() -> ipseval.Evaluation:
+    """Ranks alone: two are the same, and by a third one positive of one user has rank 5 in place of 4."""
+    less = MODELS["als"].copy()
+    less[123, 34] = 919
+    models = {"als": MODELS["als"], "als again": MODELS["als"], "als but one": less}
+    return ranked(models | {"random": MODELS["random"]}, "mean_dcg@10")
+
+
+def many_alike() -> ipseval.Evaluation:
+    """More recommenders than a text has rows, and no test tells them apart."""
+    return ranked({f"random {number:02}": scores(DATA, 0.0, 0.0, number) for number in range(14)})
+
+
 def all_equal() -> ipseval.Evaluation:
     """Three recommenders with the same scores."""
     models = {f"als {number}": MODELS["als"] for number in (1, 2, 3)}
@@ -368,6 +387,8 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         fitted,
         thin,
         no_training,
+        no_difference,
+        many_alike,
         all_equal,
         a_hundred_models,
         impressions,
