@@ -88,8 +88,30 @@ def test_a_recommender_that_is_perfect_for_every_user_is_asked_for_the_test_item
 
 
 def test_nothing_is_asked_of_few_users_or_where_every_recommender_is_perfect():
-    assert "in training?" not in perfect(6, ("leaked",))
+    assert "in training?" in perfect(10, ("leaked",))
+    assert "in training?" not in perfect(9, ("leaked",))
     assert "in training?" not in perfect(30, ("leaked", "other"))
+
+
+def test_a_value_above_1_is_not_taken_for_a_perfect_one():
+    """Each user has both test items in front: dcg is 1 + 1/log2(3) for everybody."""
+    pairs = pd.DataFrame({"user": np.repeat(np.arange(12), 3), "item": np.tile([0, 1, 2], 12)})
+    split = ipseval.Split.from_frames(pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], items=range(4))
+    scores = {"good": np.tile([0.0, 3, 2, 1], (12, 1)), "bad": np.tile([0.0, 1, 2, 3], (12, 1))}
+    made = ipseval.evaluate(scores, split, metrics=["dcg@2"], estimators=["aoa"])
+    assert made.estimate("good", "dcg@2", "aoa").value == pytest.approx(1 + 1 / np.log2(3))
+    assert "in training?" not in repr(made)
+    alone = ipseval.evaluate({"good": scores["good"]}, split, metrics=["recall@2"], estimators=["aoa"])
+    assert "good: perfect for every user." in repr(alone)
+
+
+def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
+    """Of 60 users every other one is hit: the error is .5/√59, and 1.96 times as much is .128."""
+    item = pd.DataFrame({"user": np.arange(60), "item": np.arange(60) % 2})
+    split = ipseval.Split.from_frames(item.assign(item=2), item)
+    made = ipseval.evaluate({"m": np.tile([1.0, 0, 0], (60, 1))}, split, metrics="recall@1", estimators="aoa")
+    assert "0.50 [.37, .63]" in repr(made)
+    assert "0.50 [.37, .63]" in repr(ipseval.evaluation.report_of({"one": made}))
 
 
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):

@@ -21,6 +21,7 @@ from tests.inside.evaluation import (
     Verdict,
     Weights,
     of_record,
+    order_frame,
     probability,
     verdict_lines,
     verdicts,
@@ -232,6 +233,23 @@ def test_where_there_is_nothing_to_decide_the_verdict_says_so(values, said):
     found = decided(values)
     assert verdict_lines([found]) == (said,)
     assert found.leader is None
+
+
+def test_the_table_of_the_order_holds_averages_and_what_the_correction_says():
+    frame = pd.concat([rows(PLAIN, ABC), rows(WEIGHTED, {"a": 0.1, "b": 0.2, "c": 0.05})])
+    of_two = decided(ABC, BA | {"c": 0.05}, posteriors={"recall@10": posterior(AB, 0.7)}, unknown="")
+    nan = float("nan")
+    # The posterior of this file has half of each average for its mean, a quarter and the whole for bounds.
+    expected = [
+        ["recall@10", "a", 0.3, 0.1, 0.15, 0.075, 0.3, 0.7, 0.01],
+        ["recall@10", "b", 0.2, 0.2, 0.1, 0.05, 0.2, nan, 0.01],
+        ["recall@10", "c", 0.1, 0.05, nan, nan, nan, nan, nan],
+    ]
+    columns = order_frame([of_two], frame).columns
+    pd.testing.assert_frame_equal(order_frame([of_two], frame), pd.DataFrame(expected, columns=columns))
+    plain = order_frame([decided(AB)], frame)
+    assert plain["plain"].tolist() == [0.3, 0.2]
+    assert plain.loc[:, "weighted":].isna().all(axis=None)
 
 
 def test_without_probabilities_the_sentence_says_why():
@@ -452,6 +470,12 @@ def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
     alone = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["recall@10"])
     gammas = alone.sensitivity(standard_errors=False).frame["gamma"].unique()
     assert gammas == pytest.approx([step / 10 for step in range(-10, 31)])
+
+
+def test_it_is_told_how_intervals_were_made(evaluation):
+    again = evaluation.with_intervals("percentile", n_resamples=50, rng=0)
+    assert (again.provenance["interval"], again.provenance["refit"]) == ("percentile", False)
+    assert evaluation.provenance["interval"] == "normal"
 
 
 def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation):

@@ -7,7 +7,7 @@ from ipseval.evaluation._explanation import dated, explained_tables
 from ipseval.evaluation._integrations import ListMetrics
 from ipseval.evaluation._questions import KINDS, metric_names
 from ipseval.evaluation._sentences import probability, verdict_lines
-from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, verdicts
+from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
 from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _partition, _plan, _sorted

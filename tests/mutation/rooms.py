@@ -110,7 +110,7 @@ WINGS = (
     Room(
         "evaluation",
         ("_windows.py", "users / (users - 1)", "users / (users + 1)"),
-        ("golden/test_printed", "report/test_report", "report/test_report_page"),
+        ("golden/test_printed", "report/test_report", "report/test_report_page", "report/test_plots"),
     ),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + rank)", "np.log2(2 + rank)")),
