@@ -329,6 +329,15 @@ def groups_of_users() -> object:
     return evaluate("als", "ease").by("activity:3")
 
 
+def groups_of_few_users() -> object:
+    """Groups with too few users, with few, and without any positive."""
+    size = np.repeat(["none", "four", "twenty", "many"], [1, 4, 20, N_USERS - 25])
+    test = DATA.test.select(DATA.test.user > 0)
+    data = ipseval.Split(DATA.train, test)
+    made = ipseval.evaluate({"als": MODELS["als"], "ease": MODELS["ease"]}, data, metrics=RECALL)
+    return made.by(ipseval.evaluation.segments.user_groups(size, name="size"))
+
+
 def decomposition() -> object:
     """Where the weighted average differs from the plain one, and in which groups leads lie."""
     return evaluate("als", "ease").decomposition(by="popularity:3")
@@ -402,6 +411,7 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         page_known_propensity,
         groups_of_items,
         groups_of_users,
+        groups_of_few_users,
         decomposition,
         difference,
         leaderboard,

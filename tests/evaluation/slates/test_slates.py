@@ -358,6 +358,9 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
     with pytest.raises(InputError, match="go together"):
         Slates(*arrays, user=np.zeros(1, dtype=int))
+    for size in ({"position": np.ones(1)}, {"propensity": np.ones(1)}):
+        made = Slates(*arrays, **size)
+        assert not [name for name in ("query", "item", "label", *size) if getattr(made, name).flags.writeable]
     with pytest.raises(InputError, match="the arrays of slates must have one length"):
         Slates(*arrays, position=np.ones(arrays[0].size + 1, dtype=int))
 
