@@ -80,6 +80,8 @@ def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
     assert "Only in the old evaluation: gone." in text
     assert re.search(r"confidence_level +0.95 +0.9", text)
     assert repr(old.diff(old)).count("Nothing changed: every estimate is the same.") == 1
+    plain = replace(new.diff(old), frame=new.diff(old).frame.query("estimator == 'aoa'"))
+    assert "1 of 2 estimates is higher beyond chance: als (recall@5 by aoa)." in " ".join(repr(plain).split())
     turned = repr(old.diff(new))
     assert "2 of 4 estimates are lower beyond chance" in turned
 
@@ -163,6 +165,10 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
     tables = [one for one in board.tables().parts if isinstance(one, Table)]
     marks = [cell.mark for one in tables for row in one.rows for cell in row]
     assert marks.count("†") == (~frame["leads"]).sum()
+    best = [[cell.plain for cell in row if cell.strong] for one in tables for row in one.rows]
+    highest = frame.groupby(level="data")["estimate"].max()
+    assert sum(map(len, best)) == len(highest) == 2
+    assert {text.split()[0] for row in best for text in row} == {f"{one:.3f}" for one in highest}
     assert board.to_latex().count(r"\begin{tabular}") == 1
 
 

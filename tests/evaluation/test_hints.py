@@ -73,6 +73,24 @@ def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
         )
 
 
+@pytest.mark.parametrize(("lost", "total", "warned"), [(10, 99, True), (10, 100, False), (9, 20, False)])
+def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost, total, warned, recwarn):
+    """More than a tenth of the positives, and ten at least; each user has one."""
+    item = np.where(np.arange(total) < lost, 2, 1)
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(total), "item": one}) for one in (0, item)), items=range(3)
+    )
+    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    made = ipseval.evaluate(
+        {"m": np.ones((total, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
+    )
+    said = [
+        one for one in recwarn if "test positives" in str(one.message) and "no propensity" in str(one.message)
+    ]
+    assert bool(said) == warned
+    assert f"left out:   {lost} positives that have no propensity" in repr(made.explain())
+
+
 def perfect(n_users: int, models: tuple[str, ...]) -> str:
     """Print recall@1 of users with one held-out item of three, which the models named put first."""
     item = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % 3})

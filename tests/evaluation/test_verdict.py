@@ -317,6 +317,12 @@ def test_no_verdict_names_both_with_their_effective_sample_sizes_and_what_would_
             "ipseval plan.",
         ),
         (
+            decided(AB, BA, "fitted"),
+            "No verdict: the plain average puts a first, weights known per item put b first. Effective "
+            "sample sizes are 1,000 (plain) and 900 (weights, fine). No probability can be given, because "
+            "the training data are not known.",
+        ),
+        (
             with_posterior(AB, AB, "fitted", sure=0.6),
             "By the plain average a is ahead of b (probability .6, by simulated worlds). Weights known per "
             "item say the same. Choosing a loses .01 of recall@10 on average. Random items would settle it: "
@@ -501,6 +507,18 @@ def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, mon
         metrics=["ndcg@10"],
     )
     assert "ask for .tipping_points()" in repr(again.explain())
+
+
+def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluation, monkeypatch):
+    given = [one.ranked for one in evaluation.samples.values()]
+    ranks = {f"m{number}": given[number % 3] for number in range(5)}
+    again = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["ndcg@10", "recall@10"])
+    monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", 10)
+    ndcg, recall = again._drawn.sweeps
+    assert ndcg.gamma.tolist() == np.linspace(-1, 3, 9).tolist()
+    assert list(ndcg.values) == list(again.verdicts[0].order[:4])
+    assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
+    assert (len(recall.values), recall.at) == (5, 0.0)
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):

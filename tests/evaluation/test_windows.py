@@ -193,6 +193,24 @@ def test_a_propensity_is_fitted_in_every_window():
     for evaluation, split in zip(found.evaluations, splits, strict=True):
         expected = ipseval.PowerLawPropensity(gamma=0).fit(split.train)
         assert np.array_equal(evaluation.propensity.item, expected.item, equal_nan=True)
+    (weights,) = found.verdicts[0].weights
+    own = [one.weights["snips-global"] for one in found.evaluations]
+    assert weights.ess == sum(one.ess_own for one in own)
+    assert weights.equal == sum(one.ess_equal for one in own)
+
+
+def test_the_pairs_of_a_verdict_are_those_of_compare_with_holms_correction():
+    models = MODELS | {"rare": lambda train: -baselines.popularity(train)[:]}
+    found = evaluate_windows(models, split_sliding(timed_log(), start=60, test=20), **OPTIONS)
+    tests = found.verdicts[0].standing.tests
+    pairs = [("popular", "any"), ("popular", "rare"), ("any", "rare")]
+    rows = [found.compare(other).set_index("model").loc[one] for one, other in pairs]
+    p_value = np.array([row["p_value"] for row in rows])
+    place = np.argsort(p_value)
+    stepped = np.maximum.accumulate(p_value[place] * [3, 2, 1]).clip(max=1)
+    for (one, other), row, adjusted in zip(pairs, rows, stepped[np.argsort(place)], strict=True):
+        assert tests.of(one, other) == pytest.approx((row["mean"], adjusted))
+        assert tests.of(other, one) == pytest.approx((-row["mean"], adjusted))
 
 
 @pytest.mark.parametrize(

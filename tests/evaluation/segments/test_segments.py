@@ -260,6 +260,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
 def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     found = evaluation.by("popularity:3")
+    assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
     report = Report([evaluation, found, evaluation.by("activity:2")])
     text = repr(report)
     assert text.index("3 groups of items") < text.index("2 groups of users")
