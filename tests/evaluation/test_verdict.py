@@ -394,6 +394,15 @@ def test_other_metrics_say_the_same_or_who_is_first():
     torn = replace(decided(AB, BA, "fitted"), metric="mean_dcg@10")
     said = verdict_lines([first, torn])[0]
     assert said.endswith("By mean_dcg@10 a is first by the plain average, and b by weights.")
+    of_b, of_c = (
+        replace(decided(ABC, {"a": 0.1, "b": 0.2, "c": 0.2} | {one: 0.3}, "fitted"), metric=f"of {one}")
+        for one in "bc"
+    )
+    said = verdict_lines([decided(ABC), of_b, of_c])[0]
+    assert said.endswith(
+        "By of b a is first by the plain average, and b by weights. "
+        "By of c a is first by the plain average, and c by weights."
+    )
     alone = decided({"a": 0.3})
     assert verdict_lines([alone, replace(alone, metric="mean_dcg@10")]) == verdict_lines([alone])
 

@@ -193,6 +193,9 @@ def test_weights_by_item_by_pair_and_by_position():
     ).fit(ipseval.Interactions.from_frame(pd.DataFrame({"user": [0] * 4, "item": list("wxyz")})))
     same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=by_item, metrics=["recall@1"])
     assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
+    without_ids = ipseval.propensity.Propensity(np.array([1.0, 0.5, 0.25]), True, "known", 3)
+    same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=without_ids, metrics=["recall@1"])
+    assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
     pairs = pd.DataFrame(
         {"user": ["ann"] * 3 + ["ben"], "item": list("xyzy"), "propensity": [1, 0.5, 0.25, 0.5]}
     )
