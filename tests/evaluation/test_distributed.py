@@ -20,6 +20,7 @@ from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from tests.inside.estimators import Moments
 from tests.inside.evaluation import (
+    _plan,
     catalogue,
     finish,
     make_plan,
@@ -69,6 +70,12 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
         found = evaluate(models, split, **options)
         asked = by if isinstance(by, (list, tuple)) else [by] if by is not None else []
         return replace(found, segments={one.name: one for one in map(found.by, asked)})
+
+
+def test_a_bar_is_shown_where_progress_is_asked_for():
+    shown, hidden = (_plan.bar([1], progress) for progress in (True, False))
+    assert (shown.disable, hidden.disable) == (False, True)
+    assert list(shown) == [1]
 
 
 def user_rows(frames) -> pd.DataFrame:

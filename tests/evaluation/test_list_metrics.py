@@ -161,7 +161,7 @@ def test_mlflow_is_given_metrics_and_the_table_of_a_ranker(monkeypatch):
     assert one.can_evaluate(model_type="ranker")
     assert not one.can_evaluate(model_type="classifier")
     rows = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1]})
-    scores, targets = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 1, 1, 0])
+    scores, targets = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 1, 1, -1])
     train = pd.DataFrame({"user": [0, 1], "item": [2, 2]})
     config = {"train": train, "metrics": ["recall@1"], "estimators": ["aoa"]}
 

@@ -182,6 +182,7 @@ def test_weights_by_item_by_pair_and_by_position():
     slates = Slates.from_frame(SHOWN)
     assert slates.logged().pair.tolist() == [0.5, 0.25, 1.0, 0.5]
     curve = {1: 1.0, 2: 0.5, 3: 0.25}
+    assert Slates.from_frame(SHOWN.astype({"position": float})).position.tolist() == [1, 2, 3, 1, 2, 2, 1]
     assert slates.examination(curve).pair.tolist() == slates.logged().pair.tolist()
     assert slates.examination(list(curve.values())).pair.tolist() == slates.logged().pair.tolist()
     logged = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=["recall@1"])
