@@ -76,7 +76,7 @@ WINGS = (
         ("_text.py", "max(map(_width, column))", "min(map(_width, column))"),
         (
             *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
-            *("evaluation/test_diff", "evaluation/test_verdict"),
+            *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_sentences"),
         ),
     ),
     Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
