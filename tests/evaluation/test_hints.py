@@ -140,6 +140,16 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
 
 
+def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+    )
+    drawn = ipseval.SampledCandidates(2, rng=0)
+    scores = {"m": np.arange(15.0).reshape(3, 5)}
+    with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
+        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
+
+
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():
     """Forty rows in all; of one metric at least three, and at most twelve."""
     split = ipseval.Split.from_frames(

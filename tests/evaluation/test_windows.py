@@ -169,6 +169,8 @@ def test_the_report_has_a_verdict_of_the_mean_over_windows():
     models = {"last": lambda train: -favourite(train), "zero": favourite, "nought": favourite}
     found = evaluate_windows(models, windows, metrics=["recall@1"], estimators=["aoa"])
     assert "zero and nought lead with the same values" in " ".join(repr(found).split())
+    # Half an interval of .07 has two significant digits in three decimals.
+    assert re.search(r"zero +recall@1 +aoa +0\.900 \[\.8\d\d, \.9\d\d\]", repr(found))
     one = evaluate_windows({"zero": favourite}, windows, metrics=["recall@1"], estimators=["aoa"])
     assert "zero has the only estimate, so there is nothing to compare." in " ".join(repr(one).split())
     # Users 0, 10, …, 50 miss, all of the window of even ones: 24 of 30 hits there, 30 of 30 in the other.
