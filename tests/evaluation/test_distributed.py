@@ -102,6 +102,15 @@ def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_t
         assert (scored.max_rank, scored.list_length) == (None, None)
 
 
+def test_rows_of_both_frames_are_counted_by_id_and_added():
+    train, test = (pd.DataFrame({"item": list(one)}) for one in ("aab", "bc"))
+    counts = _partition.add_rows(
+        [_partition.count_rows(train, "item", 0), _partition.count_rows(test, "item", 1)]
+    )
+    assert counts["trained"].to_dict() == {"a": 2, "b": 1, "c": 0}
+    assert counts["tested"].to_dict() == {"a": 0, "b": 1, "c": 1}
+
+
 def user_rows(frames) -> pd.DataFrame:
     counts = [frames[name]["user"].value_counts() for name in ("train", "test")]
     return pd.concat(counts, axis=1, keys=["trained", "tested"]).fillna(0).astype(int)

@@ -150,6 +150,12 @@ def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
 
 
+@pytest.mark.parametrize("member", [3, int, "recall"])
+def test_what_is_no_member_of_a_family_cannot_be_registered(member):
+    with pytest.raises(ipseval.InputError, match="^register takes a class of metrics, an estimator"):
+        ipseval.register(member, name="mine")
+
+
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():
     """Forty rows in all; of one metric at least three, and at most twelve."""
     split = ipseval.Split.from_frames(
