@@ -13,7 +13,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from tests.inside.evaluation import _cells, metric_names
+from tests.inside.evaluation import _cells, estimator_label, metric_label, metric_names
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -229,6 +229,12 @@ def test_names_that_would_become_one_are_refused_and_undefined_estimates_are_lef
     assert metric_names(frame.iloc[:1]) == {"m/e/a_b": 1.0}
     with pytest.raises(InputError, match="two estimates would be logged as 'm/e/a_b'"):
         metric_names(frame)
+
+
+def test_labels_of_ones_own_are_found_among_those_that_are_held_in_any_case():
+    held = [("one", "mine@3", "own"), ("two", "mine@3", "own")]
+    assert (metric_label("Mine@3", held), estimator_label("OWN", held)) == ("mine@3", "own")
+    assert (metric_label("One", held), estimator_label("Mine@3", held)) == ("One", "Mine@3")
 
 
 def test_what_is_no_tracker_is_refused(new):

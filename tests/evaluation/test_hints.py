@@ -152,7 +152,7 @@ def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
 
 @pytest.mark.parametrize("member", [3, int, "recall"])
 def test_what_is_no_member_of_a_family_cannot_be_registered(member):
-    with pytest.raises(ipseval.InputError, match="^register takes a class of metrics, an estimator"):
+    with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
         ipseval.register(member, name="mine")
 
 
