@@ -16,14 +16,14 @@ SETTLE = "{} items would settle it: ipseval plan."
 def verdict_lines(found: Sequence[Verdict]) -> tuple[str, ...]:
     """Return verdicts in words: that of the headline in full, of the other metrics who is first."""
     first = first_claimed(found)
-    groups: dict[object, list[Verdict]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...], str | None], list[Verdict]] = {}
     for one in found:
-        groups.setdefault((one.reason, one.order[:2], one.leader, one.choice), []).append(one)
+        groups.setdefault((_brief(one), one.reason, one.order[:2], one.choice), []).append(one)
     lines = sentences(first, PAIRS if any(one.by_pairs for one in found) else PLAIN)
-    for group in groups.values():
+    for (words, *_), group in groups.items():
         names = listed([one.metric for one in group if one is not first] or [""])
         if first not in group:
-            lines.append(f"By {names} {_brief(group[0])}.")
+            lines.append(f"By {names} {words}.")
         elif names and first.reason != "single":
             lines.append(f"{names} {'say' if len(group) > 2 else 'says'} the same.")
     if _open(first):

@@ -258,18 +258,20 @@ def _over_windows(
     users = int((times > 0).sum())
     reach = float(ndtri((1 + level) / 2))
 
-    def over(weight: FloatArray, least: int) -> tuple[float, ...]:
+    def over(weight: FloatArray) -> tuple[float, ...]:
         """Return a weighted sum of the windows, with its error and interval."""
-        if n < least or users < 2:
+        if users < 2:
             return (np.nan,) * 4
         value = float(weight @ values)
         error = float(np.sqrt(users / (users - 1) * (np.einsum("w,wu->u", weight, parts) ** 2).sum()))
         return value, error, value - reach * error, value + reach * error
 
     found: dict[str, float] = {"n_windows": n}
-    found |= zip(("mean", "std_error", "ci_low", "ci_high"), over(np.full(n, 1 / max(n, 1)), 1), strict=True)
-    centred = places - places.mean() if n > 1 else places
-    slope = over(centred / (centred**2).sum(), 2) if n > 1 else over(centred, 2)
+    found |= zip(("mean", "std_error", "ci_low", "ci_high"), over(np.full(n, 1 / max(n, 1))), strict=True)
+    slope: tuple[float, ...] = (np.nan,) * 4
+    if n > 1:
+        centred = places - places.mean()
+        slope = over(centred / (centred**2).sum())
     found |= zip(("trend", "trend_error", "trend_low", "trend_high"), slope, strict=True)
     found["trend_p"] = np.nan
     if found["trend_error"] > 0:

@@ -13,7 +13,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from tests.inside.evaluation import _cells, metric_names
+from tests.inside.evaluation import _cells, estimator_label, metric_label, metric_names
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -80,6 +80,8 @@ def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
     assert "Only in the old evaluation: gone." in text
     assert re.search(r"confidence_level +0.95 +0.9", text)
     assert repr(old.diff(old)).count("Nothing changed: every estimate is the same.") == 1
+    plain = replace(new.diff(old), frame=new.diff(old).frame.query("estimator == 'aoa'"))
+    assert "1 of 2 estimates is higher beyond chance: als (recall@5 by aoa)." in " ".join(repr(plain).split())
     turned = repr(old.diff(new))
     assert "2 of 4 estimates are lower beyond chance" in turned
 
@@ -163,6 +165,10 @@ def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_th
     tables = [one for one in board.tables().parts if isinstance(one, Table)]
     marks = [cell.mark for one in tables for row in one.rows for cell in row]
     assert marks.count("†") == (~frame["leads"]).sum()
+    best = [[cell.plain for cell in row if cell.strong] for one in tables for row in one.rows]
+    highest = frame.groupby(level="data")["estimate"].max()
+    assert sum(map(len, best)) == len(highest) == 2
+    assert {text.split()[0] for row in best for text in row} == {f"{one:.3f}" for one in highest}
     assert board.to_latex().count(r"\begin{tabular}") == 1
 
 
@@ -223,6 +229,12 @@ def test_names_that_would_become_one_are_refused_and_undefined_estimates_are_lef
     assert metric_names(frame.iloc[:1]) == {"m/e/a_b": 1.0}
     with pytest.raises(InputError, match="two estimates would be logged as 'm/e/a_b'"):
         metric_names(frame)
+
+
+def test_labels_of_ones_own_are_found_among_those_that_are_held_in_any_case():
+    held = [("one", "mine@3", "own"), ("two", "mine@3", "own")]
+    assert (metric_label("Mine@3", held), estimator_label("OWN", held)) == ("mine@3", "own")
+    assert (metric_label("One", held), estimator_label("Mine@3", held)) == ("One", "Mine@3")
 
 
 def test_what_is_no_tracker_is_refused(new):

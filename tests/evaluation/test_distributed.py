@@ -20,6 +20,9 @@ from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity
 from tests.inside.estimators import Moments
 from tests.inside.evaluation import (
+    _partition,
+    _plan,
+    _sorted,
     catalogue,
     finish,
     make_plan,
@@ -69,6 +72,43 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
         found = evaluate(models, split, **options)
         asked = by if isinstance(by, (list, tuple)) else [by] if by is not None else []
         return replace(found, segments={one.name: one for one in map(found.by, asked)})
+
+
+def test_a_bar_is_shown_where_progress_is_asked_for():
+    shown, hidden = (_plan.bar([1], progress) for progress in (True, False))
+    assert (shown.disable, hidden.disable) == (False, True)
+    assert list(shown) == [1]
+
+
+def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_their_lists():
+    """Of five items user 0 has trained on two; the lists are of user 1, the positive of user 0."""
+    items = np.arange(5)
+    train = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
+    train, test = (
+        ipseval.Interactions.from_frame(one, users=[0, 1], items=items)
+        for one in (train, pd.DataFrame({"user": [0], "item": [4]}))
+    )
+    lists = _sorted.Rows(pd.DataFrame({"user": [1], "item": [3], "rank": [1]}), _sorted.Catalogue(items))
+    for seen, candidates, words in (
+        ("exclude", [3, 5], "all items minus the user's training items"),
+        ("include", [5, 5], "all items"),
+    ):
+        found = _partition._unlisted(train, test, seen, lists)
+        assert found.candidates_by_user.tolist() == candidates
+        assert found.n_candidates.tolist() == candidates[:1]
+        assert found.candidates == words
+        assert (found.max_rank, found.list_length.tolist()) == (0, [0, 5])
+        scored = _partition._unlisted(train, test, seen, None)
+        assert (scored.max_rank, scored.list_length) == (None, None)
+
+
+def test_rows_of_both_frames_are_counted_by_id_and_added():
+    train, test = (pd.DataFrame({"item": list(one)}) for one in ("aab", "bc"))
+    counts = _partition.add_rows(
+        [_partition.count_rows(train, "item", 0), _partition.count_rows(test, "item", 1)]
+    )
+    assert counts["trained"].to_dict() == {"a": 2, "b": 1, "c": 0}
+    assert counts["tested"].to_dict() == {"a": 0, "b": 1, "c": 1}
 
 
 def user_rows(frames) -> pd.DataFrame:

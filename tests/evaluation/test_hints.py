@@ -73,6 +73,24 @@ def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
         )
 
 
+@pytest.mark.parametrize(("lost", "total", "warned"), [(10, 99, True), (10, 100, False), (9, 20, False)])
+def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost, total, warned, recwarn):
+    """More than a tenth of the positives, and ten at least; each user has one."""
+    item = np.where(np.arange(total) < lost, 2, 1)
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(total), "item": one}) for one in (0, item)), items=range(3)
+    )
+    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    made = ipseval.evaluate(
+        {"m": np.ones((total, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
+    )
+    said = [
+        one for one in recwarn if "test positives" in str(one.message) and "no propensity" in str(one.message)
+    ]
+    assert bool(said) == warned
+    assert f"left out:   {lost} positives that have no propensity" in repr(made.explain())
+
+
 def perfect(n_users: int, models: tuple[str, ...]) -> str:
     """Print recall@1 of users with one held-out item of three, which the models named put first."""
     item = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % 3})
@@ -88,8 +106,30 @@ def test_a_recommender_that_is_perfect_for_every_user_is_asked_for_the_test_item
 
 
 def test_nothing_is_asked_of_few_users_or_where_every_recommender_is_perfect():
-    assert "in training?" not in perfect(6, ("leaked",))
+    assert "in training?" in perfect(10, ("leaked",))
+    assert "in training?" not in perfect(9, ("leaked",))
     assert "in training?" not in perfect(30, ("leaked", "other"))
+
+
+def test_a_value_above_1_is_not_taken_for_a_perfect_one():
+    """Each user has both test items in front: dcg is 1 + 1/log2(3) for everybody."""
+    pairs = pd.DataFrame({"user": np.repeat(np.arange(12), 3), "item": np.tile([0, 1, 2], 12)})
+    split = ipseval.Split.from_frames(pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], items=range(4))
+    scores = {"good": np.tile([0.0, 3, 2, 1], (12, 1)), "bad": np.tile([0.0, 1, 2, 3], (12, 1))}
+    made = ipseval.evaluate(scores, split, metrics=["dcg@2"], estimators=["aoa"])
+    assert made.estimate("good", "dcg@2", "aoa").value == pytest.approx(1 + 1 / np.log2(3))
+    assert "in training?" not in repr(made)
+    alone = ipseval.evaluate({"good": scores["good"]}, split, metrics=["recall@2"], estimators=["aoa"])
+    assert "good: perfect for every user." in repr(alone)
+
+
+def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
+    """Of 60 users every other one is hit: the error is .5/√59, and 1.96 times as much is .128."""
+    item = pd.DataFrame({"user": np.arange(60), "item": np.arange(60) % 2})
+    split = ipseval.Split.from_frames(item.assign(item=2), item)
+    made = ipseval.evaluate({"m": np.tile([1.0, 0, 0], (60, 1))}, split, metrics="recall@1", estimators="aoa")
+    assert "0.50 [.37, .63]" in repr(made)
+    assert "0.50 [.37, .63]" in repr(ipseval.evaluation.report_of({"one": made}))
 
 
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
@@ -98,3 +138,39 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     frame = Count("rows read from the data frame: user → user", 3)
     assert dated([read, frame, read], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
+
+
+def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+    )
+    drawn = ipseval.SampledCandidates(2, rng=0)
+    scores = {"m": np.arange(15.0).reshape(3, 5)}
+    with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
+        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
+
+
+@pytest.mark.parametrize("member", [3, int, "recall"])
+def test_what_is_no_member_of_a_family_cannot_be_registered(member):
+    with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
+        ipseval.register(member, name="mine")
+
+
+def test_rows_of_many_recommenders_are_shared_by_the_metrics():
+    """Forty rows in all; of one metric at least three, and at most twelve."""
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(4), "item": one}) for one in ([0, 0, 1, 1], [1, 2, 2, 0]))
+    )
+    rng = np.random.default_rng(0)
+    ranks = {f"m{n}": ipseval.rank_positives(rng.normal(size=(4, 3)), split) for n in range(13)}
+
+    def rows(n_models, n_metrics):
+        made = ipseval.evaluate_ranks(
+            dict(list(ranks.items())[:n_models]), metrics=[f"recall@{k + 1}" for k in range(n_metrics)]
+        )
+        return {one.n_rows for one in made.tables().parts}
+
+    assert rows(13, 1) == rows(13, 3) == {12}
+    assert rows(13, 4) == {10}
+    assert rows(13, 14) == {3}
+    assert rows(12, 1) == rows(3, 14) == {None}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType, SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from tests.inside.evaluation import ListMetrics
+from ipseval.evaluation import lenskit_metric, recbole_metric, rectools_metric
+from tests.inside.evaluation import ListMetrics, MlflowEvaluator
 from tests.worlds import random_split, top_ten
 
 CASES = [
@@ -55,3 +59,159 @@ def test_weights_are_the_default_and_what_does_not_fit_is_an_error():
     two_lists = pd.concat([LISTS, LISTS.assign(item_id=LISTS["item_id"] + 100)])
     with pytest.raises(InputError, match=r"ranks of 49 users are not 1, 2, 3, …"):
         fitted.values(two_lists, TEST)
+
+
+def library(monkeypatch, **modules: dict[str, object]) -> None:
+    """Put modules in the place of a library, with the members that are used; "__" stands for a point."""
+    for name, members in modules.items():
+        path = name.replace("__", ".")
+        module = ModuleType(path)
+        vars(module).update(members)
+        monkeypatch.setitem(sys.modules, path, module)
+
+
+class Tensor:
+    """What has to be turned into an array."""
+
+    def __init__(self, *values) -> None:
+        self.values = np.array(values)
+
+    def numpy(self) -> np.ndarray:
+        return self.values
+
+
+class Loader:
+    """Rows of users in batches, with the positives of each batch, as RecBole ranks them."""
+
+    def __init__(self, data, *batches) -> None:
+        self.dataset, self.batches = data, batches
+
+    def __iter__(self):
+        for users, row, item in self.batches:
+            yield Batch(pd.DataFrame({"user_id": users})), None, Tensor(*row), Tensor(*item)
+
+
+class Batch:
+    def __init__(self, frame) -> None:
+        self.frame = frame
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def __getitem__(self, name):
+        return Tensor(*self.frame[name])
+
+
+def test_recbole_is_given_a_metric_of_the_positives_of_its_loaders(monkeypatch):
+    """Users 5, 7 and 6 have the positives 1 and 2, 3, 4; their lists are 3 2, 3 1, 1 4."""
+    known = {"metrics_dict": {}, "metric_types": {}, "metric_information": {}}
+    register = SimpleNamespace(**known)
+    library(
+        monkeypatch,
+        recbole={},
+        recbole__evaluator={"register": register},
+        recbole__evaluator__base_metric={"AbstractMetric": type("AbstractMetric", (), {"decimal_place": 4})},
+        recbole__utils={"EvaluatorType": SimpleNamespace(RANKING="ranking")},
+        recbole__data={},
+        recbole__data__dataloader={"FullSortEvalDataLoader": Loader},
+    )
+    data = SimpleNamespace(
+        uid_field="user_id",
+        iid_field="item_id",
+        item_num=5,
+        id2token=lambda field, codes: np.array([f"{field[0]}{code}" for code in codes], dtype=object),
+        inter_feat={"user_id": Tensor(5, 6, 7), "item_id": Tensor(4, 3, 4)},
+    )
+    test = Loader(data, ([5, 7], [0, 0, 1], [1, 2, 3]), ([6], [0], [4]))
+    other = Loader(data, ([5, 7], [0, 1], [1, 3]))
+    config = {"topk": [1, 2], "metrics": ["Recall"]}
+    name = recbole_metric(config, SimpleNamespace(dataset=data), other, test, metric="recall")
+    assert (name, config["metrics"]) == ("aoa-recall", ["Recall", "aoa-recall"])
+    assert register.metric_types == {name: "ranking"}
+    assert register.metric_information == {name: ["rec.items", "rec.topk"]}
+    made = register.metrics_dict[name]()
+    assert made.metric_need == ["rec.items", "rec.topk"]
+    lists, hits = np.array([[3, 2], [3, 1], [1, 4]]), np.array([[0, 1, 2], [1, 0, 1], [0, 1, 1]])
+    found = made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*hits)})
+    # recall@1: 0, 1, 0; recall@2: 1/2, 1, 1.
+    assert found == {"aoa-recall@1": 0.3333, "aoa-recall@2": 0.8333}
+    with pytest.raises(InputError, match="these lists belong to none of the loaders"):
+        made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*(1 - hits))})
+    with pytest.raises(InputError, match="RecBole draws items here"):
+        recbole_metric(config, SimpleNamespace(dataset=data), [test], metric="recall")
+
+
+def test_mlflow_is_given_metrics_and_the_table_of_a_ranker(monkeypatch):
+    """Held out are items 1 of user 0, which is first, and 0 of user 1, which is second."""
+    logged = {}
+    artifact = SimpleNamespace
+    library(
+        monkeypatch,
+        mlflow={
+            "get_artifact_uri": lambda path: f"store/{path}",
+            "log_metrics": logged.update,
+            "set_tags": lambda tags: None,
+            "log_text": lambda text, name: None,
+        },
+        mlflow__models={"EvaluationResult": lambda metrics, artifacts: artifact(m=metrics, a=artifacts)},
+        mlflow__models__evaluation={},
+        mlflow__models__evaluation__artifacts={"CsvEvaluationArtifact": lambda uri, frame: (uri, frame)},
+    )
+    one = MlflowEvaluator()
+    assert one.can_evaluate(model_type="ranker")
+    assert not one.can_evaluate(model_type="classifier")
+    rows = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1]})
+    scores, targets = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 1, 1, -1])
+    train = pd.DataFrame({"user": [0, 1], "item": [2, 2]})
+    config = {"train": train, "metrics": ["recall@1"], "estimators": ["aoa"]}
+
+    def evaluated(model=None, **given):
+        data = {"features_data": rows, "predictions_data": None, "labels_data": targets} | given
+        return one.evaluate(dataset=SimpleNamespace(**data), evaluator_config=config, model=model)
+
+    found = evaluated(predictions_data=scores)
+    assert found.m == logged == {"recall_at_1/aoa/model": 0.5}
+    uri, table = found.a["ipseval/estimates.csv"]
+    assert (uri, table["estimate"].item()) == ("store/ipseval/estimates.csv", 0.5)
+    lists = rows.assign(score=-scores)  # user 1 is hit in place of user 0
+    for model in (
+        SimpleNamespace(predict=lambda asked: -scores),
+        SimpleNamespace(predict=lambda asked: lists),
+    ):
+        assert evaluated(model, predictions_data=scores).m == {"recall_at_1/aoa/model": 0.5}
+    config["name"] = "als"
+    assert evaluated(features_data=rows.assign(score=scores)).m == {"recall_at_1/aoa/als": 0.5}
+    with pytest.raises(InputError, match="nothing is held out: give targets, or a split"):
+        evaluated(predictions_data=scores, labels_data=None)
+
+
+@pytest.mark.filterwarnings("ignore")  # one user has no list
+def test_lenskit_and_rectools_are_given_metrics_with_the_numbers_of_lists(monkeypatch):
+    lenskit = {"GlobalMetric": type("GlobalMetric", (), {})}
+    library(monkeypatch, lenskit={"metrics": SimpleNamespace(**lenskit)})
+    (expected,) = ListMetrics.of(["recall@5"], None, None, None).values(LISTS, TEST)
+    made = lenskit_metric("recall@5")
+    assert made.label == "recall@5 aoa"
+    assert made.measure_run(LISTS, TEST) == expected
+    library(monkeypatch, lenskit={"metrics": SimpleNamespace()})
+    with pytest.raises(InputError, match="from 2026 on LensKit shows a metric one list at a time"):
+        lenskit_metric("recall@5")
+
+    class CoveredUsers:
+        def __init__(self, k: int) -> None:
+            self.k = k
+
+    users = SimpleNamespace(User="user_id")
+    library(
+        monkeypatch,
+        rectools={"Columns": users},
+        rectools__metrics={},
+        rectools__metrics__dq={"CoveredUsers": CoveredUsers},
+    )
+    of_five = rectools_metric("recall@5")
+    assert (of_five.k, of_five.calc(LISTS, TEST)) == (5, expected)
+    by_user = of_five.calc_per_user(LISTS, TEST)
+    assert by_user.index.name == "user_id"
+    assert by_user.mean() == pytest.approx(expected)
+    with pytest.raises(InputError, match="a metric of RecTools has a cutoff, and auc aoa has none"):
+        rectools_metric("auc")

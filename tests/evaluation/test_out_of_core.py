@@ -221,3 +221,50 @@ def test_lists_as_they_should_be_take_the_short_road(columns):
     assert found.rank.tolist() == [0, 0, 1, 0]
     assert found.user(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
     assert found.user(np.array([-4, 0, 5])) is None
+
+
+def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
+    far = _sorted.ROOM * 2 + 2**16
+    near = Catalogue(np.array([far + 4, 5]))
+    assert near.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
+    assert near.codes(np.array([], dtype=int)).tolist() == []
+    for unknown in (4, 6, far + 5):
+        assert near.codes(np.array([5, unknown])) is None
+    assert near.codes(np.array(["5"])) is None
+    assert Catalogue(np.array([far + 5, 5])).codes(np.array([5])) is None
+    assert Catalogue(np.array([], dtype=int)).codes(np.array([], dtype=int)) is None
+    for end, side in ((2**62, -1), (-(2**62), 1)):
+        inside = np.array([end + side])
+        assert Catalogue(inside).codes(inside).tolist() == [0]
+        assert Catalogue(np.array([end])).codes(np.array([end])) is None
+
+
+def test_user_item_and_rank_must_fit_into_62_bits():
+    three = Catalogue(np.arange(3))  # two bits; ranks 1 and 2 take one, and leave 59
+    item, rank = np.array([2, 0, 1]), np.array([1, 1, 2])
+
+    def users(*ids, ranked=rank):
+        found = Pairs.of(np.array(ids), item, ranked, three)
+        return None if found is None else found.users.tolist()
+
+    last = 2**59 - 1
+    assert users(0, last, last) == [0, last]
+    assert users(0, last + 1, last + 1) is None
+    assert users(0, 2 * last, 2 * last, ranked=None) == [0, 2 * last]
+    assert users(0, 2**60, 2**60, ranked=None) is None
+    least = -(2**62)
+    assert users(*[least] * 3, ranked=None) == [least]
+    assert users(*[least - 1] * 3, ranked=None) is None
+
+
+def test_ranks_begin_at_1_and_have_no_gap_or_repeat():
+    catalogue = Catalogue(np.arange(3))
+    for rank, good in (((1, 2, 1), True), ((2, 1, 1), True), ((1, 1, 1), False), ((1, 3, 1), False)):
+        found = Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue)
+        assert (found is not None) == good
+    for rank in ((2, 3, 2), (0, 1, 1)):
+        assert Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue) is None
+    again = Pairs.of(np.array([4, 4]), np.array([1, 1]), None, catalogue)
+    assert again is None
+    lists = _sorted.Arrays(np.array([7, 4, 9]), np.array([2, 0, 1]), np.array([1, 0, 2])).frame
+    assert lists.to_numpy().tolist() == [[7, 1, 1], [7, 0, 2], [9, 2, 1]]

@@ -62,6 +62,18 @@ def test_each_estimator_worked_by_hand():
     assert table.loc[("mae", "aoa-pooled"), "ess"] == pytest.approx(3)
 
 
+def test_predictions_with_ids_as_labels_may_be_in_any_order_and_hold_others():
+    ratings = log(n_users=2)
+    frame = pd.DataFrame(PREDICTED, index=[0, 1], columns=[0, 1, 2]).loc[[1, 0], [2, 0, 1]]
+    expected = run(ratings)["estimate"].tolist()
+    assert run(ratings, frame)["estimate"].tolist() == expected
+    others = frame.assign(other=7.0, another=7.0).set_axis([2, 0, 1, 8, 9], axis=1)[[8, 9, 2, 0, 1]]
+    others = pd.concat([others.set_axis([5, 6], axis=0) + 1, others])
+    assert run(ratings, others)["estimate"].tolist() == expected
+    with pytest.raises(ipseval.InputError, match="row or column labels of the predictions repeat"):
+        run(ratings, frame.set_axis([2, 0, 0], axis=1))
+
+
 def test_standard_errors_are_those_of_the_delta_method_over_users():
     table = run(propensity=known(ratings=log(n_users=2)))["std_error"]
     # ips: per-user sums over n_items 6/3 and 2/3; half their difference is the error of their mean.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from ipseval.data.splits import split_sliding
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate_windows
 from ipseval.ranking import baselines
-from tests.inside.evaluation import _over_windows
+from tests.inside.evaluation import _over_windows, _p_value
 
 
 def timed_log(n_users: int = 60, seed: int = 0) -> Interactions:
@@ -79,7 +80,52 @@ def test_a_user_of_two_windows_is_one_cluster():
     assert found["trend_error"] == pytest.approx(np.sqrt(4 / 3 * (differences**2).sum()))
     alone = (parts**2).sum() / 4
     assert found["design_effect"] == pytest.approx((sums**2).sum() / alone)
-    assert (found["n_users"], found["n_returning"]) == (4, 2)
+    assert (found["n_windows"], found["n_users"], found["n_returning"]) == (2, 4, 2)
+    # z = 1.96 at 95 %, on both sides of mean and trend.
+    for name, value in (("mean", 0.5), ("trend", 0.2)):
+        low, error, high = (
+            ("ci_low", "std_error", "ci_high")
+            if name == "mean"
+            else ("trend_low", "trend_error", "trend_high")
+        )
+        ends = [value - 1.959964 * found[error], value + 1.959964 * found[error]]
+        assert [found[low], found[high]] == pytest.approx(ends, rel=1e-6)
+    z = 0.2 / found["trend_error"]
+    assert found["trend_p"] == pytest.approx(2 * NormalDist().cdf(-z))
+    assert found["std_windows"] == pytest.approx(0.2 / np.sqrt(2))
+
+
+def test_a_trend_is_the_slope_over_the_numbers_of_windows_that_are_there():
+    """Of windows 1, 2 and 5 the deviations from the mean are −5/3, −2/3, 7/3, their squares sum to 26/3."""
+    values, places = np.array([0.1, 0.3, 0.4]), np.array([1.0, 2.0, 5.0])
+    parts = np.array([[0.1, -0.1], [0.1, -0.1], [0.1, -0.1]])
+    found = _over_windows(values, parts, np.ones((3, 2)), places, 0.95)
+    slope = (-5 * 0.1 - 2 * 0.3 + 7 * 0.4) / 26
+    assert found["trend"] == pytest.approx(slope)
+    assert found["mean"] == pytest.approx(0.8 / 3)
+    # The sum of the weights of a slope is 0: what is the same in each window moves it not at all.
+    assert found["trend_error"] == pytest.approx(0, abs=1e-15)
+    assert found["std_error"] == pytest.approx(np.sqrt(2 / 1 * 2 * 0.1**2))
+    assert found["design_effect"] == pytest.approx(3)
+
+
+def test_one_user_has_no_error_and_no_window_no_mean():
+    (alone, nothing) = (
+        _over_windows(np.full(n, 0.5), np.zeros((n, n)), np.ones((n, n)), np.arange(n) + 1.0, 0.95)
+        for n in (1, 0)
+    )
+    assert np.isnan([alone["mean"], alone["trend_p"], alone["std_windows"], alone["design_effect"]]).all()
+    assert (alone["n_windows"], alone["n_users"], alone["n_returning"]) == (1, 1, 0)
+    assert np.isnan(nothing["mean"])
+    assert (nothing["n_windows"], nothing["n_users"]) == (0, 0)
+
+
+def test_a_p_value_is_two_sided_and_1_where_nothing_differs():
+    assert _p_value(0.0, 0.0) == 1
+    assert _p_value(0.0, 0.1) == 1
+    assert _p_value(0.5, 0.0) == 0
+    assert np.isnan(_p_value(np.nan, 0.1))
+    assert _p_value(0.2, 0.1) == _p_value(-0.2, 0.1) == pytest.approx(2 * NormalDist().cdf(-2.0))
 
 
 def test_one_window_has_no_trend_and_its_own_error():
@@ -123,6 +169,8 @@ def test_the_report_has_a_verdict_of_the_mean_over_windows():
     models = {"last": lambda train: -favourite(train), "zero": favourite, "nought": favourite}
     found = evaluate_windows(models, windows, metrics=["recall@1"], estimators=["aoa"])
     assert "zero and nought lead with the same values" in " ".join(repr(found).split())
+    # Half an interval of .07 has two significant digits in three decimals.
+    assert re.search(r"zero +recall@1 +aoa +0\.900 \[\.8\d\d, \.9\d\d\]", repr(found))
     one = evaluate_windows({"zero": favourite}, windows, metrics=["recall@1"], estimators=["aoa"])
     assert "zero has the only estimate, so there is nothing to compare." in " ".join(repr(one).split())
     # Users 0, 10, …, 50 miss, all of the window of even ones: 24 of 30 hits there, 30 of 30 in the other.
@@ -147,6 +195,24 @@ def test_a_propensity_is_fitted_in_every_window():
     for evaluation, split in zip(found.evaluations, splits, strict=True):
         expected = ipseval.PowerLawPropensity(gamma=0).fit(split.train)
         assert np.array_equal(evaluation.propensity.item, expected.item, equal_nan=True)
+    (weights,) = found.verdicts[0].weights
+    own = [one.weights["snips-global"] for one in found.evaluations]
+    assert weights.ess == sum(one.ess_own for one in own)
+    assert weights.equal == sum(one.ess_equal for one in own)
+
+
+def test_the_pairs_of_a_verdict_are_those_of_compare_with_holms_correction():
+    models = MODELS | {"rare": lambda train: -baselines.popularity(train)[:]}
+    found = evaluate_windows(models, split_sliding(timed_log(), start=60, test=20), **OPTIONS)
+    tests = found.verdicts[0].standing.tests
+    pairs = [("popular", "any"), ("popular", "rare"), ("any", "rare")]
+    rows = [found.compare(other).set_index("model").loc[one] for one, other in pairs]
+    p_value = np.array([row["p_value"] for row in rows])
+    place = np.argsort(p_value)
+    stepped = np.maximum.accumulate(p_value[place] * [3, 2, 1]).clip(max=1)
+    for (one, other), row, adjusted in zip(pairs, rows, stepped[np.argsort(place)], strict=True):
+        assert tests.of(one, other) == pytest.approx((row["mean"], adjusted))
+        assert tests.of(other, one) == pytest.approx((-row["mean"], adjusted))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Twenty-four situations in which a result is printed: small worlds of whole numbers.
+"""Situations in which a result is printed: small worlds of whole numbers.
 
 `python -m tests.golden.situations` writes what is printed now beside this file, to be read before it is kept.
 """
@@ -16,8 +16,10 @@ import pandas as pd
 
 import ipseval
 from ipseval.ranking import baselines
+from ipseval.report import Tables
 from ipseval.validation.simulation import World
 from tests.evaluation.test_distributed import example, in_partitions
+from tests.inside.report import Heading, Picture, to_text
 
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40
@@ -87,6 +89,7 @@ def nothing_significant() -> ipseval.Evaluation:
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
 
+@cache
 def flagged() -> ipseval.Evaluation:
     """Weights so uneven that the weighted average cannot be relied on: the verdict rests on the plain one."""
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="ignore")
@@ -97,6 +100,7 @@ def suppressed() -> ipseval.Evaluation:
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="nan")
 
 
+@cache
 def missing_users() -> ipseval.Evaluation:
     """Top-10 lists that lack a tenth of the users, and a propensity without the rarest items."""
     rows = np.argwhere(np.arange(DATA.n_users) % 10 != 0)[:, 0]
@@ -150,6 +154,7 @@ def saved_and_loaded() -> ipseval.Evaluation:
         return ipseval.Evaluation.load(Path(folder) / "result.npz")
 
 
+@cache
 def known_propensity() -> ipseval.Evaluation:
     """Propensities that follow no power law: in place of γ, by how much weights must be wrong."""
     return evaluate(propensity=ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, N_ITEMS).round(2)))
@@ -208,6 +213,25 @@ def no_training() -> ipseval.Evaluation:
     return ipseval.evaluate_ranks(ranks, metrics=RECALL)
 
 
+def ranked(models: dict[str, np.ndarray], metric: str = "recall@10") -> ipseval.Evaluation:
+    """Return the evaluation of ranks alone."""
+    ranks = {name: ipseval.rank_positives(one, DATA) for name, one in models.items()}
+    return ipseval.evaluate_ranks(ranks, metrics=(metric,))
+
+
+def no_difference() -> ipseval.Evaluation:
+    """Ranks alone: two are the same, and by a third one positive of one user has rank 5 in place of 4."""
+    less = MODELS["als"].copy()
+    less[123, 34] = 919
+    models = {"als": MODELS["als"], "als again": MODELS["als"], "als but one": less}
+    return ranked(models | {"random": MODELS["random"]}, "mean_dcg@10")
+
+
+def many_alike() -> ipseval.Evaluation:
+    """More recommenders than a text has rows, and no test tells them apart."""
+    return ranked({f"random {number:02}": scores(DATA, 0.0, 0.0, number) for number in range(14)})
+
+
 def all_equal() -> ipseval.Evaluation:
     """Three recommenders with the same scores."""
     models = {f"als {number}": MODELS["als"] for number in (1, 2, 3)}
@@ -244,6 +268,94 @@ MOST_LIKED = (("rare", 0.1, -0.8), ("bestsellers", 0.1, 1.2))
 def without_a_claim() -> ipseval.Evaluation:
     """Metrics that keep no claim after weighting: there is no probability either."""
     return evaluate("als", "ease", metrics=("ndcg@10", "auc"))
+
+
+class Text(str):
+    """A text that is printed as it is."""
+
+    __repr__ = str.__str__
+
+
+def explanation(found: ipseval.Evaluation) -> Text:
+    """Return what is explained, before the definitions of metrics."""
+    return Text(repr(found.explain()).partition("\n\nrecall@10\n  formula")[0])
+
+
+def explained() -> Text:
+    """Two metrics explained: orders, claims, what is highest over γ."""
+    return explanation(commonest())
+
+
+def explained_flagged() -> Text:
+    """Weights that cannot be relied on have no order."""
+    return explanation(flagged())
+
+
+def explained_missing_users() -> Text:
+    """A note that is of one recommender says so."""
+    return explanation(missing_users())
+
+
+def below(found: ipseval.Evaluation) -> Text:
+    """Return the sections of a page below its tables, before the definitions; pictures by their captions."""
+    parts = found.tables(page=True).appendix
+    parts = parts[: parts.index(Heading("Definitions and claims"))]
+    texts = (f"{one.alt}: {one.caption}" if isinstance(one, Picture) else one for one in parts)
+    return Text(to_text(Tables((), tuple(texts))))
+
+
+def page() -> Text:
+    """The sections of a page: differences, γ, popularity, weights, counts."""
+    return below(commonest())
+
+
+def page_flagged() -> Text:
+    """Weights that cannot be relied on tell nobody apart on a page, and have a remark."""
+    return below(flagged())
+
+
+def page_known_propensity() -> Text:
+    """Without a power law nothing is said of γ."""
+    return below(known_propensity())
+
+
+def groups_of_items() -> object:
+    """Five recommenders in groups by popularity: who leads where, and whether groups differ."""
+    return evaluate(*reversed(MODELS)).by("popularity:3")
+
+
+def groups_of_users() -> object:
+    """Two recommenders that no group tells apart."""
+    return evaluate("als", "ease").by("activity:3")
+
+
+def groups_of_few_users() -> object:
+    """Groups with too few users, with few, and without any positive."""
+    size = np.repeat(["none", "four", "twenty", "many"], [1, 4, 20, N_USERS - 25])
+    test = DATA.test.select(DATA.test.user > 0)
+    data = ipseval.Split(DATA.train, test)
+    made = ipseval.evaluate({"als": MODELS["als"], "ease": MODELS["ease"]}, data, metrics=RECALL)
+    return made.by(ipseval.evaluation.segments.user_groups(size, name="size"))
+
+
+def decomposition() -> object:
+    """Where the weighted average differs from the plain one, and in which groups leads lie."""
+    return evaluate("als", "ease").decomposition(by="popularity:3")
+
+
+def difference() -> object:
+    """Two evaluations under different propensities, of which one cannot be relied on."""
+    return commonest().diff(flagged())
+
+
+def leaderboard() -> object:
+    """Two evaluations of which one has fewer recommenders."""
+    return ipseval.evaluation.report_of({"all": commonest(), "two": evaluate("als", "random")})
+
+
+def leaderboard_weighted() -> object:
+    """Two metrics, of which one tells the two highest apart."""
+    return ipseval.evaluation.report_of({"all": commonest()}, estimator="snips-global")
 
 
 def validation() -> ipseval.validation.Validation:
@@ -289,11 +401,26 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         fitted,
         thin,
         no_training,
+        no_difference,
+        many_alike,
         all_equal,
         a_hundred_models,
         impressions,
         without_a_claim,
         validation,
+        explained,
+        explained_flagged,
+        explained_missing_users,
+        page,
+        page_flagged,
+        page_known_propensity,
+        groups_of_items,
+        groups_of_users,
+        groups_of_few_users,
+        decomposition,
+        difference,
+        leaderboard,
+        leaderboard_weighted,
     )
 }
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ipseval.evaluation._differences import _cells
 from ipseval.evaluation._explanation import dated, explained_tables
-from ipseval.evaluation._integrations import ListMetrics
-from ipseval.evaluation._questions import KINDS, metric_names
+from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
+from ipseval.evaluation._questions import KINDS, estimator_label, metric_label, metric_names
 from ipseval.evaluation._sentences import probability, verdict_lines
-from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, verdicts
-from ipseval.evaluation._windows import _over_windows
+from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
+from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _partition, _plan, _sorted
 from ipseval.evaluation.partitions._partition import (
@@ -20,5 +20,13 @@ from ipseval.evaluation.partitions._partition import (
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.segments._built_in import resolve
-from ipseval.evaluation.segments._segments import family_level, gap_error, reach, satterthwaite, t_test
-from ipseval.evaluation.segments._sums import AS_KNOWN
+from ipseval.evaluation.segments._segments import (
+    family_level,
+    gap_error,
+    gap_of,
+    reach,
+    satterthwaite,
+    t_test,
+    tails_of,
+)
+from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums

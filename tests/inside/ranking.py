@@ -27,6 +27,6 @@ from ipseval.ranking._sampled import Drawer, _skip
 from ipseval.ranking._sampling import Sampling, counted_above
 from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
-from ipseval.ranking._top_lists import TopK, reaching
+from ipseval.ranking._top_lists import TopK, TopLists, reaching
 from ipseval.ranking.adapters._adapt import ADAPTERS
 from ipseval.ranking.adapters._base import align

@@ -78,7 +78,7 @@ WINGS = (
         ("_text.py", "max(map(_width, column))", "min(map(_width, column))"),
         (
             *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
-            *("evaluation/test_diff", "evaluation/test_verdict"),
+            *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_sentences"),
         ),
     ),
     Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
@@ -109,7 +109,11 @@ WINGS = (
         ("_intervals.py", "1 - confidence_level", "2 - confidence_level"),
         ("estimators/test_trust", "contracts/test_copies"),
     ),
-    Room("evaluation", ("_windows.py", "users / (users - 1)", "users / (users + 1)")),
+    Room(
+        "evaluation",
+        ("_windows.py", "users / (users - 1)", "users / (users + 1)"),
+        ("golden/test_printed", "report/test_report", "report/test_report_page", "report/test_plots"),
+    ),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(rank", "np.log2(2 + np.maximum(rank")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),

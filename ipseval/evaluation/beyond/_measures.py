@@ -177,7 +177,7 @@ def ild(data: Recommended) -> UserSums:
     unit = data.vectors / np.where(norm > 0, norm, 1.0)[:, None]
     n = data.length.size
     total = np.empty(n)
-    step = max(1, ENTRIES // max(unit.shape[1], 1))
+    step = max(1, ENTRIES // unit.shape[1])
     for first in range(0, n, step):
         whole = data.lists[first : first + step] @ unit
         total[first : first + step] = np.einsum("nd,nd->n", whole, whole)

@@ -101,9 +101,9 @@ def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> G
 
 def cold_groups(counts: IntArray, below: int, axis: Axis, name: str) -> Groups:
     """Return two groups: those with fewer than `below` training interactions, and the others."""
-    cold = "none" if below == 1 else f"fewer than {below:,}"
-    labels = (f"cold ({cold})", f"warm ({below:,} or more)")
-    note = f"cold: {cold} training interaction{'' if below == 1 else 's'}"
+    few = f"fewer than {below:,}"
+    labels = (f"cold ({'none' if below == 1 else few})", f"warm ({below:,} or more)")
+    note = f"cold: {'no training interaction' if below == 1 else f'{few} training interactions'}"
     return Groups(axis, name, labels, (counts >= below).astype(np.int64), note)
 
 

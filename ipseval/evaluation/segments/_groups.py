@@ -251,7 +251,7 @@ def _labels(source: Any, ids: AnyArray, axis: Axis, name: str) -> AnyArray:
 
 def _factorized(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ...]]:
     """Return codes and names of the groups, in the order of the labels; categories keep their own."""
-    if pd.api.types.infer_dtype(labels, skipna=False).startswith("mixed"):
+    if pd.api.types.infer_dtype(labels).startswith("mixed"):
         raise InputError(f"{name} mixes groups of several types; convert them to text.")
     codes, found = pd.factorize(labels, sort=True)
     names = tuple(str(one) for one in found)

@@ -316,7 +316,7 @@ def _check_rows(good: BoolArray, must: str, advice: str = "", kind: type[InputEr
 
 
 def _check_distinct(slates: Slates) -> None:
-    ordered = np.sort(slates.query * np.int64(max(slates.item_ids.size, 1)) + slates.item)
+    ordered = np.sort(slates.query * np.int64(slates.item_ids.size) + slates.item)
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if repeated.size:
         query, item = divmod(int(repeated[0]), slates.item_ids.size)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +12,7 @@ import ipseval
 from ipseval.evaluation.beyond import MEASURES, measure
 from ipseval.report import Report
 from tests.inside.evaluation import Recommended
+from tests.inside.ranking import TopLists
 from tests.worlds import random_world
 
 # Ann was trained on a, b; Bob on a. n*: a 2, b 1, c 0, d 0. Lists: Ann c, d; Bob b, c. Each first k is 2.
@@ -122,6 +125,56 @@ def test_users_without_a_list_and_short_lists_are_left_out_and_counted():
     assert frame.loc["arp@2", "note"] == "1 user without a list left out; 1 list shorter than 2"
     assert "1 user left out: undefined for them" in frame.loc["ild@2", "note"]
     assert np.isnan(frame.loc["ild@2", "estimate"])
+
+
+def test_the_report_has_digits_of_the_error_and_says_who_is_left_out():
+    short = LISTS[(LISTS["user"] == "ann") & (LISTS["rank"] == 1)]
+    ranks = {name: ipseval.rank_positives(one, SPLIT, top_k=2) for name, one in (("m", short), ("n", LISTS))}
+    found = ipseval.beyond_accuracy(
+        ranks, SPLIT, measures=["arp@2", "ild@2", "arp@1", "length@2"], item_vectors=VECTORS
+    )
+    table, notes = repr(found).split("\n\n")[1:]
+    assert [line.split("  ") for line in re.sub("   +", "  ", table).splitlines()] == [
+        ["lists", "arp@2", "ild@2", "arp@1", "length@2"],
+        ["m", "0.000", "undefined", "0.000", "0.50 ± 0.50"],
+        ["n", "0.25 ± 0.25", "0.65 ± 0.35", "0.50 ± 0.50", "2.000"],
+    ]
+    assert notes.splitlines() == [
+        "arp: higher: more popular items are shown.",
+        "ild: higher: the items of a list are less alike.",
+        "length: higher: fewer lists end before k.",
+        "arp@2: 1 user without a list left out.",
+        "arp@2: 1 list shorter than 2.",
+        "ild@2: 1 user without a list left out.",
+        "ild@2: 1 user left out: undefined for them.",
+        "ild@2: 1 list shorter than 2.",
+        "arp@1: 1 user without a list left out.",
+        "length@2: 1 user without a list.",
+        "length@2: 1 list shorter than 2.",
+    ]
+    assert found.frame["n_users"].tolist() == [1, 0, 1, 2, 2, 2, 2, 2]
+
+
+def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
+    """Lists with an item that three users have, one that two have, and lists that end."""
+    item = np.array([[0, 1, 2], [0, 1, 3], [0, 4, -1], [5, -1, -1]])
+    log = ipseval.Interactions(np.zeros(1, int), np.zeros(1, int), np.arange(4), np.arange(7))
+
+    def value(rule, keep):
+        c = np.bincount(item[keep][item[keep] >= 0], minlength=7)
+        if rule == "gini":
+            return np.abs(c[:, None] - c).sum() / (2 * 7 * c.sum())
+        p = c[c > 0] / c.sum()
+        return -(p * np.log2(p)).sum()
+
+    for rule in ("gini", "entropy"):
+        data = Recommended(TopLists(np.arange(4), item), log)
+        sums, n = measure(f"{rule}@3").rule(data), 4
+        without = np.array([value(rule, np.arange(4) != user) for user in range(n)])
+        whole = value(rule, np.arange(4))
+        assert sums.value() == pytest.approx(whole, abs=1e-12)
+        jackknife = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
+        assert sums.standard_error() == pytest.approx(jackknife, abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")

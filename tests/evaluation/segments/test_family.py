@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.inside.evaluation import family_level, gap_error, reach, satterthwaite, t_test
+from tests.inside.evaluation import (
+    family_level,
+    gap_error,
+    gap_of,
+    power_sums,
+    reach,
+    satterthwaite,
+    t_test,
+    tails_of,
+)
 
 
 def test_independent_groups_have_the_level_of_sidak():
@@ -51,3 +60,53 @@ def test_an_interval_of_a_group_is_as_much_wider_as_halls_expansion_says():
     tails = np.array([[0.5], [0.1], [1.2]])
     wide = stats.t.ppf(0.975, 19) + 1.95996 * (0.5 * 1.0800 - 0.1 * 0.07012)
     assert reach(np.array([2.0]), np.array([20.0]), 0.05, tails) == pytest.approx([2 * 1.2 * wide], rel=1e-4)
+
+
+def test_without_skewness_an_interval_is_that_of_student_and_never_narrower():
+    error, users = np.array([2.0, 0.0, np.nan]), np.array([20.0, 20.0, 20.0])
+    student = 2 * stats.t.ppf(0.975, 19)
+    assert reach(error, users, 0.05) == pytest.approx([student, np.nan, np.nan], nan_ok=True)
+    for tails in ([[0.0], [0.5], [0.5]], [[np.nan], [np.nan], [np.nan]]):
+        assert reach(error[:1], users[:1], 0.05, np.array(tails)) == pytest.approx([student])
+    few = reach(np.ones(3), np.array([1.0, 2.0, 3.0]), 0.05)
+    assert few == pytest.approx(stats.t.ppf(0.975, [1, 1, 2]))
+
+
+def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
+    """γ²/n, κ/n and the factor from e = N − R·D itself; the second group has users who are all alike."""
+    rng = np.random.default_rng(0)
+    top, low = rng.exponential(size=(2, 3, 12))
+    top[1] = 0.25 * low[1]
+    low[2, 1:] *= 1e-3  # one user has nearly all of the weight
+    total, n = low.sum(axis=1), np.full(3, 12.0)
+    ratio = top.sum(axis=1) / total
+    found = tails_of(power_sums(top, low), total, ratio, n)
+    for row in (0, 2):
+        e, d = top[row] - ratio[row] * low[row], low[row]
+        even = (d**2).sum() / d.sum() ** 2
+        lost = 1 - 2 * (d**3).sum() / (d.sum() * (d**2).sum()) + even
+        expected = [
+            (e**3).sum() ** 2 / (e**2).sum() ** 3,
+            (e**4).sum() / (e**2).sum() ** 2 - 3 * even,
+            np.sqrt(11 / 12 / max(lost, 0.1)),
+        ]
+        assert (lost < 0.1) == (row == 2)
+        assert found[:, row] == pytest.approx(expected, rel=1e-9)
+    assert np.isnan(found[:2, 1]).all()
+
+
+def test_a_difference_is_tested_in_either_direction_with_one_degree_of_freedom_at_least():
+    found = t_test(np.array([0.4, -0.4, 0.0, 0.0, 0.4]), np.array([0.2, 0.2, 0.2, 0.0, 0.0]), np.full(5, 9.0))
+    both = 2 * stats.t.sf(2, 9)
+    assert found == pytest.approx([both, both, 1.0, 1.0, np.nan], nan_ok=True)
+    assert t_test(np.array([0.4]), np.array([0.2]), np.array([0.5])) == pytest.approx(2 * stats.t.sf(2, 1))
+    one = np.array([1.0])
+    # Degrees of freedom below 1 count as 1: (1 + 1)²/(1/1 + 1/4) = 3.2.
+    assert satterthwaite(one, one, np.array([0.5]), np.array([4.0])) == pytest.approx([3.2])
+    assert satterthwaite(one, one, np.array([4.0]), np.array([0.5])) == pytest.approx([3.2])
+
+
+def test_differences_of_rounding_are_none():
+    one, two = np.array([0.1 + 0.2, 0.3, 0.5, -0.5]), np.array([0.3, 0.1 + 0.2, 0.25, 0.5])
+    assert gap_of(one, two).tolist() == [0.0, 0.0, 0.25, -1.0]
+    assert gap_of(np.array([1e-20]), np.array([0.0])).tolist() == [1e-20]

@@ -69,6 +69,20 @@ def test_activity_and_cold_groups_read_the_training_counts():
     assert groups("cold-users").codes.tolist() == [1, 0, 1]
     assert groups("cold-items:6").codes.tolist() == [0, 0, 0, 1]
     assert groups("cold-items:6").labels == ("cold (fewer than 6)", "warm (6 or more)")
+    assert groups("cold-users").note == "cold: no training interaction"
+    assert groups("cold-items:6").note == "cold: fewer than 6 training interactions"
+    assert groups("cold-items:5").codes.tolist() == [0, 1, 1, 1]
+    assert groups("activity:3").note == "3 groups of about equally many users by interactions"
+    assert groups("activity:3").labels == tuple(
+        f"{n + 1} (interactions {n_rows})" for n, n_rows in enumerate((0, 3, 7))
+    )
+    users = np.arange(8)
+    quarters = resolve("activity", users, ITEMS, TrainingCounts(COUNTS.popularity, users))[0]
+    assert quarters.codes.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    # Of counts 0, 0, 0, 1 the zeros have their middle at 3/8, in the first half, and 1 at 7/8.
+    assert resolve("popularity:2", users, ITEMS, TrainingCounts(np.array([0, 0, 0, 1]), users))[
+        0
+    ].codes.tolist() == [0, 0, 0, 1]
 
 
 def test_several_groupings_come_in_their_order_and_names_must_differ():
@@ -85,6 +99,16 @@ def test_several_groupings_come_in_their_order_and_names_must_differ():
 WRONG = {
     "no grouping of that name": ("popular", "unknown grouping 'popular'"),
     "a number that is none": ("popularity:ten", "must be a whole number >= 1"),
+    "a number below 1": ("popularity:0", "popularity must be an integer >= 1"),
+    "a list in a list": ([["popularity"]], "by holds a list inside a list"),
+    "groups of others": (
+        ipseval.evaluation.segments.user_groups(["a", "b"]).resolve(np.arange(2)),
+        "user group groups 2 users; there are 3 here",
+    ),
+    "the name of what has no group": (
+        ipseval.evaluation.segments.user_groups(["(no group)", "a", "b"], name="x"),
+        "x has groups that are printed alike",
+    ),
     "an object": (3, "by= must be a label"),
     "none": ([], "by= is empty"),
     "no column of ids": (pd.DataFrame({"device": ["a"]}), "one column of ids, 'user' or 'item'"),
@@ -129,5 +153,21 @@ def test_too_many_groups_and_missing_counts_name_the_way_out():
     many = ipseval.evaluation.segments.item_groups(np.arange(300), name="price")
     with pytest.raises(ipseval.InputError, match=r"price makes 300 groups of 300 items.*pandas.cut"):
         resolve(many, USERS, np.arange(300), None)
+    most = ipseval.evaluation.segments.item_groups(np.arange(200), name="price")
+    assert resolve(most, USERS, np.arange(200), None)[0].sizes.tolist() == [1] * 200
+    with pytest.raises(ipseval.InputError, match="price makes 201 groups of 201 items; at most 200"):
+        resolve(
+            ipseval.evaluation.segments.item_groups(np.arange(201), name="price"), USERS, np.arange(201), None
+        )
     with pytest.raises(ipseval.InputError, match=r"need the training counts.*TrainingCounts.of\(train\)"):
         resolve("popularity", USERS, ITEMS, None)
+    with pytest.raises(
+        ipseval.InputError, match=r"of the 2 items that are evaluated, in their order; got 4\."
+    ):
+        resolve("popularity", USERS, ITEMS[:2], COUNTS)
+
+
+def test_a_series_is_of_users_or_items_by_its_ids():
+    assert groups(pd.Series(list("aab"), index=USERS)).axis == "user"
+    with pytest.raises(ipseval.InputError, match="names both users and items"):
+        resolve(pd.Series(["a", "b"], index=[10, 20]), ITEMS, ITEMS, COUNTS)

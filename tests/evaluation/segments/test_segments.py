@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import logit
 
 import ipseval
@@ -188,6 +189,32 @@ def test_differences_within_a_group_are_the_paired_ones():
         assert found.loc[label, "std_error"] == pytest.approx(row["std_error"], rel=1e-9)
 
 
+def test_groups_of_users_are_tested_by_students_t():
+    """Within a group by pairs, between groups after Welch; intervals of three groups at once by Šidák."""
+    evaluation = evaluated(3, ["recall@5"], ["aoa"])
+    groups = devices(evaluation).resolve(evaluation.user_ids)
+    segments = evaluation.by(groups)
+    code = pd.Series(groups.codes, index=evaluation.user_ids)
+    one, two = (evaluation.per_user(model, "recall@5", "aoa") for model in "ab")
+    code = code[one.index]
+    found = segments.differences().set_index("group")
+    for number, label in enumerate(groups.labels):
+        gap, row = (one - two)[code == number], found.loc[label]
+        assert row["p_value"] == pytest.approx(stats.ttest_1samp(gap, 0).pvalue, rel=1e-8)
+        half = stats.t.ppf((1 + 0.95 ** (1 / 3)) / 2, gap.size - 1) * stats.sem(gap)
+        ends = [gap.mean() - half, gap.mean() + half]
+        assert row[["ci_low", "ci_high"]].tolist() == pytest.approx(ends, rel=1e-8)
+        assert (row["n_users"], row["note"]) == (gap.size, "")
+    gaps = segments.gaps().query("model == 'b'").set_index(["group", "reference"])
+    assert len(gaps) == 3
+    for (label, other), row in gaps.iterrows():
+        mine, theirs = (two[code == groups.labels.index(name)] for name in (label, other))
+        expected = stats.ttest_ind(mine, theirs, equal_var=False)
+        assert row["p_value"] == pytest.approx(expected.pvalue, rel=1e-8)
+        ends = expected.confidence_interval(0.95)
+        assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([ends.low, ends.high], rel=1e-8)
+
+
 def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
     evaluation = evaluated(4, NOT_ADDITIVE, ["aoa", "snips-global"], models=1)
     frame = evaluation.by("popularity:3").frame
@@ -233,6 +260,17 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     assert rows.loc["some", "estimate"] > 0
     assert rows.loc["many", "note"] == ""
     assert "suppressed" in repr(evaluation)
+    scores = {"m": world.scores, "n": -world.scores}
+    two = ipseval.evaluate(scores, world.split, metrics=["recall@5"], estimators=["aoa"]).by(
+        ipseval.evaluation.segments.user_groups(label, name="size")
+    )
+    lead, gaps = two.differences().set_index("group"), two.gaps().set_index(["group", "reference"])
+    columns = ["difference", "std_error", "ci_low", "p_value"]
+    assert lead[columns].isna().all(axis=1).to_dict() == {"few": True, "many": False, "some": False}
+    assert lead["note"]["few"] == "suppressed: 4 effective users, fewer than 30"
+    hidden = gaps[columns].isna().all(axis=1)
+    assert (hidden == [("few" in pair) for pair in gaps.index]).all()
+    assert set(gaps["note"][("many", "some")]) == {"20 effective users, fewer than 30"}
     hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], on_low_ess="nan").by(
         "activity:6"
     )
@@ -260,6 +298,8 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
 def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     found = evaluation.by("popularity:3")
+    assert repr(found).count("100.0%") == 1  # positives of hit@3 do not add up
+    assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
     report = Report([evaluation, found, evaluation.by("activity:2")])
     text = repr(report)
     assert text.index("3 groups of items") < text.index("2 groups of users")
@@ -301,3 +341,10 @@ def test_questions_that_cannot_be_answered_say_why():
         ranks.by("popularity")
     assert len(ranks.by("popularity:3", counts=evaluation.training).frame) == 3
     assert "snips" in ESTIMATORS
+    both = evaluated(8, ["ndcg@5"], ["aoa"]).by("activity:3")
+    with pytest.raises(ipseval.errors.UnknownNameError, match="correction"):
+        both.differences(correction="none")
+    assert both.gaps(correction=None)["p_adjusted"].equals(both.gaps(correction=None)["p_value"])
+    once = both.gaps(both.labels[1], correction="bonferroni")
+    assert once["reference"].unique().tolist() == [both.labels[1]]
+    assert once["p_adjusted"].to_numpy() == pytest.approx((2 * once["p_value"]).clip(upper=1).to_numpy())

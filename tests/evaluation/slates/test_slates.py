@@ -182,6 +182,7 @@ def test_weights_by_item_by_pair_and_by_position():
     slates = Slates.from_frame(SHOWN)
     assert slates.logged().pair.tolist() == [0.5, 0.25, 1.0, 0.5]
     curve = {1: 1.0, 2: 0.5, 3: 0.25}
+    assert Slates.from_frame(SHOWN.astype({"position": float})).position.tolist() == [1, 2, 3, 1, 2, 2, 1]
     assert slates.examination(curve).pair.tolist() == slates.logged().pair.tolist()
     assert slates.examination(list(curve.values())).pair.tolist() == slates.logged().pair.tolist()
     logged = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=["recall@1"])
@@ -192,6 +193,9 @@ def test_weights_by_item_by_pair_and_by_position():
         item=pd.DataFrame({"item": ["w", "x", "y", "z"], "propensity": [0.1, 1.0, 0.5, 0.25]})
     ).fit(ipseval.Interactions.from_frame(pd.DataFrame({"user": [0] * 4, "item": list("wxyz")})))
     same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=by_item, metrics=["recall@1"])
+    assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
+    without_ids = ipseval.propensity.Propensity(np.array([1.0, 0.5, 0.25]), True, "known", 3)
+    same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=without_ids, metrics=["recall@1"])
     assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
     pairs = pd.DataFrame(
         {"user": ["ann"] * 3 + ["ben"], "item": list("xyzy"), "propensity": [1, 0.5, 0.25, 0.5]}
@@ -358,6 +362,9 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
     with pytest.raises(InputError, match="go together"):
         Slates(*arrays, user=np.zeros(1, dtype=int))
+    for size in ({"position": np.ones(1)}, {"propensity": np.ones(1)}):
+        made = Slates(*arrays, **size)
+        assert not [name for name in ("query", "item", "label", *size) if getattr(made, name).flags.writeable]
     with pytest.raises(InputError, match="the arrays of slates must have one length"):
         Slates(*arrays, position=np.ones(arrays[0].size + 1, dtype=int))
 
