@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, TypeVar
 
 from ipseval.errors import InputError, UnknownNameError
@@ -72,7 +72,7 @@ class Registry(dict[str, T]):
     def offered(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name, without the names that are known."""
         found: dict[str, list[EntryPoint]] = {}
-        for point in _entry_points(tuple(sys.path)).get(self.group, ()):
+        for point in _entry_points(tuple(sys.path), self.group):
             if point.name not in self:
                 found.setdefault(point.name, []).append(point)
         return found
@@ -94,12 +94,14 @@ class Registry(dict[str, T]):
 
 
 @cache
-def _entry_points(_path: tuple[str, ...]) -> Mapping[str, list[EntryPoint]]:
-    """Return the entry points of all packages by group; read anew when the import path has changed."""
-    groups: dict[str, list[EntryPoint]] = {}
-    for point in entry_points():
-        groups.setdefault(point.group, []).append(point)
-    return groups
+def _entry_points(path: tuple[str, ...], group: str) -> tuple[EntryPoint, ...]:
+    """Return the entry points of a group; all are read anew when the import path has changed."""
+    return tuple(_all_points(path).select(group=group))
+
+
+@cache
+def _all_points(_path: tuple[str, ...]) -> EntryPoints:
+    return entry_points()
 
 
 def package_of(point: EntryPoint) -> str:
