@@ -17,7 +17,7 @@ GROUP = "ipseval.things"
 def offering(monkeypatch: pytest.MonkeyPatch, *given: tuple[str, str], group: str = GROUP) -> None:
     """Let packages offer members by name and place."""
     points = EntryPoints(EntryPoint(name, place, group) for name, place in given)
-    monkeypatch.setattr(registry, "_entry_points", lambda path: points)
+    monkeypatch.setattr(registry, "_entry_points", lambda path, group: tuple(points.select(group=group)))
 
 
 def things(check: Any = lambda name, given: given) -> registry.Registry[Any]:
