@@ -133,7 +133,7 @@ def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tupl
         root = np.sqrt(grid.weight[rows, None])
         block = np.concatenate([grid.law(rows) * root, value[rows, None] * root], axis=1)
         (triangle,) = qr(np.concatenate([triangle, block]), mode="r", overwrite_a=True)
-        triangle = triangle[: size + 1]
+        triangle = triangle[:size]  # the residual, below, is not read
     design, right = triangle[:, :size], triangle[:, size]
     singular = svdvals(design)
     condition = float(singular[0] / max(singular[-1], np.finfo(float).tiny))
