@@ -88,7 +88,7 @@ class Axis:
         low, high = (min(low, 0.0) if low < reach else low), (max(high, 0.0) if -high < reach else high)
         span = high - low if high - low > 1e-9 else 1.0  # ticks have twelve decimals
         unit = 10.0 ** math.floor(math.log10(span / most))
-        step = next(unit * factor for factor in (1, 2, 5, 10, 20) if span / (unit * factor) <= most + 1e-9)
+        step = next(unit * factor for factor in (1, 2, 5, 10) if span / (unit * factor) <= most + 1e-9)
         first, last = math.floor(low / step + 1e-9), math.ceil((low + span) / step - 1e-9)
         return cls(tuple(round(place * step, 12) for place in range(first, last + 1)))
 

@@ -118,6 +118,11 @@ def test_optimistic_and_pessimistic_ties_put_the_positives_first_and_last_in_the
     assert value("auc", ranked, ties="max") == 0.0
 
 
+def test_a_rule_by_the_word_of_scipy_for_mean_ranks_is_no_rule_for_ties():
+    with pytest.raises(ipseval.InputError, match="unknown value for ties: 'average'"):
+        value("auc", one_user([1, 1], 4, tied=[3, 3]), ties="average")
+
+
 TRUTH = {
     "auc": 0.6,
     "recall@5": 0.75,

@@ -69,6 +69,9 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
     np.testing.assert_allclose(found, middle * (clicks + a) / (expected * middle + a), rtol=1e-4)
     if expected[-1] < 1:
         assert found[-1] == pytest.approx(middle[-1], rel=0.05)
+    # They are the same from all that is expected in another unit, and from shares of another mean.
+    moved = shrunk_factors(clicks, 1e15 * expected, z + 3)
+    np.testing.assert_allclose(1e15 * moved, found, rtol=1e-10)
 
 
 def test_items_that_a_learning_policy_rarely_shows_are_expected_to_be_clicked_less():

@@ -153,6 +153,7 @@ def test_a_page_says_who_never_changes_places_whatever_gamma_is():
     )
     page, heading = made.to_html(), 'id="sensitivity-to-the-propensity"'
     assert heading in page
+    assert '<th scope="row">split</th><th scope="row">users in test</th><td>' in page
     told = re.findall(r"([\w, ]+): no change of places with ([\w ]+) for γ from −1 to 3\.", page)
     assert told == [(" the same, reverse", "as it is")]
     assert " holds for γ in " not in page
