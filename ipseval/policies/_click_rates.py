@@ -11,7 +11,7 @@ from ipseval._base.types import FloatArray, IntArray
 from ipseval.data import ExposureLog
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
-N_STEPS, TOLERANCE = 30, 1e-12
+N_STEPS, TOLERANCE = 100, 1e-12
 # 1/σ²: with σ = ½ rates in proportion to the shares, β = 1, are 2σ away from rates that ignore them.
 SLOPE_PRECISION = 4.0
 
@@ -79,20 +79,19 @@ def shrunk_factors(clicks: FloatArray, expected: FloatArray, covariate: FloatArr
 def _step(
     c: FloatArray, mu: FloatArray, z: FloatArray, a: FloatArray, slope: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return one step of Fisher scoring for log m and β, at most 1 long, for each a."""
+    """Return a step of Newton's method for log m and β, for each a; neither moves by more than 1."""
 
     def total(values: FloatArray) -> FloatArray:
         return np.asarray(values.sum(axis=1, keepdims=True))
 
     v = a / (a + mu)
-    rest, weight = v * (c - mu), v * mu
+    rest, weight = v * (c - mu), v * mu * (a + c) / (a + mu)  # of a concave likelihood
     first, second = total(rest), total(rest * z) - slope * SLOPE_PRECISION
     cross, square = total(weight * z), total(weight * z**2) + SLOPE_PRECISION
     det = total(weight) * square - cross**2
-    return (
-        np.clip((square * first - cross * second) / det, -1, 1),
-        np.clip((total(weight) * second - cross * first) / det, -1, 1),
-    )
+    step, turn = (square * first - cross * second) / det, (total(weight) * second - cross * first) / det
+    length = np.maximum(1, np.maximum(np.abs(step), np.abs(turn)))
+    return step / length, turn / length
 
 
 def count_interval(

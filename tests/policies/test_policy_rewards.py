@@ -39,6 +39,28 @@ def parts_of_open_bandit(folder):
                 yield log, other, target, places
 
 
+def at_the_mode(
+    clicks: np.ndarray, expected: np.ndarray, z: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return factors, the means that they lie around, and the slope, by a minimizer for each strength."""
+    seen = expected > 0
+
+    def lost(parameters, a):
+        mu, c = (expected * np.exp(parameters[0] + parameters[1] * z))[seen], clicks[seen]
+        # Of the negative binomial and the normal distribution, but for what neither reads a nor parameters.
+        likely = gammaln(c + a) - gammaln(a) + a * np.log(a / (a + mu)) + c * np.log(mu / (a + mu))
+        slope = c - (c + a) * mu / (a + mu)  # by log mu
+        return 2 * parameters[1] ** 2 - likely.sum(), [-slope.sum(), 4 * parameters[1] - slope @ z[seen]]
+
+    tried, start = [], np.zeros(2)
+    for a in STRENGTHS:
+        tried.append((minimize(lost, start, args=(a,), jac=True, tol=1e-6), a))
+        start = tried[-1][0].x  # of the next strength the mode is near
+    best, a = min(tried, key=lambda one: one[0].fun)
+    middle = np.exp(best.x[0] + best.x[1] * z)
+    return middle * (clicks + a) / (expected * middle + a), middle, best.x[1]
+
+
 @pytest.mark.parametrize(
     ("clicks", "expected"),
     [  # Hardly anything is known of the last of the first; in the others the prior of β decides.
@@ -50,28 +72,22 @@ def parts_of_open_bandit(folder):
 def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says(clicks, expected):
     z = np.array([1.5, 1, 0.5, -0.5, -1, -1.5])
     clicks, expected = np.array(clicks, dtype=float), np.array(expected, dtype=float)
-
-    def lost(parameters, a):
-        mu = expected * np.exp(parameters[0] + parameters[1] * z)
-        # Of the negative binomial and the normal distribution, but for what neither reads a nor parameters.
-        likely = gammaln(clicks + a) - gammaln(a) + a * np.log(a / (a + mu)) + clicks * np.log(mu / (a + mu))
-        slope = clicks - (clicks + a) * mu / (a + mu)  # by log mu
-        return 2 * parameters[1] ** 2 - likely.sum(), [-slope.sum(), 4 * parameters[1] - slope @ z]
-
-    tried, start = [], np.zeros(2)
-    for a in STRENGTHS:
-        tried.append((minimize(lost, start, args=(a,), jac=True, tol=1e-6), a))
-        start = tried[-1][0].x  # of the next strength the mode is near
-    best, a = min(tried, key=lambda one: one[0].fun)
-    middle = np.exp(best.x[0] + best.x[1] * z)
-    assert 0.1 < best.x[1] < 1
+    factors, middle, slope = at_the_mode(clicks, expected, z)
+    assert 0.1 < slope < 1
     found = shrunk_factors(clicks, expected, z)
-    np.testing.assert_allclose(found, middle * (clicks + a) / (expected * middle + a), rtol=1e-4)
+    np.testing.assert_allclose(found, factors, rtol=1e-4)
     if expected[-1] < 1:
         assert found[-1] == pytest.approx(middle[-1], rel=0.05)
     # They are the same from all that is expected in another unit, and from shares of another mean.
     moved = shrunk_factors(clicks, 1e15 * expected, z + 3)
     np.testing.assert_allclose(1e15 * moved, found, rtol=1e-10)
+
+
+def test_factors_of_very_unequal_shares_are_at_the_mode():
+    # Two clicks on an item shown twice beside one shown 3,920 times: steps of Fisher scoring go in a circle.
+    shown, clicks = np.array([3920.0, 447, 2, 0, 0, 0]), np.array([0.0, 0, 2, 0, 0, 0])
+    z = np.log(shown + 0.5)
+    np.testing.assert_allclose(shrunk_factors(clicks, shown, z), at_the_mode(clicks, shown, z)[0], rtol=1e-4)
 
 
 def test_items_that_a_learning_policy_rarely_shows_are_expected_to_be_clicked_less():
