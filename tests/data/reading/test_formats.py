@@ -107,6 +107,12 @@ def test_decimal_commas_are_read_where_they_cannot_be_thousands(tmp_path):
     for written, expected in ((["0,125", "-3"], [0.125, -3]), ([",5", "1e3"], [0.5, 1000])):
         frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "rating": written})
         assert ipseval.read(frame).value.tolist() == expected
+    # 2^19 cells, which pandas would read in two pieces: one with whole numbers and a gap, 4.0, and the other.
+    others = [f"other{place}" for place in range(62)]
+    rows = ["-1;1;", *["1;1;4"] * 8192, "-2;1;4,5"]
+    lines = [";".join(["user;item;value", *others]), *(row + ";" * len(others) for row in rows)]
+    (tmp_path / "large.csv").write_text("\n".join(lines))
+    assert ipseval.read(tmp_path / "large.csv", missing="drop", duplicates="drop").value.max() == 4.5
     lists = Lists(pd.DataFrame({"user": [1, 1], "item": [1, 2], "score": ["0,5", "0,75"]}))
     assert lists.entries.order.tolist() == [-0.5, -0.75]
 
