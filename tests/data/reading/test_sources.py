@@ -271,6 +271,13 @@ def test_times_come_in_every_unit_and_zone(times, units, expected):
     assert log.timestamp[0] == expected
 
 
+def test_dates_are_found_however_rows_are_labelled():
+    days = np.array(["2026-03-01", "2026-03-02"], dtype="datetime64[D]")
+    for index in ([0, 1], [5.0, 6.0], ["b", "a"]):  # pandas before 3 slices fractions by label
+        frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "time": days.astype(object)}, index=index)
+        assert ipseval.read(frame).timestamp.tolist() == days.astype("datetime64[ns]").astype(int).tolist()
+
+
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int32])
 def test_whole_numbers_of_every_size_are_kept_in_64_bits(kind):
     log = ipseval.read({"user": [1, 2], "item": [1, 2], "value": np.array([1, 0], dtype=kind)})
