@@ -129,3 +129,21 @@ def test_a_header_of_any_names_is_found_above_times_and_decimal_commas(tmp_path)
         assert len(ipseval.read(tmp_path / "log.csv", user="Kunde", item="Ware")) == 1
         (tmp_path / "log.csv").write_text(f"{row}\n")
         assert ipseval.read(tmp_path / "log.csv").user_ids.tolist() == ["K1"]
+
+
+def test_dates_are_found_however_rows_are_labelled():
+    days = np.array(["2026-03-01", "2026-03-02"], dtype="datetime64[D]")
+    for index in ([0, 1], [5.0, 6.0], ["b", "a"]):  # pandas before 3 slices fractions by label
+        frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "time": days.astype(object)}, index=index)
+        assert ipseval.read(frame).timestamp.tolist() == days.astype("datetime64[ns]").astype(int).tolist()
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int32])
+def test_whole_numbers_of_every_size_are_kept_in_64_bits(kind):
+    log = ipseval.read({"user": [1, 2], "item": [1, 2], "value": np.array([1, 0], dtype=kind)})
+    assert (log.value.tolist(), log.value.dtype) == ([1, 0], np.int64)
+
+
+def test_a_zero_with_a_sign_is_no_click():
+    log = ipseval.read({"user": [1, 2], "item": [1, 2], "clicked": [-0.0, 1.0]})
+    assert log.clicked.tolist() == [False, True]
