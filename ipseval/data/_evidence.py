@@ -281,17 +281,24 @@ class Exposure:
 
 def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float, float] | None:
     """Return b of P(an item is shown) ∝ (1 + popularity)^b, its error if b = 0, and the z of a score test."""
-    x, n, slope = np.log1p(popularity), shown.sum(), 0.0
+    from scipy.optimize import brentq
+
+    x, n = np.log1p(popularity), shown.sum()
     if not np.ptp(x):
         return None
-    error, score = float((n * x.var()) ** -0.5), float(shown @ x - n * x.mean())
-    for _ in range(50):  # Newton, in steps of one at most; few slots may have no finite likeliest slope
-        chance = np.exp(slope * x - (slope * x).max())
-        chance /= chance.sum()
-        mean = chance @ x
-        step = (shown @ x - n * mean) / (n * (chance @ (x - mean) ** 2))
-        slope = float(np.clip(slope + np.clip(step, -1, 1), -STEEPEST, STEEPEST))
-    return slope, error, score * error
+
+    def score(power: float) -> float:
+        """Return the derivative of the log-likelihood, which falls."""
+        # Beside the item that a steep power leaves alone, as little as the others have is not rounded away.
+        beside = x - (x.max() if power > 0 else x.min())
+        chance = np.exp(power * beside)
+        return float(shown @ beside - n * (chance @ beside) / chance.sum())
+
+    # Few slots may have no finite likeliest slope. Steps of Newton's can go back and forth for ever.
+    steepest = [end for end in (-STEEPEST, STEEPEST) if end * score(end) >= 0]
+    slope = steepest[0] if steepest else float(brentq(score, -STEEPEST, STEEPEST))
+    error = float((n * x.var()) ** -0.5)
+    return slope, error, score(0.0) * error
 
 
 def check_exposure(exposure: Any) -> None:

@@ -155,6 +155,16 @@ def test_the_slope_of_two_items_is_the_logarithm_of_what_they_were_shown(n_shown
     assert (found.n_dropped, found.n_uncovered) == (0, 0)
 
 
+def test_the_slope_is_found_where_one_of_many_items_is_popular():
+    # Shown are 100 slots of item 0, with 1000 clicks, and 4 of each other: 1001^b : 100 = 100 : 400.
+    item = np.repeat(np.arange(102) % 101, [100, *[4] * 100, 1000])
+    user = np.arange(item.size)
+    log = log_of(user, item, user >= 500, item.size, 101)
+    with pytest.warns(DataWarning, match=r"power of 0\.47 ± 0\.07\. They"):
+        found = Exposure.from_log(log, ids_of(item.size, 101), where=user < 500, rate=0.5)
+    assert found.slope[0] == pytest.approx(np.log(25) / np.log(1001), rel=1e-9)
+
+
 def test_the_weight_of_a_pair_is_one_over_its_chance_to_be_shown():
     # User 0 has one row, user 1 two; each is one of two items with chance 1/2: π = 1/4 and 1 − (3/4)².
     log = log_of([0, 1, 1], [0, 1, 0], [1, 1, 0])

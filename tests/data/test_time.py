@@ -200,6 +200,13 @@ def test_the_last_window_ends_after_the_last_row(kind):
     assert splits.frame["end"].tolist() == [5, 6 if kind is int else np.nextafter(5, 6)]
 
 
+def test_the_last_row_is_in_the_window_that_begins_with_it():
+    # The fourth window begins at 4.3 + 3 · 3.1 = 13.6, in binary floating point 13.600000000000001.
+    for end, n_test in ((None, [1, 0, 0, 1]), (13.6, [1, 0, 0, 0])):
+        splits = split_sliding(log_of([1.0, 5.0, 13.6]), start=4.3, test=3.1, end=end)
+        assert splits.frame["n_test"].tolist() == n_test
+
+
 def test_window_purge_validation_and_history_follow_the_worked_example():
     # t = 6: test [6, 8), validation [5, 6), gap [4, 5), training [2, 4).
     log = log_of([1, 2, 3, 4, 5, 6, 7, 8])

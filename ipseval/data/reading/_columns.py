@@ -121,8 +121,8 @@ def times(column: Any, name: str, units: Units) -> Numbers:
 
 def _dates(series: pd.Series) -> AnyArray | None:
     """Return a column of dates as datetime64, with a time zone turned into UTC; None for other columns."""
-    first = series.dropna()[:1]
-    if not (len(first) and hasattr(first.iloc[0], "year")) and series.dtype.kind != "M":
+    first = next(iter(series.dropna()), None)
+    if not hasattr(first, "year") and series.dtype.kind != "M":
         return None
     dates = series if series.dtype.kind == "M" else series.astype(object)
     parsed = pd.to_datetime(dates, utc=True, errors="coerce").dt.tz_localize(None)

@@ -52,7 +52,7 @@ class Draft(Treatment):
         """Return the chosen columns of a source."""
         names = chosen.columns
         table = source.load(list(names.values()), [names[one] for one in IDS if one in names])
-        n_rows = len(table) if names else 0
+        n_rows = len(table)
         keep, problems = np.ones(n_rows, dtype=bool), list(chosen.problems)
         draft = cls(name=source.name, names=names, noun=noun, keep=keep, problems=problems)
         if names and not n_rows:
@@ -125,11 +125,11 @@ class Draft(Treatment):
             lacking = [rows for rows in self._lacking().values() if rows.any()]
             if not lacking:
                 return
+            # Other ids are only in rows that lack something else.
             used = distinct(own.codes[~np.logical_or.reduce(lacking)])
-            if used.size < own.ids.size:  # others are only in rows that lack something else
-                rank = np.full(own.ids.size + 1, -1)
-                rank[used] = np.arange(used.size)
-                self.ids[role] = Ids(rank[own.codes], own.ids[used])
+            rank = np.full(own.ids.size + 1, -1)
+            rank[used] = np.arange(used.size)
+            self.ids[role] = Ids(rank[own.codes], own.ids[used])
             return
         known = tried(self.problems, to_id_array, universe, f"{role}s")
         if known is None:

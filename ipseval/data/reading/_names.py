@@ -31,7 +31,7 @@ rank: rank position pos place
 score: score prediction predicted predictedrating pred relevancescore estimate est rating
 """
 USUAL: dict[str, list[str]] = {}
-for _line in _NAMES.split("\n")[1:-1]:
+for _line in _NAMES.strip().splitlines():
     _role, _, _words = _line.partition(": ")
     USUAL.setdefault(_role, []).extend(_words.split())
 NEEDED = ("user", "item")

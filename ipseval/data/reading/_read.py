@@ -20,7 +20,7 @@ from ipseval.data.reading._draft import ROLES, Draft, choose_log
 from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
-from ipseval.errors import InputError, Problem
+from ipseval.errors import InputError, Problem, ProblemsError
 
 
 def read(
@@ -183,8 +183,8 @@ def read_ids(*sources: Any, of: Of = "item", column: str | None = None) -> AnyAr
     Raises
     ------
     InputError
-        For a source without such a column or with missing ids, and for ids that are text in one source and
-        numbers in another.
+        For a source without such a column or with missing ids, lists with problems, and ids that are text in
+        one source and numbers in another.
 
     Examples
     --------
@@ -204,6 +204,8 @@ def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
     if isinstance(source, (Interactions, ExposureLog)):
         return source.user_ids if of == "user" else source.item_ids
     if isinstance(source, Lists):
+        if source.problems:
+            raise ProblemsError("the lists", source.problems, "ipseval.Lists or read_lists")
         known = source.entries.user_ids if of == "user" else source.entries.item_ids
         if known is None:
             raise InputError(f"these lists have no ids of {of}s: their rows are those of a split.")

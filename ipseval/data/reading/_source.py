@@ -140,7 +140,7 @@ def _frame(source: Any, what: str) -> Source:
     def load(wanted: list[str], _: list[str]) -> Any:
         if isinstance(source, pd.DataFrame):
             columns = {name: _native(source[names[name]]) for name in wanted}
-            return nw.from_native(pd.DataFrame(columns, index=source.index), eager_only=True)
+            return nw.from_native(pd.DataFrame(columns, index=source.index))
         chosen = table.select(wanted)
         return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
@@ -193,7 +193,7 @@ def _flat(source: Source, how: Reading) -> Source:
         frame = frame[~empty].explode(inside)
         if ranked:
             frame["rank"] = frame.groupby(level=0).cumcount() + 1
-        return nw.from_native(frame[wanted].reset_index(drop=True), eager_only=True)
+        return nw.from_native(frame[wanted].reset_index(drop=True))
 
     return replace(source, columns=(*source.columns, *(["rank"] if ranked else [])), load=load)
 
@@ -235,7 +235,7 @@ def _text(file: Path, how: Reading) -> Source:
 
     def load(wanted: list[str], ids: list[str]) -> Any:
         with reading(file, "Correct these lines, or give separator= or encoding=."):
-            return nw.from_native(read_text(file, layout, ids, how.encoding)[wanted], eager_only=True)
+            return nw.from_native(read_text(file, layout, ids, how.encoding)[wanted])
 
     return Source(file.name, layout.columns, load, layout, written=layout.columns)
 
@@ -252,7 +252,7 @@ def _parquet(path: Path, how: Reading) -> Source:
     def load(wanted: list[str], _: list[str]) -> Any:
         with reading(path):
             table = found.to_table(columns=wanted, use_threads=available_cores() > 1)
-        return nw.from_native(table, eager_only=True)
+        return nw.from_native(table)
 
     return Source(path.name, tuple(found.schema.names), load, lists=lists)
 

@@ -340,6 +340,7 @@ def split_sliding(
         raise InputError(f"step={every} makes more than {MAX_WINDOWS:,} windows; use a longer step.")
     n = 1 + int((last - first) // every) if last >= first else 0
     start_of = first + np.arange(n) * every
+    start_of[start_of > last] = last  # where the sum of fractions is rounded beyond it
     validated = start_of - found["validation"]
     trained = validated - found["purge"]
     lowest = np.iinfo(start_of.dtype).min if start_of.dtype.kind in "iu" else -np.inf

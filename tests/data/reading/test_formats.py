@@ -107,6 +107,12 @@ def test_decimal_commas_are_read_where_they_cannot_be_thousands(tmp_path):
     for written, expected in ((["0,125", "-3"], [0.125, -3]), ([",5", "1e3"], [0.5, 1000])):
         frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "rating": written})
         assert ipseval.read(frame).value.tolist() == expected
+    # 2^19 cells, which pandas would read in two pieces: one with whole numbers and a gap, 4.0, and the other.
+    others = [f"other{place}" for place in range(62)]
+    rows = ["-1;1;", *["1;1;4"] * 8192, "-2;1;4,5"]
+    lines = [";".join(["user;item;value", *others]), *(row + ";" * len(others) for row in rows)]
+    (tmp_path / "large.csv").write_text("\n".join(lines))
+    assert ipseval.read(tmp_path / "large.csv", missing="drop", duplicates="drop").value.max() == 4.5
     lists = Lists(pd.DataFrame({"user": [1, 1], "item": [1, 2], "score": ["0,5", "0,75"]}))
     assert lists.entries.order.tolist() == [-0.5, -0.75]
 
@@ -123,3 +129,21 @@ def test_a_header_of_any_names_is_found_above_times_and_decimal_commas(tmp_path)
         assert len(ipseval.read(tmp_path / "log.csv", user="Kunde", item="Ware")) == 1
         (tmp_path / "log.csv").write_text(f"{row}\n")
         assert ipseval.read(tmp_path / "log.csv").user_ids.tolist() == ["K1"]
+
+
+def test_dates_are_found_however_rows_are_labelled():
+    days = np.array(["2026-03-01", "2026-03-02"], dtype="datetime64[D]")
+    for index in ([0, 1], [5.0, 6.0], ["b", "a"]):  # pandas before 3 slices fractions by label
+        frame = pd.DataFrame({"user": [1, 2], "item": [1, 2], "time": days.astype(object)}, index=index)
+        assert ipseval.read(frame).timestamp.tolist() == days.astype("datetime64[ns]").astype(int).tolist()
+
+
+@pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int32])
+def test_whole_numbers_of_every_size_are_kept_in_64_bits(kind):
+    log = ipseval.read({"user": [1, 2], "item": [1, 2], "value": np.array([1, 0], dtype=kind)})
+    assert (log.value.tolist(), log.value.dtype) == ([1, 0], np.int64)
+
+
+def test_a_zero_with_a_sign_is_no_click():
+    log = ipseval.read({"user": [1, 2], "item": [1, 2], "clicked": [-0.0, 1.0]})
+    assert log.clicked.tolist() == [False, True]

@@ -12,6 +12,7 @@ import pytest
 
 import ipseval
 from ipseval import InputError, Lists, Split, rank_positives, read_lists
+from ipseval.errors import ProblemsError
 
 SPLIT = Split.from_frames(
     pd.DataFrame({"user": ["a", "b", "c"], "item": [1, 2, 3]}),
@@ -291,6 +292,10 @@ def test_the_problems_of_all_lists_are_said_before_anything_is_ranked():
         "v2: 1 of 1",
     ):
         assert text in said
+    frame = pd.DataFrame({"user": ["a", 1], "item": [1, 2], "rank": [1, 1]})
+    with pytest.raises(ProblemsError, match="column 'user' mixes ids of types int, str") as caught:
+        ipseval.evaluate({"slow": model, "v1": Lists(frame)}, SPLIT)
+    assert len(caught.value.problems) == 1
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")

@@ -245,6 +245,11 @@ FILES: list[tuple[Any, ...]] = [
     (lambda folder: ipseval.read("select"), "^select does not exist"),
     (text("1\n2\n"), "no column has a usual name of items; the columns are 'column 1'"),
     (text("1 2\n3\n"), r"1 of 2 rows have no item \(first: row 1\)"),
+    (
+        text("user,item\n1,5\n2,6\n,6\n", users=[1]),
+        r"1 of 3 rows have no user \(first: row 2\)",
+        r"1 of 3 rows have a user outside the given 1 \(first: row 1: 2;",
+    ),
     (text(""), "is empty"),
     (text("user,item\n"), "no rows"),
     (text("user,item\n1,2\n1,2,3\n"), "cannot read .*log.csv .*line 3"),

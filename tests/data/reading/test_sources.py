@@ -373,6 +373,7 @@ def test_ids_of_several_sources_are_one_universe(tmp_path):
         ((lists, ["x"]), "ids of different types"),
         ((FRAME.drop(columns="sku"),), "no column has a usual name of items.*column="),
         ((FRAME.assign(sku=[1, None, 2, 3]),), "1 of 4 rows have no item"),
+        ((ipseval.Lists(FRAME.assign(sku=[1, "x", 2, 3], rank=1)),), "^the lists: column 'sku' mixes ids"),
     ):
         with pytest.raises(ipseval.InputError, match=text):
             ipseval.data.reading.read_ids(*sources)
