@@ -134,7 +134,7 @@ def test_users_of_one_model_alone_have_no_influence_on_the_other():
     found, n, rounding = one.paired_error(two)
     assert (found, n) == (pytest.approx(error(psi)), 3)
     # Squared terms of N, D and V: 1 + 2/4 + 2/4 of A and 4 + 2 + 2 of B, each (3/2)² times.
-    assert rounding == pytest.approx(16 * 2.0**-52 * np.sqrt(1.5**2 * (2 + 8) / 3))
+    assert rounding == pytest.approx(16 * 2.0**-52 * np.sqrt(1.5**2 * (2 + 8) / 3), rel=1e-9, abs=0)
     assert two.paired_error(one)[0] == pytest.approx(found)
     nobody = UserSums(np.arange(0), np.zeros(0), np.zeros(0))
     assert one.paired_error(nobody)[:2] == (pytest.approx(0.5), 2)
@@ -146,7 +146,7 @@ def test_users_of_one_model_alone_have_no_influence_on_the_other():
     # N = 3 and D = 2: the terms N/D, R D/D and R are 3/2, in each of both.
     three = undefined([3], [2])
     for sums in (three, Moments.of([three]).members()[0]):
-        assert sums.paired_error(sums)[2] == pytest.approx(16 * 2.0**-52 * np.sqrt(6 * 1.5**2), abs=0)
+        assert sums.paired_error(sums)[2] == pytest.approx(16 * 2.0**-52 * np.sqrt(6 * 1.5**2), rel=1e-9, abs=0)
     assert np.isnan(Moments.of([three]).covariance()).all()
 
 
@@ -160,7 +160,7 @@ def test_a_difference_below_rounding_is_none():
         terms = np.array([N * volume.mean(), ratio * D * volume.mean(), ratio * volume * D.mean()]) / D.mean()
         expected = 16 * 2.0**-52 * np.sqrt(2 * np.mean(np.sum(terms**2, axis=0)))
         for one in (sums, Moments.of([sums, sums]).members()[0]):
-            assert one.paired_error(one) == (0.0, 6, pytest.approx(expected, abs=0))
+            assert one.paired_error(one) == (0.0, 6, pytest.approx(expected, rel=1e-9, abs=0))
     moved = UserSums(USERS, N + 1e-9 * USERS, D)
     assert SUMS["ratio"].paired_error(moved)[0] > 1e-11
     nothing = undefined([0, 0], [0, 0])

@@ -291,10 +291,10 @@ def test_numbers_in_words_at_their_bounds():
 
 @pytest.mark.parametrize(("last", "n_pieces"), [(36, 1), (37, 2)])
 def test_a_table_of_a_hundred_columns_is_one_piece_and_a_wider_one_two(last, n_pieces):
-    # Keys of 10 and 20, or of 24; values of 28 or 36, and `last`; gaps of 2.
-    for keys, first in (([10, 20], 28), ([24], 36)):
+    # Keys of 10 and 20, of 6, 8 and 14, or of 24; values of 28 or 36, and `last`; gaps of 2.
+    for keys, first in (([10, 20], 28), ([6, 8, 14], 28), ([24], 36)):
         cells = tuple(Cell("x" * width) for width in (*keys, first, last))
-        text = to_text(Tables((), (Table(tuple("abcd")[: len(cells)], (cells,), n_keys=len(keys)),)))
+        text = to_text(Tables((), (Table(tuple("abcde")[: len(cells)], (cells,), n_keys=len(keys)),)))
         assert len(text.split("\n\n")) == n_pieces
         assert text.splitlines()[1] == "  ".join(cell.text for cell in cells[: len(cells) + 1 - n_pieces])
 

@@ -95,7 +95,7 @@ def test_every_comparison_says_what_agrees_and_what_swaps(found: ProtocolStudy) 
     assert (first.agreement.n_units, first.agreement.confidence_level) == (10, LEVEL)  # of 10 and 11
     (swap,) = first.inversions
     # Of three pairs of models two are in the same order, so that Holm counts three: 3 (1 − Φ(7.07)).
-    assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))))
+    assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))), rel=1e-9, abs=0)
 
 
 def test_a_reference_stands_first_in_every_comparison(found: ProtocolStudy) -> None:
