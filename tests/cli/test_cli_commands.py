@@ -194,6 +194,7 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
 FAILURE = {
     "evaluate": (["evaluate"], "give a LOG to split, or --train and --test"),
     "both": (["evaluate", "log.csv", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
+    "one part": (["evaluate", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
     "split": (["split", "log.csv", "--out", "log.csv"], "--out must be a folder"),
     "split of repeats": (["split", "twice.csv", "--out", "parts"], "Pass --duplicates drop"),
     "fit": (["fit", "propensity", "log.csv"], "fit propensity needs --gamma, --eta or --propensity"),
