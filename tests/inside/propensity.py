@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import weakest
+from ipseval.propensity._count_models import refit_levels
 from ipseval.propensity._density_ratio import _calibration_gap, slope_influence, weighted_auc
 from ipseval.propensity._exposure import noise_share
 from ipseval.propensity._pair_features import mean_similarity
