@@ -45,6 +45,10 @@ def test_exponent_solves_the_likelihood_equation_summed_term_by_term():
     found = fit_popularity_exponent(counts, xmin=3)
     assert found.exponent == pytest.approx(expected, abs=1e-4)
     assert (found.n_tail, found.n_items, found.xmin) == (6, 8, 3)
+    # The information of a count is the variance of log n* under the fitted tail.
+    weight = terms**-found.exponent / (terms**-found.exponent).sum()
+    spread = weight @ np.log(terms) ** 2 - (weight @ np.log(terms)) ** 2
+    assert found.standard_error == pytest.approx(1 / np.sqrt(6 * spread), rel=1e-3)
 
 
 def test_standard_error_is_the_spread_of_repeated_fits():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from ipseval.propensity import FitError
 from tests.inside.propensity import (
     BIASED,
     RANDOM,
@@ -89,6 +90,8 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
     expected = np.exp(score) / np.exp(score).sum()
     found = ridge_weights(x, Sample(user, np.arange(180), kind))
     assert found == pytest.approx(expected, abs=0.005)
+    two = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user > 1), UNIFORM, kind))
+    assert (ridge_weights(x, two) > 0).all()
     nobody = Sample(user, np.arange(180), np.where(kind == RANDOM, UNIFORM, kind))
     assert ridge_weights(x, nobody).tolist() == [0, 0, 0, 0, 0, 0, 1]  # only the tempered direction
 
@@ -104,6 +107,16 @@ def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users
     change, expected = change - change.mean(), expected - expected.mean()  # P is known up to a factor
     assert np.corrcoef(change, expected)[0, 1] > 0.95
     assert np.sum(change * expected) / np.sum(expected**2) == pytest.approx(1, abs=0.1)
+
+
+def test_axes_of_an_error_are_those_along_which_the_parameters_move():
+    along = np.array([[3.0, 4.0]])  # two users, of whom the second moves the parameters twice as far back
+    for scale in (1.0, 1e-12):
+        found = FitError.of(scale * np.array([[1.0], [-2.0], [0.0]]) @ along, lambda user, item: np.eye(2))
+        assert repr(found) == "FitError(of a fit to 2 users, 1 axes)"
+        change = found.change(np.zeros(2, int), np.zeros(2, int))
+        assert found.users @ change.T == pytest.approx(scale * np.array([[3, 4], [-6, -8], [0, 0]]))
+    assert FitError.of(np.zeros((3, 2)), lambda user, item: np.eye(2)).users.shape == (3, 0)
 
 
 def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():

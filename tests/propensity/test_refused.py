@@ -44,6 +44,7 @@ STRANGE = make(400, POPULARITY, EXPOSED, LIKED)[1]
 SPLIT, EXPOSURE = two_samples()
 LISTS = np.array([[0, 1], [1, 0]])
 PLACED = ipseval.ExposureLog.from_frame(FRAME, propensity="p")
+EMPTY = PLACED.select(np.zeros(4, dtype=bool))
 
 
 def gamma(popularity, recommended, n_lists=400, **options):
@@ -119,6 +120,17 @@ CASES: dict[str, Callable[[], object]] = {
     r"1 of 2 items a propensity above 1; the largest scale .* is 0.25": lambda: PowerLawPropensity(
         eta=1, scale=0.5
     ).fit(popularity=[1, 4]),
+    r"a number > 0; got 0\.": lambda: PowerLawPropensity(gamma=0, scale=0),
+    r"a number > 0; got inf\.": lambda: PowerLawPropensity(gamma=0, scale=np.inf),
+    "smoothing must be a finite number > 0": lambda: PowerLawPropensity(gamma=0, smoothing=0),
+    "gamma='fit' needs either exposure=": lambda: PowerLawPropensity(
+        gamma="fit", recommendations=LISTS, exposure=SHOWN
+    ),
+    "takes either gamma= or eta=": lambda: PowerLawPropensity(gamma=1, eta=1),
+    "either gamma= or eta=, with": lambda: PowerLawPropensity(),
+    "fit takes either training": lambda: PowerLawPropensity(gamma=0).fit(),
+    "training interactions or popularity=": lambda: PowerLawPropensity(gamma=0).fit(LOG, popularity=[1, 1]),
+    "all popularity counts are 0; a power law": lambda: PowerLawPropensity(gamma=0).fit(popularity=[0, 0]),
     # γ from lists
     r"popularity must be finite counts.*; 1 of 3": lambda: gamma([1, -2, 3], [1, 1, 1]),
     r"recommended must be finite counts >= 0.*; 2 of 3": lambda: gamma([1, 2, 3], [1, np.nan, np.inf]),
@@ -127,6 +139,10 @@ CASES: dict[str, Callable[[], object]] = {
     r"2 items kept have 1 distinct value of n\*": lambda: gamma([4, 4, 0], [1, 2, 4]),
     r"recommended must have 3 entries.*got 2": lambda: gamma([1, 2, 3], [1, 2]),
     r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
+    "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: gamma([1, 2], LISTS, 3),
+    "recommended counts 2 items, popularity 3": lambda: gamma(
+        [1, 2, 3], count_recommendations(LISTS[:, :1], LOG), None
+    ),
     "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
     "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
     "popularity must be a sequence of numbers": lambda: gamma(["a", "b"], [1, 2]),
@@ -137,6 +153,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"drop_top must be in \[0, 1\)": lambda: gamma([1, 2], [1, 2], drop_top=1),
     "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
     r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
+    r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
     "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
     "fewer than 2 popularity levels were ever recommended": lambda: gamma(
         [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0
@@ -210,7 +227,31 @@ CASES: dict[str, Callable[[], object]] = {
     r"features must be finite; (\d+) of \1 entries": lambda: ratio(
         SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)
     ),
+    r"features gave shape \(1, 1\) for \d+ pairs": lambda: ratio(
+        SPLIT, EXPOSURE, features=lambda t, u, i: np.ones((1, 1))
+    ),
+    "no user with held-out positives of the log is left": lambda: ratio(SPLIT, EXPOSURE).fit.refit(
+        np.zeros(60)
+    ),
+    "biased is in another id space": lambda: DensityRatioPropensity(EXPOSURE, LOG).fit(SPLIT.train),
     # Impressions
+    "log must be ExposureLog; got Interactions": lambda: PROPENSITIES["impressions"](log=LOG),
+    "examination must be ExaminationCurve": lambda: PROPENSITIES["logged"](examination=[1, 0.5]),
+    "LoggedPropensity.fit takes an ExposureLog or a split's train; got int": lambda: LoggedPropensity(
+        log=PLACED
+    ).fit(3),
+    "the user_ids of the exposure log are not": lambda: LoggedPropensity(log=PLACED).fit(
+        Interactions.from_frame(FRAME[1:][["user", "item"]], users=["b", "a"])
+    ),
+    "the log has no impressions": lambda: PROPENSITIES["impressions"]().fit(EMPTY),
+    "no impressions; at least one": lambda: check_logged(EMPTY),
+    "at least two users; the log has one": lambda: ExaminationModel().fit(
+        ipseval.ExposureLog.from_frame(FRAME[:3], position="position")
+    ),
+    r"one entry for each of 4 impressions; got \(3,\)": lambda: ExaminationModel(group=[1, 2, 3]).fit(
+        ipseval.ExposureLog.from_frame(FRAME, position="position")
+    ),
+    "unknown value for group": lambda: ExaminationModel(group="user"),
     "reads impressions, which interactions do not have. Fit it to an": lambda: PROPENSITIES[
         "impressions"
     ]().fit(LOG),
