@@ -200,6 +200,15 @@ def test_a_fit_that_does_not_converge_warns(monkeypatch):
     assert "did not converge" in " ".join(found.warnings)
 
 
+def test_counts_that_statsmodels_refuses_are_refused_in_words(monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError(100 * "x")
+
+    monkeypatch.setattr(GLM, "fit", refuse)
+    with pytest.raises(InputError, match=r"admit no fit of γ by poisson \(x{80}\)\.$"):
+        fit(*counted_items(8), method="poisson")
+
+
 # Intervals ------------------------------------------------------------------------------------------------
 
 

@@ -44,6 +44,25 @@ def test_members_answer_alike_and_so_do_their_steps(name):
     assert repr(one.clip(floor=1.0).at(USER, ITEM)) == "array([1., 1., 1., 1.])"
 
 
+def test_members_print_what_they_are():
+    found = {**members(), "item": KnownPropensity(item=[2.0, 4.0], is_probability=False).fit(LOG)}
+    assert {name: repr(one) for name, one in found.items()} == {
+        "pair": "Propensity(known per user–item pair; per user–item pair; probability)",
+        "rank one": "Propensity(known factors; user factor × item factor; probability)",
+        "function": "Propensity(known function; a function; probability)",
+        "item": "Propensity(known per item; per item; up to a factor)",
+    }
+    assert found["item"].clip(floor=3.0).item.tolist() == [3, 4]
+    assert repr(KnownPropensity(item=[0.5] * 1000)) == "KnownPropensity(1,000 items)"
+    factors = KnownPropensity(item=[4.0, 2.0], user=[0.25, 0.25])  # of which only the products are in (0, 1]
+    assert repr(factors) == "KnownPropensity(2 items × 2 users)"
+    assert factors.fit(LOG).at(USER, ITEM).tolist() == [1, 0.5, 1, 0.5]
+    pair = KnownPropensity(pair=pd.DataFrame({"user": ["a"], "item": [1], "propensity": [0.5]}))
+    assert repr(pair) == "KnownPropensity(1 pairs)"
+    function = KnownPropensity(function=found["pair"].at, is_probability=False)
+    assert repr(function) == "KnownPropensity(a function, up to a factor)"
+
+
 def test_rank_one_over_many_users_and_items_makes_no_table_of_pairs():
     n, rng = 50_000, np.random.default_rng(1)  # a table of pairs would take 20 GB
     user = np.repeat(rng.choice(n, 2000, replace=False), 2)

@@ -65,6 +65,12 @@ def test_distance_is_the_largest_gap_at_any_whole_number():
     fitted = np.cumsum(whole**-found.exponent) / np.sum(np.arange(1.0, 1e6) ** -found.exponent)
     empirical = np.array([6, 8, 8, 8, 8, 9]) / 9
     assert found.ks_distance == pytest.approx(np.abs(fitted - empirical).max(), abs=1e-4)
+    # Nothing at 2, where the tail is said to begin: the fitted function is alone there.
+    found = fit_popularity_exponent([3, 3, 3, 4, 9], xmin=2)
+    whole = np.arange(2, 10, dtype=float)
+    fitted = np.cumsum(whole**-found.exponent) / zeta(found.exponent, 2)
+    empirical = np.array([0, 3, 4, 4, 4, 4, 4, 5]) / 5
+    assert found.ks_distance == pytest.approx(np.abs(fitted - empirical).max())
 
 
 def test_xmin_is_found_where_the_tail_begins():

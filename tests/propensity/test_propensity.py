@@ -69,7 +69,7 @@ def test_held_out_propensity_is_the_share_of_what_is_not_in_train(rho):
         train = Propensity(np.array([in_train]), True, "known", 1)
         assert log.held_out(test_fraction=rho, counted_on="log").item == pytest.approx([expected])
         assert train.held_out(test_fraction=rho).item == pytest.approx([expected])
-    with pytest.raises(PropensityError, match="1 of 1 propensities .* exceed"):
+    with pytest.raises(PropensityError, match=r"1 of 1 propensities .* exceed"):
         Propensity(np.array([1.001 * (1 - rho)]), True, "known", 1).held_out(test_fraction=rho)
 
 

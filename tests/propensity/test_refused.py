@@ -36,6 +36,8 @@ from tests.propensity.test_examination import table
 from tests.propensity.test_impressions import CURVE, FRAME
 
 LOG = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
+OTHER_ITEMS = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}), items=[2, 1])
+OTHER_USERS = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}), users=["b", "a"])
 NOBODY = pd.DataFrame()
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
 BOTH = {"user": [1], "item": [2]}
@@ -70,6 +72,22 @@ CASES: dict[str, Callable[[], object]] = {
     ).held_out(test_fraction=0.2),
     r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
     r"test_fraction must be in \(0, 1\)": lambda: KNOWN.held_out(test_fraction=0),
+    "0 are given": lambda: Propensity(None, True, "known", 1),
+    "2 are given": lambda: Propensity(np.ones(1), True, "known", 1, function=at),
+    "pair and pair_key go together": lambda: Propensity(None, True, "known", 1, pair=np.ones(1)),
+    "all values are NaN": lambda: Propensity(np.array([np.nan]), True, "known", 1),
+    r"in \(0, 1\]; of 2 values 1 are 0": lambda: Propensity(np.array([0, 0.5]), True, "known", 2),
+    r"in \(0, inf\); of 2 values 1 are not": lambda: Propensity(np.array([np.inf, 2]), False, "known", 2),
+    r"floor must be in \(0, 1\], as propensities are; got 0": lambda: KNOWN.clip(floor=0),
+    r"as propensities are; got 1.5": lambda: KNOWN.clip(floor=1.5),
+    r"floor must be in \(0, inf\); got 0": lambda: Propensity(np.ones(1), False, "known", 1).clip(floor=0),
+    "sensitivity to γ needs a power-law": lambda: KNOWN.gamma_chain(),
+    "sensitivity to γ needs": lambda: KNOWN.clip(floor=0.2).gamma_chain(),
+    "covers 3 items, the split has 2;": lambda: KNOWN.check_ids(LOG),
+    "for other items, or the same in another order": lambda: (
+        KnownPropensity(item=[0.5, 1.0]).fit(LOG).check_ids(OTHER_ITEMS)
+    ),
+    "for other users, or": lambda: KnownPropensity(function=KNOWN.at).fit(LOG).check_ids(OTHER_USERS),
     r"shape \(2,\)": lambda: FitError([1.0, 2.0], at),
     "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], at),
     "table of numbers; got str": lambda: FitError("two", at),
@@ -89,7 +107,7 @@ CASES: dict[str, Callable[[], object]] = {
     "user_ids, item_ids.*DataFrame": lambda: KnownPropensity(item=[0.5]).fit(NOBODY),
     "must be a callable": lambda: at(function=3),
     r"shape \(\) for 2 pairs": lambda: at(function=lambda u, i: 0.5),
-    "2 are not": lambda: at(function=lambda u, i: u + 2.0),
+    r"of 2 values 2 are not \(e.g. 2\)": lambda: at(function=lambda u, i: u + 2.0),
     "user must hold codes from 0 to 1": lambda: (
         KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
     ),
@@ -151,6 +169,7 @@ CASES: dict[str, Callable[[], object]] = {
     "Did you mean 'poisson'": lambda: gamma([1, 2], [1, 2], method="poison"),
     "unknown value for source": lambda: gamma([1, 2], [1, 2], source="mine"),
     r"drop_top must be in \[0, 1\)": lambda: gamma([1, 2], [1, 2], drop_top=1),
+    r"got shape \(0, 2\)": lambda: gamma([1, 2], np.zeros((0, 2), dtype=int), None),
     "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
     r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
     r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
@@ -284,9 +303,17 @@ CASES: dict[str, Callable[[], object]] = {
     # Labels
     "Did you mean 'power-law'": lambda: parse_propensity("powerlow:gamma=0"),
     "Did you mean 'gamma'": lambda: parse_propensity("power-law:gama=0"),
+    r"a class with fit\(train\) -> Propensity; got": lambda: PROPENSITIES.add("mine", KNOWN),
+    r"is a class with fit": lambda: PROPENSITIES.add("mine", Propensity),
+    "has letters, digits and hyphens; got 'my own'": lambda: PROPENSITIES.add("my own", PowerLawPropensity),
     "is given once": lambda: parse_propensity("power-law:gamma=0,gamma=1"),
     "given once, as option=value; got 'gamma'": lambda: parse_propensity("power-law:gamma"),
     "gamma must be 'fit'": lambda: parse_propensity("power-law:gamma=high"),
+    "exposure of direct holds data, which a label cannot; make a DirectPropensity": lambda: parse_propensity(
+        "direct:exposure=x"
+    ),
+    "unknown option of power-law 'log'": lambda: parse_propensity("power-law:log=x"),
+    r"name\(option=value, …\); got 3": lambda: parse_propensity(3),
     "holds data, which a label": lambda: parse_propensity("density-ratio:exposure=x"),
     "gamma must be": lambda: parse_propensity("power-law:gamma=0)"),
     "a propensity label is": lambda: parse_propensity(""),
