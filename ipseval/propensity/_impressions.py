@@ -109,7 +109,7 @@ class ImpressionPropensity(_OfImpressions):
         Raises
         ------
         InputError
-            Without an exposure log, for one without impressions, and for a curve that lacks positions of the log.
+            Without an exposure log or an impression, and for a curve that lacks positions of the log.
         PropensityError
             When the ids are not those of the log.
 
