@@ -376,7 +376,9 @@ def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
     assert np.isfinite(weights(found, split.test)).all()
     few = split.test.select(split.test.user < n_users)
     model = DensityRatioPropensity(exposure, biased=few, cross_fit=8, rng=0)
-    assert np.isfinite(weights(model.fit(split.train), few)).all()
+    found = model.fit(split.train)
+    assert np.isfinite(weights(found, few)).all()
+    assert found.function.slope.any(axis=2).all()  # a single user of the log is in all models
 
 
 def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it(fitted):

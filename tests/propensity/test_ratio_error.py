@@ -53,6 +53,8 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
     y = np.where(kind[kind != UNIFORM] == RANDOM, 1, -1)
     precision = [1e-3, 1 / 0.3**2, ridge, ridge]  # as the documentation has it, around (0, .4, 0, 0)
 
+    assert samples.precision(ridge) == pytest.approx(precision)
+
     def slopes(without):
         keep = user[kind != UNIFORM] != without
 

@@ -159,7 +159,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
     "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: gamma([1, 2], LISTS, 3),
     "recommended counts 2 items, popularity 3": lambda: gamma(
-        [1, 2, 3], count_recommendations(LISTS[:, :1], LOG), None
+        [1, 2, 3], count_recommendations(LISTS[:1, :1], LOG), None
     ),
     "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
     "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
