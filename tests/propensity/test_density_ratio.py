@@ -26,7 +26,6 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
-    CrossFitted,
     _calibration_gap,
     fit_logistic,
     fit_slopes,
@@ -279,25 +278,6 @@ def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_p
     for most, each in ((180, 3), (1, 1)):  # of all users together
         monkeypatch.setattr("ipseval.propensity._density_ratio.MAX_UNIFORM", most)
         assert drawn(DensityRatioPropensity(exposure, split.test, **given))[2].max() == each
-
-
-def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_limit():
-    # Three assignments of two users to two folds; one feature with slope 1, 2, …, 6 in the six models.
-    slope, level = np.arange(1.0, 7).reshape(3, 2, 1), np.array([[0.0, 1], [0, 1], [0, 1]])
-    limit = np.array([[5.0, 9], [5, 9], [5, 9]])
-    fold = np.array([[0, 1], [0, 1], [1, 0]])
-    bound, mean = np.full((3, 2, 1), 10.0), np.full((3, 2, 1), 0.5)
-    odds = CrossFitted(None, fold, slope, limit, level, bound, mean)
-    user, x = np.array([0, 0, 1]), np.array([[1.0], [2.0], [3.0]])
-    found, held = odds.log_odds(user, x)
-    # User 0: slopes 1, 3, 6 with levels 0, 0, 1; user 1: slopes 2, 4, 5 with levels 1, 1, 0.
-    # 1, 3, 5; 2, 5 (held), 8 (held); 5, 8 (held), 5 (held).
-    assert found.tolist() == [3, 5, 5]
-    assert held.tolist() == [False, True, True]
-    change = [0.5, ((2 + 10 + 10) / 3 - 0.5), ((3 + 10 + 10) / 3 - 0.5)]
-    assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
-    pair = CrossFitted(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
-    assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most
 
 
 def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew():

@@ -12,6 +12,7 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
+    CrossFitted,
     Sample,
     TwoSamples,
     fit_slopes,
@@ -131,3 +132,22 @@ def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     change = clipped.error.change(user, item)
     assert not change[low].any()
     assert np.array_equal(change[~low], found.error.change(user, item)[~low])
+
+
+def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_limit():
+    # Three assignments of two users to two folds; one feature with slope 1, 2, …, 6 in the six models.
+    slope, level = np.arange(1.0, 7).reshape(3, 2, 1), np.array([[0.0, 1], [0, 1], [0, 1]])
+    limit = np.array([[5.0, 9], [5, 9], [5, 9]])
+    fold = np.array([[0, 1], [0, 1], [1, 0]])
+    bound, mean = np.full((3, 2, 1), 10.0), np.full((3, 2, 1), 0.5)
+    odds = CrossFitted(None, fold, slope, limit, level, bound, mean)
+    user, x = np.array([0, 0, 1]), np.array([[1.0], [2.0], [3.0]])
+    found, held = odds.log_odds(user, x)
+    # User 0: slopes 1, 3, 6 with levels 0, 0, 1; user 1: slopes 2, 4, 5 with levels 1, 1, 0.
+    # 1, 3, 5; 2, 5 (held), 8 (held); 5, 8 (held), 5 (held).
+    assert found.tolist() == [3, 5, 5]
+    assert held.tolist() == [False, True, True]
+    change = [0.5, ((2 + 10 + 10) / 3 - 0.5), ((3 + 10 + 10) / 3 - 0.5)]
+    assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
+    pair = CrossFitted(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
+    assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most
