@@ -381,13 +381,12 @@ def _describe(
     random, biased = kind == RANDOM, kind == BIASED
     weight = user_weights(user, kind)
     for rows in (random, biased):
-        weight[rows] *= user.size / 2 / max(weight[rows].sum(), 1e-300)
+        weight[rows] /= weight[rows].sum()  # both samples count alike
 
     def n_pairs(rows: BoolArray) -> int:  # several set-asides may hold one pair
         return int(distinct(user[rows] * np.int64(problem.features.train.n_items) + item[rows]).size)
 
     effective = weight[biased] * np.exp(log_odds[biased])
-    flat = weight[biased].sum() ** 2 / (weight[biased] ** 2).sum()
     beyond = log_odds[random] > np.quantile(log_odds[biased], 0.99)
     return DensityRatioFit(
         strength=float(np.mean([one.strength for one in slopes])),
@@ -402,16 +401,17 @@ def _describe(
         n_limited=n_pairs(biased & held),
         calibration_gap=_calibration_gap(log_odds, random, weight),
         auc=weighted_auc(log_odds, random, weight, problem.fold[0, user]),
-        ess_share=float(effective.sum() ** 2 / (effective**2).sum() / flat),
-        uncovered=float(weight[random] @ beyond / weight[random].sum()),
+        ess_share=float(effective.sum() ** 2 / (effective**2).sum() * (weight[biased] ** 2).sum()),
+        uncovered=float(weight[random] @ beyond),
         problem=problem,
     )
 
 
 def _calibration_gap(log_odds: FloatArray, random: BoolArray, weight: FloatArray) -> float:
     order = np.argsort(log_odds, kind="stable")
-    place = np.minimum((np.cumsum(weight[order]) / weight.sum() * N_BINS).astype(np.int64), N_BINS - 1)
-    excess = np.bincount(place, (weight * (random - expit(log_odds)))[order], N_BINS)
+    middle = np.cumsum(weight[order]) - weight[order] / 2  # of each pair, so that none lies beyond the last
+    place = (middle / weight.sum() * N_BINS).astype(np.int64)
+    excess = np.bincount(place, (weight * (random - expit(log_odds)))[order])
     return float(np.abs(excess).sum() / weight.sum())
 
 

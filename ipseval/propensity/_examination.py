@@ -264,7 +264,7 @@ class _Cells:
         clicked = np.bincount(self.group, self.clicks)[self.group] > 0
         _, group = np.unique(self.group[clicked], return_inverse=True)
         n_places = self.position.size
-        size = n_places + int(group.max(initial=-1)) + 1
+        size = n_places + int(group.max()) + 1
         links = coo_array((np.ones(group.size), (self.place[clicked], n_places + group)), shape=(size, size))
         _, component = connected_components(links, directed=False)
         return np.asarray(component[:n_places] == component[0])

@@ -24,6 +24,7 @@ NEEDS_LOG = (
 # policy is called deterministic, unless the share of pairs that it never showed is slight.
 LEAST, SAME, SLIGHT = 1e-9, 0.05, 0.05
 NO_PROPENSITY = "the log has no propensities; name their column with propensity=."
+NO_IMPRESSIONS = "the log has no impressions; at least one is needed."
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ class ImpressionPropensity(_OfImpressions):
         Raises
         ------
         InputError
-            Without an exposure log, and for a curve that lacks positions of the log.
+            Without an exposure log or an impression, and for a curve that lacks positions of the log.
         PropensityError
             When the ids are not those of the log.
 
@@ -232,10 +233,12 @@ class PairCounts:
     @classmethod
     def of(cls, log: ExposureLog, examination: ExaminationCurve | None = None) -> PairCounts:
         """Return the counts of a log."""
+        if len(log) == 0:
+            raise InputError(NO_IMPRESSIONS)
         theta = _examination_of(log, examination)
         slate = slate_codes(log)
         # First the slates with the pair, then the pair: an item may stand twice on one page.
-        size = np.int64(slate.max(initial=0) + 1)
+        size = np.int64(slate.max() + 1)
         cell, row = np.unique(log.pair_key * size + slate, return_inverse=True)
         with np.errstate(divide="ignore"):
             missed = np.bincount(row, np.log1p(-theta))  # log 0 where θ = 1
@@ -300,7 +303,8 @@ class _Chance:
             shown = self.pair_key[place] == key
             again = np.where(shown, self.again[place], 0.0)
             each = (again + self.shrinkage * each) / (n - shown + self.shrinkage)
-        chance = -np.expm1(n * np.log1p(-np.minimum(each, 1.0)))
+        with np.errstate(divide="ignore"):  # log 0 where every slate shows the item
+            chance = -np.expm1(n * np.log1p(-np.minimum(each, 1.0)))
         return np.where(chance > 0, chance, np.nan)
 
 
@@ -339,6 +343,8 @@ def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFram
     check_fraction("significance", significance)
     if log.propensity is None:
         raise PropensityError(NO_PROPENSITY)
+    if len(log) == 0:
+        raise InputError(NO_IMPRESSIONS)
     position = np.zeros(len(log), dtype=np.int64) if log.position is None else log.position
     frames = []
     for place in np.unique(position):

@@ -70,11 +70,12 @@ def parse_propensity(label: str) -> PropensityModel:
         )
     name, *inside = found.groups()
     model = PROPENSITIES.find(name)
-    names = [one for one in signature(model).parameters if one not in DATA]
+    parameters = signature(model).parameters
+    names = [one for one in parameters if one not in DATA]
     options: dict[str, Any] = {}
     for part in filter(str.strip, (inside[0] or inside[1] or "").split(",")):
         option, equals, value = (text.strip() for text in part.partition("="))
-        if option in DATA and hasattr(model, option):
+        if option in DATA and option in parameters:
             raise InputError(
                 f"{option} of {name} holds data, which a label cannot; make a {model.__name__} in Python."
             )

@@ -144,9 +144,7 @@ def _distance(level: FloatArray, frequency: npt.NDArray[np.int64], xmin: float, 
     empirical = np.cumsum(frequency) / frequency.sum()
     # Between two observed values the fitted function rises on its own: both ends of each gap count.
     start = 1 - survival[0]
-    return float(
-        max(np.abs(at_level - empirical).max(), np.abs(before_next - empirical)[:-1].max(initial=0.0), start)
-    )
+    return float(max(np.abs(at_level - empirical).max(), np.abs(before_next - empirical)[:-1].max(), start))
 
 
 def _standard_error(alpha: float, xmin: float, n_tail: float) -> float:

@@ -361,8 +361,7 @@ def _quantile_place(values: FloatArray, weight: FloatArray, level: float) -> int
     """Return the place of the smallest value that a share `level` of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weight[order])
-    place = np.searchsorted(total, level * total[-1] * (1 - 1e-12))
-    return int(order[min(int(place), order.size - 1)])
+    return int(order[np.searchsorted(total, level * total[-1] * (1 - 1e-12))])
 
 
 def _log_mean_exp(values: FloatArray, weight: FloatArray) -> float:

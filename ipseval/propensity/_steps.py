@@ -134,7 +134,7 @@ class FitError:
         """Return the error of parameters with IF_u, (n_users, k), and d ln P/dθ of pairs, (n, k)."""
         check_callable("derivative", derivative)
         users, size, axes = np.linalg.svd(as_table("influence", influence), full_matrices=False)
-        kept = size > 1e-9 * max(float(size.max(initial=0.0)), 1e-300)
+        kept = size > 1e-9 * size.max(initial=0.0)
         return cls(users[:, kept], Along(derivative, size[kept, None] * axes[kept]))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ipseval.propensity._base import weakest
-from ipseval.propensity._density_ratio import slope_influence, weighted_auc
+from ipseval.propensity._count_models import refit_levels
+from ipseval.propensity._density_ratio import _calibration_gap, slope_influence, weighted_auc
 from ipseval.propensity._exposure import noise_share
 from ipseval.propensity._pair_features import mean_similarity
 from ipseval.propensity._ratio import (
@@ -11,6 +12,7 @@ from ipseval.propensity._ratio import (
     RANDOM,
     RIDGES,
     UNIFORM,
+    CrossFitted,
     Sample,
     TwoSamples,
     fit_logistic,

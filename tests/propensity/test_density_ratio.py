@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -23,7 +24,9 @@ from ipseval.validation.simulation import World
 from tests.inside.propensity import (
     BIASED,
     RANDOM,
+    RIDGES,
     UNIFORM,
+    _calibration_gap,
     fit_logistic,
     fit_slopes,
     user_weights,
@@ -80,9 +83,8 @@ def test_the_penalised_logistic_fit_is_the_maximum_that_scipy_finds():
     expected = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
     found = fit_logistic(design, y, weight, centre, precision)
     assert found == pytest.approx(expected, abs=1e-5)
-    assert fit_logistic(design, y, weight, centre, precision, np.full(4, 3.0)) == pytest.approx(
-        found, abs=1e-9
-    )
+    for start in (np.full(4, 3.0), np.full(4, -20.0)):  # so far away a whole step leads nowhere
+        assert fit_logistic(design, y, weight, centre, precision, start) == pytest.approx(found, abs=1e-9)
 
 
 def test_without_a_penalty_it_is_the_statsmodels_fit():
@@ -194,6 +196,116 @@ def test_auc_is_over_pairs_of_one_fold_with_their_weights():
     assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
 
 
+def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_odds():
+    # Odds of 1, so that 1/2 of each tenth should be random. Of twenty equal pairs two make a tenth, which
+    # has both kinds or, the other way round, two of one kind.
+    rising, weight = 1e-9 * np.arange(20.0), np.full(20, 3.0)
+    mixed, apart = np.arange(20) % 2 == 0, np.arange(20) % 4 < 2
+    assert _calibration_gap(rising, mixed, weight) == pytest.approx(0, abs=1e-8)
+    assert _calibration_gap(rising[::-1], apart, weight) == pytest.approx(1 / 2, abs=1e-8)
+    # Odds of 3 in the last tenth, 3/4 of which should be random, and all is: 1/4 of a tenth is missing.
+    last = np.where(np.arange(20) < 18, rising, np.log(3))
+    assert _calibration_gap(last, mixed | (last > 1), weight) == pytest.approx(1 / 40, abs=1e-8)
+
+
+def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
+    split, exposure = two_samples()
+    few = split.test.select((split.test.item + split.test.user) % 7 < 1 + split.test.user % 5)
+    shown = exposure.select(exposure.user < 31)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PositivityWarning)
+        found = DensityRatioPropensity(shown, biased=few, cross_fit=3, rng=0).fit(split.train)
+    liked = shown.select(shown.positive)
+    fit, own, random = found.fit, weights(found, few), weights(found, liked)
+    assert (fit.n_biased, fit.n_users) == (len(few), np.unique(few.user).size)
+    assert (fit.n_random, fit.n_random_users) == (len(liked), np.unique(liked.user).size)
+    w, v = (1 / np.bincount(one.user)[one.user] / np.unique(one.user).size for one in (few, liked))
+    share = (w @ own) ** 2 / ((w * own) ** 2).sum() * (w**2).sum()
+    assert fit.ess_share == pytest.approx(share)
+    assert fit.uncovered == pytest.approx(v @ (random > np.exp(np.quantile(np.log(own), 0.99))))
+    both, kind = np.append(own, random), np.append(np.zeros(own.size), np.ones(random.size)) > 0
+    gap = _calibration_gap(np.log(both), kind, np.append(w, v))
+    assert fit.calibration_gap == pytest.approx(gap)
+    fold = fit.problem.fold[0]
+    same = fold[few.user][:, None] == fold[liked.user]
+    won = (random > own[:, None]) + (random == own[:, None]) / 2
+    assert fit.auc == pytest.approx((w @ (won * same) @ v) / (w @ same @ v))
+    models = fit.problem.solve()[1]
+    assert fit.strength == pytest.approx(np.mean([one.strength for one in models]))
+    assert fit.slope == pytest.approx(np.mean([one.slope for one in models], axis=0))
+    assert np.log(fit.ridge) == pytest.approx(fit.problem.ridge @ np.log(RIDGES))
+    assert not found.is_probability
+    assert len(fit.feature_names) == 8
+    assert fit.feature_names[:4] == ("popularity", "popularity^2", "similarity", "similarity^2")
+
+
+def test_a_fit_prints_what_it_read_and_what_it_left_out(fitted):
+    numbers = {"n_random": 1200, "n_random_users": 30, "n_biased": 4000, "n_users": 1500, "strength": 0.456}
+    shares = {"ridge": 12.34, "auc": 0.6789, "calibration_gap": 0.0123, "ess_share": 0.5, "uncovered": 0.034}
+    fit = replace(fitted.fit, **numbers, **shares, n_limited=0, n_dropped=0)
+    lines = [
+        "DensityRatioFit: 1,200 random positives of 30 users, 4,000 of the log of 1,500",
+        "  strength 0.46, ridge 12.3; out of fold: AUC 0.679, calibration gap 0.012, effective share of the "
+        "weights 50%, not covered 3.4%",
+    ]
+    assert repr(fit).splitlines() == lines
+    more = repr(replace(fit, n_limited=1, n_dropped=2)).splitlines()[2:]
+    assert more == [
+        "  1 positives of the log held at the limit of the odds",
+        "  2 exposures left out: also in the log",
+    ]
+
+
+def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_pairs(monkeypatch):
+    split, exposure = two_samples()
+
+    def drawn(model):
+        sample = model.fit(split.train).fit.problem.sample
+        key = (sample.user * 30 + sample.item)[sample.kind == UNIFORM]
+        assert model.biased is None or not np.isin(key, split.train.pair_key).any()
+        return [np.bincount(sample.user[sample.kind == one], minlength=60) for one in (0, 1, 2)]
+
+    given = {"features": is_low, "cross_fit": 2, "rng": 0}
+    biased, random, uniform = drawn(DensityRatioPropensity(exposure, split.test, n_uniform=7, **given))
+    assert (biased == 4).all()
+    assert random.sum() == exposure.positive.sum()
+    assert uniform.max() == 7  # less what falls on training pairs
+    # A fifth of four positives is one, five times; and of six pairs a fifth, which is two, five times.
+    biased, twice, uniform = drawn(DensityRatioPropensity(exposure, n_uniform=6, **given))
+    assert biased.sum() == pytest.approx(5 * 48, abs=60)
+    assert twice.tolist() == (5 * random).tolist()
+    assert uniform.max() == 10
+    for most, each in ((180, 3), (1, 1)):  # of all users together
+        monkeypatch.setattr("ipseval.propensity._density_ratio.MAX_UNIFORM", most)
+        assert drawn(DensityRatioPropensity(exposure, split.test, **given))[2].max() == each
+
+
+def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew():
+    split, exposure = two_samples()
+
+    def with_constants(train, user, item):
+        return np.column_stack([is_low(train, user, item), np.full(item.size, 0.1), np.zeros(item.size)])
+
+    one, more = (ratio(split, exposure, features=make) for make in (is_low, with_constants))
+    assert one.fit.feature_names == ("x1",)
+    assert more.fit.feature_names == ("x1", "x2", "x3")
+    assert more.fit.slope[1:].tolist() == [0, 0]
+    assert weights(more, split.test) == pytest.approx(weights(one, split.test))
+    user, item = np.array([0, 1]), np.array([3, 12])
+    first = one.at(user, item)
+    assert one.at(user, item[::-1])[1] != one.at(user[::-1], item[::-1])[1] == first[0]
+
+
+def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():
+    split, exposure = two_samples()
+    fold = ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
+    assert fold.shape == (2, 60)
+    for row in fold:
+        assert sorted(np.bincount(row[:22])) == [5, 5, 6, 6]
+        assert sorted(np.bincount(row[22:])) == [9, 9, 10, 10]
+    assert (fold[0] != fold[1]).any()
+
+
 def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
     split, exposure = two_samples(seed=5)
     free, held = (ratio(split, exposure, limit=limit) for limit in (None, 0.8))
@@ -211,6 +323,15 @@ def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
         n_at_least += int((values > limit - 1e-12)[own].sum())
     assert 0.1 * len(split.test) < n_above <= held.fit.n_limited <= n_at_least
     assert free.fit.n_limited == 0
+    assert ratio(split, exposure, limit=1.0).fit.n_limited <= 4  # in each fold the largest, by rounding
+    # In two of three assignments, or in all of them.
+    held = ratio(split, exposure, limit=0.8, n_assignments=3)
+    odds, user = held.function, split.test.user
+    x, above = odds.features(user, split.test.item), np.zeros(len(split.test))
+    for place in range(3):
+        free = (x * odds.slope[place, odds.fold[place, user]]).sum(axis=1)
+        above += free > odds.limit[place, odds.fold[place, user]] + 1e-12
+    assert (above >= 2).sum() <= held.fit.n_limited <= (above >= 2).sum() + 12
 
 
 def test_samples_that_features_tell_apart_warn_of_poor_overlap():
@@ -223,6 +344,8 @@ def test_samples_that_features_tell_apart_warn_of_poor_overlap():
         found = ratio(split, exposure, features=tell_apart)
     assert np.isfinite(weights(found, split.test)).all()
     assert caught[0].filename == __file__
+    shares = [f"leave {found.fit.ess_share:.0%} of the", f"and {found.fit.uncovered:.0%} of the"]
+    assert all(share in str(caught[0].message) for share in shares)
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")
@@ -233,7 +356,9 @@ def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
     assert np.isfinite(weights(found, split.test)).all()
     few = split.test.select(split.test.user < n_users)
     model = DensityRatioPropensity(exposure, biased=few, cross_fit=8, rng=0)
-    assert np.isfinite(weights(model.fit(split.train), few)).all()
+    found = model.fit(split.train)
+    assert np.isfinite(weights(found, few)).all()
+    assert found.function.slope.any(axis=2).all()  # a single user of the log is in all models
 
 
 def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it(fitted):

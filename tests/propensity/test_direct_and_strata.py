@@ -54,6 +54,16 @@ def test_shrinkage_mixes_the_item_with_the_line_by_k_exposures():
     line = np.exp(slope[0] + slope[1] * np.log([8, 18, 32, 50, 72]))
     rate = (np.array(liked[1:]) + 100 * line) / (100 + 100)
     assert found.item[1:] == pytest.approx(np.array(POPULARITY[1:]) / (500 * rate))
+    assert found.model == "direct from random exposure, shrunk with K = 100"
+    # By moments, of seen items alone: 1/K = Σ((pos − μ)² − μ)/Σ expo² λ.
+    log, exposure = make(500, POPULARITY, EXPOSED, [90, 8, 20, 9, 40, 24])
+    found = quiet(DirectPropensity(exposure), log)
+    liked, slope = np.array([8, 20, 9, 40, 24]), found.fit.slope
+    line = np.exp(slope[0] + slope[1] * np.log([8, 18, 32, 50, 72]))
+    strength = (100**2 * line).sum() / ((liked - 100 * line) ** 2 - 100 * line).sum()
+    assert found.model == f"direct from random exposure, shrunk with K = {strength:.3g}"
+    rate = (liked + strength * line) / (100 + strength)
+    assert found.item[1:] == pytest.approx(np.array(POPULARITY[1:]) / (500 * rate))
 
 
 def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
@@ -67,6 +77,8 @@ def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
     model = DirectPropensity(Exposure(np.array([0]), np.array([0]), np.array([True]), 1, 1))
     # 1/K is a mean over 30,000 items; its relative standard error is about 2 %. Four of them.
     assert model._strength(exposed, liked, line) == pytest.approx(strength, rel=0.08)
+    # Of one exposure in four that is expected, and none: (0 − 1)² − 1, as much as by chance.
+    assert model._strength(np.array([4.0]), np.array([0.0]), np.array([0.25])) == np.inf
 
 
 def test_direct_values_above_one_are_capped_counted_and_warned_of():

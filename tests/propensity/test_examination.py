@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from ipseval import ExposureLog
-from ipseval.propensity import ExaminationModel
+from ipseval.errors import InputError
+from ipseval.propensity import ExaminationCurve, ExaminationModel
 
 THETA = 1 / np.arange(1, 6) ** 0.8
 
@@ -93,6 +94,47 @@ def test_groups_of_rows_take_the_place_of_items():
     log = simulated(np.random.default_rng(7), n_users=50)
     by_item, by_group = (ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item))
     np.testing.assert_array_equal(by_item.theta, by_group.theta)
+
+
+def test_pairs_are_groups_and_so_are_any_rows_that_are_alike():
+    # Pair (0, 0) has rates of 2/2 and 1/2, pair (1, 0) of 1/2 and 1/4: both say 1/2, as items say 5/12 : 3/4.
+    counts = [(0, 1, 2, 2), (0, 2, 2, 1), (1, 1, 2, 1), (1, 2, 4, 1)]
+    rows = [(user, place, number < good) for user, place, n, good in counts for number in range(n)]
+    frame = pd.DataFrame(rows, columns=["user", "position", "clicked"]).assign(item=0)
+    log = ExposureLog.from_frame(frame, position="position")
+    for group in ("pair", 7 * log.user, log.user):
+        assert ExaminationModel(group=group).fit(log).theta == pytest.approx([1, 0.5], abs=1e-9)
+    assert ExaminationModel().fit(log).theta == pytest.approx([1, (2 / 6) / (3 / 4)], abs=1e-9)
+
+
+def test_a_jackknife_leaves_out_a_fortieth_of_many_users_at_a_time():
+    rng = np.random.default_rng(4)
+    user, position = np.repeat(np.arange(90), 6), np.tile([1, 2], 270)
+    clicked = rng.random(540) < 0.8 / position
+    frame = pd.DataFrame({"user": user, "item": 0, "position": position, "clicked": clicked})
+    curve = ExaminationModel("randomised").fit(ExposureLog.from_frame(frame, position="position"))
+    without = [frame[frame["user"] % 40 != part].groupby("position")["clicked"].mean() for part in range(40)]
+    ratios = np.array([rate[2] / rate[1] for rate in without])
+    assert curve.std_error == pytest.approx([0, np.sqrt(39 * ratios.var())])
+    assert curve.frame["n_clicks"].tolist() == [int(clicked[position == one].sum()) for one in (1, 2)]
+    assert set(curve.frame["method"]) == {"randomised"}
+
+
+def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
+    curve = ExaminationCurve.known([1, 0.5, 0.25, 0.125, 0.0625])
+    assert repr(curve) == "ExaminationCurve(known: 1.000, 0.500, 0.250, 0.125, 0.062)"
+    assert curve.position.tolist() == [1, 2, 3, 4, 5]
+    for name in ("std_error", "n_impressions", "n_clicks"):
+        assert curve.frame[name].tolist() == [0, 0, 0, 0, 0]
+    more = ExaminationCurve.known([1, 1, 1, 1, 1, 0.5])
+    assert repr(more) == "ExaminationCurve(known: 1.000, 1.000, 1.000, 1.000, 1.000, …)"
+
+
+@pytest.mark.parametrize("method", ["harvesting", "em"])
+def test_a_curve_that_does_not_settle_is_refused(method, monkeypatch):
+    monkeypatch.setattr("ipseval.propensity._examination.MOST_STEPS", 2)
+    with pytest.raises(InputError, match="did not settle in 2 steps; use another method"):
+        ExaminationModel(method).fit(simulated(np.random.default_rng(3), n_users=20, n_items=30))
 
 
 def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them():

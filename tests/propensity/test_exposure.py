@@ -15,7 +15,7 @@ from statsmodels.tools import add_constant
 
 from ipseval.data import Exposure, Interactions
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.propensity import PowerLawPropensity, fit_gamma_from_exposure
+from ipseval.propensity import PowerLawPropensity, fit_gamma, fit_gamma_from_exposure
 from tests.inside.propensity import noise_share
 
 
@@ -125,6 +125,10 @@ def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
         found = fit_gamma_from_exposure(popularity, shown, liked)
     text = next(str(one.message) for one in caught if "counting noise" in str(one.message))
     named = float(re.search(r"would be about (-?\d+\.\d+)", text).group(1))
+    noise = noise_share(popularity[popularity > 0], shown[popularity > 0], found.slope[1])
+    assert text.startswith(f"counting noise of small n* (median {np.median(popularity[popularity > 0]):g})")
+    assert f"about {noise:.0%} off" in text
+    assert named == pytest.approx(1 - 2 * found.slope[1] / (1 - noise), abs=0.006)
     assert found.gamma > 0.05
     assert abs(named) < 0.45 * found.gamma
 
@@ -133,6 +137,38 @@ def test_noise_share_is_weighted_mean_inverse_count_over_variance_of_log_counts(
     # log n* = log 99 and log 399 with equal weight (slope 0): variance (log(399/99)/2)².
     share = noise_share(np.array([99.0, 399.0]), np.array([1.0, 1.0]), 0.0)
     assert share == pytest.approx((1 / 100 + 1 / 400) / 2 / (np.log(399 / 99) / 2) ** 2)
+    # With slope 2 and 400 and 1 exposures the weights are 400 · 1 and 1 · 400; 1/2 and 1/21 are noise.
+    share = noise_share(np.array([1.0, 20.0]), np.array([400.0, 1.0]), 2.0)
+    assert share == pytest.approx((1 / 2 + 1 / 21) / 2 / (np.log(20) / 2) ** 2)
+
+
+def test_noise_as_large_as_the_spread_of_counts_leaves_no_gamma_to_name():
+    with pytest.warns(IdentificationWarning, match=r"median 3\) takes about 100% off .* would be far lower"):
+        found = fit_gamma_from_exposure([1, 2, 3, 4, 5], [50] * 5, [5, 7, 9, 11, 13])
+    assert (found.method, found.scale) == ("random exposure, poisson", None)
+    with pytest.warns(IdentificationWarning, match="> 1 says"):  # a slope below 0 is not flattened
+        assert len(fit_gamma_from_exposure([1, 2, 3, 4, 5], [50] * 5, [13, 11, 9, 7, 5]).warnings) == 1
+
+
+def test_held_out_positives_add_their_slope_and_its_error_and_both_fits_have_to_converge(monkeypatch):
+    popularity = np.array([1.0, 2, 4, 8, 16, 32])
+    shown, liked, held = np.full(6, 90), np.array([9, 14, 12, 20, 31, 33]), np.array([1, 3, 3, 9, 11, 20])
+    with pytest.warns(IdentificationWarning, match="counting noise"):
+        naive = fit_gamma_from_exposure(popularity, shown, liked)
+    other = fit_gamma(popularity, held, 99, "poisson", drop_top=0, source="logger")
+    found = fit_gamma_from_exposure(popularity, shown, liked, held_out=held)
+    assert found.warnings == ()
+    assert found.method == "random exposure, poisson, against held-out positives"
+    assert found.gamma == pytest.approx(naive.gamma + 2 * (other.gamma - 1))
+    error = np.sqrt(naive.standard_error**2 + 4 * other.standard_error**2)
+    assert found.standard_error == pytest.approx(error)
+    mean = shown * np.exp(found.slope[0]) * popularity ** found.slope[1]
+    assert found.dispersion == pytest.approx(((liked - mean) ** 2 / mean).sum() / 4)
+    # A rate that is one and the same takes fewer steps than a slope.
+    monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 3)
+    for one, two in ((np.full(6, 9), held), (held, np.full(6, 9))):
+        with pytest.warns(DataWarning, match="did not converge"):
+            fit_gamma_from_exposure(popularity, shown, one, held_out=two)
 
 
 def test_min_popularity_leaves_items_out_and_counts_them():

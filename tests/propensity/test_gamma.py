@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import fit_gamma
+from tests.inside.propensity import refit_levels
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400
@@ -76,10 +78,32 @@ def test_dispersion_equals_that_of_the_joint_maximum_likelihood_fit():
     assert np.abs(joint.model.score(np.append(found.slope, found.dispersion))).max() < 1e-3
 
 
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.001, 0.05), (2.0, 2.72, 9)])
+def test_dispersion_is_found_where_items_vary_little_and_where_they_vary_much(spread, low, high):
+    rng = np.random.default_rng(5)
+    popularity = rng.integers(1, 60, 300).astype(float)
+    recommended = rng.poisson(10 * popularity**0.5 * np.exp(spread * rng.standard_normal(300))).astype(float)
+    found = fit(popularity, recommended, 10**6, drop_top=0)
+    start, model = np.append(found.slope, found.dispersion), NegativeBinomial
+    joint = model(recommended, add_constant(np.log(popularity))).fit(start, method="newton", disp=0)
+    assert start == pytest.approx(joint.params, rel=1e-6)
+    assert low < found.dispersion < high
+
+
+def test_dispersion_of_other_models_is_the_chi_square_of_pearson_by_degree_of_freedom():
+    popularity, recommended = np.array([1.0, 1, 1, 2, 3, 4, 5]), np.array([4.0, 4, 1, 7, 5, 9, 8])
+    found = fit(popularity, recommended, method="poisson", drop_top=0)
+    mean = np.exp(found.slope[0]) * popularity**found.gamma
+    assert found.dispersion == pytest.approx(((recommended - mean) ** 2 / mean).sum() / 5)
+    with pytest.warns(IdentificationWarning, match="2 levels"):
+        assert fit([1, 2], [3, 5], method="poisson", drop_top=0).dispersion is None
+
+
 def test_counts_that_vary_less_than_poisson_give_dispersion_0_and_the_poisson_slope():
     popularity = np.repeat([1.0, 2.0, 4.0, 8.0, 16.0], 3)
     found = fit(popularity, np.sqrt(popularity) * np.tile([19.0, 20.0, 21.0], 5), drop_top=0)
     assert found.dispersion == 0
+    assert found.n_levels == 5  # enough to say nothing of them
     assert found.gamma == pytest.approx(0.5, abs=1e-9)
 
 
@@ -101,6 +125,10 @@ def test_level_ols_is_the_line_through_log_level_means_worked_by_hand():
     with pytest.warns(IdentificationWarning, match="4 levels only"):
         found = fit([1, 2, 2, 4, 4, 8], [2, 2, 4, 8, 0, 0], method="level-ols", drop_top=0)
     assert found.gamma == pytest.approx(0.5, abs=1e-12)
+    with pytest.warns(IdentificationWarning, match="3 levels only"):  # of which two were recommended
+        found = fit([1, 2, 4], [3, 6, 0], method="level-ols", drop_top=0)
+    assert found.gamma == pytest.approx(1, abs=1e-12)
+    assert found.dispersion is None
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -143,7 +171,7 @@ def test_lists_give_the_same_fit_as_their_counts():
 
 def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    with pytest.warns(IdentificationWarning, match=r"> 1 says that true popularity falls"):
+    with pytest.warns(IdentificationWarning, match=r"2 > 1 says that true .* \(n_i ∝ n\*_i\^-0.5\)"):
         found = fit(popularity, popularity**2, drop_top=0)
     assert "falls as observed popularity rises" in found.warnings[0]
 
@@ -170,6 +198,15 @@ def test_a_fit_that_does_not_converge_warns(monkeypatch):
     with pytest.warns(DataWarning, match="did not converge"):
         found = fit(*counted_items(8), method="poisson")
     assert "did not converge" in " ".join(found.warnings)
+
+
+def test_counts_that_statsmodels_refuses_are_refused_in_words(monkeypatch):
+    def refuse(*_, **__):
+        raise ValueError(100 * "x")
+
+    monkeypatch.setattr(GLM, "fit", refuse)
+    with pytest.raises(InputError, match=r"admit no fit of γ by poisson \(x{80}\)\.$"):
+        fit(*counted_items(8), method="poisson")
 
 
 # Intervals ------------------------------------------------------------------------------------------------
@@ -209,7 +246,52 @@ def test_a_bootstrap_repeats_with_its_seed_and_gives_percentiles_beside_the_norm
     assert "over 39 resamples" in repr(one)
     low, high = one.conf_int(0.9)
     assert (high - low) / 2 == pytest.approx(1.6448536269514722 * one.standard_error)
+    assert one.warnings == ()
+    assert found.bootstrap(66, rng=1).replicates.size == 66
     assert one.conf_int(0.5, kind="bootstrap") == pytest.approx(np.quantile(one.replicates, [0.25, 0.75]))
+
+
+def test_resamples_without_an_end_are_left_out_and_named(monkeypatch):
+    found = fit(*drawn_lists(2), None, "poisson")
+    monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 1)
+    some = found.bootstrap(3, rng=1)
+    assert np.isnan(some.replicates).all()
+    assert some.warnings == ("3 of 3 bootstrap refits did not converge and are left out.",)
+
+
+def test_a_resample_that_holds_nothing_has_no_slope_and_leaves_the_others_alone():
+    x, size = np.log([1.0, 2, 4]), np.array([2.0, 1, 1])
+    totals = np.array([[6.0, 6, 12], [0, 0, 0], [4, 8, 16]])  # 3, 6, 12 an item; none; 2, 8, 16
+    found = refit_levels(x, totals, size, np.array([0.0, 1.0]), dispersion=0.0, n_lists=None)
+    expected = GLM(totals[2], add_constant(x), family=families.Poisson(), offset=np.log(size)).fit()
+    assert found == pytest.approx([1, np.nan, expected.params[1]], nan_ok=True)
+
+
+def test_a_bootstrap_of_lists_without_dispersion_is_that_of_counts():
+    lists = np.array([[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]])  # every item in two lists
+    counted, plain = (fit(range(1, 6), lists, None, one, drop_top=0) for one in METHODS[:2])
+    assert counted.dispersion == 0
+    assert counted.bootstrap(5, rng=0).replicates == pytest.approx(plain.bootstrap(5, rng=0).replicates)
+
+
+def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
+    found = fit(*counted_items(1), method="poisson")
+    numbers = {"gamma": 0.5, "standard_error": 0.1, "n_items": 1234, "n_levels": 56, "warnings": ("a\nb",)}
+    plain = replace(found, **numbers, n_top_dropped=0)
+    lines = [
+        "GammaFit (poisson): gamma = 0.500 ± 0.100 (95 % 0.304 to 0.696), eta = 0.750",
+        "  1,234 items at 56 levels of n*",
+        "  ! a",
+        "    b",
+    ]
+    assert repr(plain).splitlines() == lines
+    left = {"n_unseen": 1, "n_top_dropped": 2, "n_rare_dropped": 3000}
+    more = replace(plain, **left, scale=0.25, replicates=np.linspace(0, 1, 1001), warnings=())
+    assert repr(more).splitlines()[1:] == [
+        "  1,234 items at 56 levels of n*; left out: n* = 0: 1, most popular: 2, rare: 3,000",
+        "  over 1,001 resamples of the lists: 0.025 to 0.975",
+        "  scale kappa = 0.25",
+    ]
 
 
 def test_intervals_refuse_what_they_cannot_give():

@@ -34,6 +34,25 @@ def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
     expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
     np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
+    turned = ExposureLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
+    p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(turned)
+    np.testing.assert_allclose(p.at(1 - USER, ITEM), expected, rtol=1e-14)
+
+
+def test_where_all_users_have_as_many_slates_an_item_has_one_chance_and_none_without_a_showing():
+    # Two slates each, by their times: item 1 is in three of four, item 2 in one, and item 3 in none.
+    frame = pd.DataFrame({"user": list("aabb"), "item": [1, 1, 1, 2], "clicked": 0, "time": [5, 9, 5, 7]})
+    log = ExposureLog.from_frame(frame, timestamp="time", items=[1, 2, 3])
+    p = ImpressionPropensity(shrinkage=np.inf).fit(log)
+    assert p.item == pytest.approx([1 - 1 / 16, 1 - 9 / 16, np.nan], nan_ok=True)
+    # A user without a slate has no chance to be shown anything.
+    more = ExposureLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
+    p = ImpressionPropensity(shrinkage=np.inf).fit(more)
+    assert p.at(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 0])) == pytest.approx(
+        [1 - 1 / 16, 1 - 9 / 16, np.nan, np.nan], nan_ok=True
+    )
+    one = ExposureLog.from_frame(frame[:1])
+    assert ImpressionPropensity().fit(one).item.tolist() == [1.0]
 
 
 def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
@@ -43,6 +62,18 @@ def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
     each = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
     np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(each)) ** n, rtol=1e-14)
+    assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
+    more = ExposureLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
+    p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(more)
+    assert np.isnan(p.at(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
+
+
+def test_the_repetition_of_a_small_log_is_worked_by_hand():
+    # Pairs of slates of one user: one, with one item twice, so that E x(x − 1) is 2/2. Items are in 2, 1 and
+    # 1 of 3 slates: Σ s² = 6/9, Σ s(1 − s) = 6/9, ρ = (1 − 6/9)/(6/9) = 1/2, K = 1.
+    found = ImpressionPropensity().fit(LOG)
+    assert found.function.shrinkage == pytest.approx(1, rel=1e-12)
+    assert found.model == "from impressions, K = 1"
 
 
 def test_weights_recover_shares_of_items_where_policies_know_the_user():
@@ -93,22 +124,28 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
     pages = [(0, 0, [0, 1]), (0, 1, [0, 1]), (1, 0, [1, 2]), (2, 0, [2, 3]), (3, 0, [2, 3])]
     rows = [(user, page, item, item == 2) for user, page, items in pages for item in items]
     frame = pd.DataFrame(rows, columns=["user", "page", "item", "clicked"])
-    log = ExposureLog.from_frame(frame, query="page", items=[*range(8)])
+    log = ExposureLog.from_frame(frame, query="page", items=[*range(8)], users=[*range(5)])  # 4: no page
     with pytest.warns(IdentificationWarning, match="75% of pairs were never shown: a deterministic policy"):
         found = ImpressionPropensity().fit(log)
     user, item = np.array([0, 1, 1, 2]), np.array([0, 1, 2, 3])
     np.testing.assert_allclose(found.at(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
+    assert found.function.shrinkage == 1e-9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ImpressionPropensity(shrinkage=1.0).fit(log)
+        ImpressionPropensity(shrinkage=0.05).fit(log)
         every_item = pd.DataFrame({"user": [0, 0], "page": [0, 1], "item": [0, 0], "clicked": [1, 0]})
-        ImpressionPropensity().fit(ExposureLog.from_frame(every_item, query="page"))
+        every_item = ExposureLog.from_frame(every_item, query="page")
+        found = ImpressionPropensity().fit(every_item)
+        assert (found.model, found.item.tolist()) == ("from impressions, by item", [1.0])
+        one = np.array([0])
+        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(one, one).tolist() == [1.0]
 
 
 def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
     p = LoggedPropensity(examination=CURVE).fit(LOG)
     # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
     np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
+    assert p.is_probability
 
 
 def test_a_model_with_its_log_is_fitted_by_evaluate():
@@ -143,3 +180,29 @@ def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
     assert not wrong[wrong["check"] == "item"]["passes"].any()
     doubled = check_logged(uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
     assert not doubled[doubled["check"] == "sum"]["passes"].any()
+
+
+def test_checks_of_a_small_log_are_worked_by_hand():
+    # Position 1: weights 2, 4, 5, 1; item 1 is there twice. Position 2: one impression, with a chance of 1.
+    rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
+    frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})
+    found = check_logged(ExposureLog.from_frame(frame, propensity="p", position="position"))
+    assert found["check"].tolist() == ["sum", "item", "item", "item", "sum", "item"]
+    assert found["position"].tolist() == [1, 1, 1, 1, 2, 2]
+    assert found["item"].tolist() == [None, 1, 2, 3, None, 3]
+    assert found["value"].to_numpy() == pytest.approx([3, 6 / 4, 5 / 4, 1 / 4, 1, 1])
+    assert found["expected"].tolist() == [3, 1, 1, 1, 1, 1]
+    spread = [46 / 4 - 9, 20 / 4 - 9 / 4, 25 / 4 - 25 / 16, 1 / 4 - 1 / 16]
+    assert found["std_error"].to_numpy() == pytest.approx([*np.sqrt(np.array(spread) / 4), 0, 0])
+    z = [0, 0.5 / found["std_error"][1], 0.25 / found["std_error"][2], -0.75 / found["std_error"][3]]
+    assert found["z"].to_numpy() == pytest.approx([*z, 0, 0])
+    assert found["passes"].tolist() == [True, True, True, False, True, True]  # −.75/.2165 is −3.46
+    # Three items share the significance: with .0015 the limit of each is that of .0005, and 3.48.
+    log = ExposureLog.from_frame(frame[:4], propensity="p")
+    assert check_logged(log, significance=0.0015)["passes"].tolist() == [True, True, True, True]
+    found = check_logged(log, significance=0.0018)
+    assert found["passes"].tolist() == [True, True, True, False]
+    assert found["position"].tolist() == [0, 0, 0, 0]
+    # Equal weights of 2 where one item stands alone: no spread, and no chance.
+    found = check_logged(ExposureLog.from_frame(frame[:1], propensity="p"))
+    assert (found["z"].tolist(), found["passes"].tolist()) == ([np.inf, np.inf], [False, False])

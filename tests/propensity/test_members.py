@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.errors import IdentificationWarning
+from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.propensity import (
     KnownPropensity,
     PowerLawPropensity,
+    fit_gamma_from_exposure,
 )
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
@@ -38,7 +40,27 @@ def test_members_answer_alike_and_so_do_their_steps(name):
     assert one.clip(floor=0.3).cut_weight(USER, ITEM) == pytest.approx((25 / 3, 18))
     held = one.held_out(test_fraction=0.2, counted_on="log").at(USER, ITEM)
     assert held == pytest.approx(0.2 * TABLE.ravel() / (1 - 0.8 * TABLE.ravel()))
-    assert [step.name for step in one.clip(floor=0.3).steps] == ["clip"]
+    assert repr(one.clip(floor=0.3).steps) == "(clip(floor=0.3),)"
+    assert repr(one.clip(floor=1.0).at(USER, ITEM)) == "array([1., 1., 1., 1.])"
+
+
+def test_members_print_what_they_are():
+    found = {**members(), "item": KnownPropensity(item=[2.0, 4.0], is_probability=False).fit(LOG)}
+    assert {name: repr(one) for name, one in found.items()} == {
+        "pair": "Propensity(known per user–item pair; per user–item pair; probability)",
+        "rank one": "Propensity(known factors; user factor × item factor; probability)",
+        "function": "Propensity(known function; a function; probability)",
+        "item": "Propensity(known per item; per item; up to a factor)",
+    }
+    assert found["item"].clip(floor=3.0).item.tolist() == [3, 4]
+    assert repr(KnownPropensity(item=[0.5] * 1000)) == "KnownPropensity(1,000 items)"
+    factors = KnownPropensity(item=[4.0, 2.0], user=[0.25, 0.25])  # of which only the products are in (0, 1]
+    assert repr(factors) == "KnownPropensity(2 items × 2 users)"
+    assert factors.fit(LOG).at(USER, ITEM).tolist() == [1, 0.5, 1, 0.5]
+    pair = KnownPropensity(pair=pd.DataFrame({"user": ["a"], "item": [1], "propensity": [0.5]}))
+    assert repr(pair) == "KnownPropensity(1 pairs)"
+    function = KnownPropensity(function=found["pair"].at, is_probability=False)
+    assert repr(function) == "KnownPropensity(a function, up to a factor)"
 
 
 def test_rank_one_over_many_users_and_items_makes_no_table_of_pairs():
@@ -83,6 +105,24 @@ def test_a_chain_repeats_every_combination_of_steps_at_another_gamma():
                 assert moved == pytest.approx(made[1].item, rel=1e-12, nan_ok=True), (scale, names)
 
 
+def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
+    one = PowerLawPropensity(gamma=0.0, scale=0.1).fit(popularity=[4, 16, 64])
+    assert one.gamma_chain().at(0.0)[0] == pytest.approx([0.2, 0.4, 0.8])
+    assert one.gamma_chain().at(1.0)[0] == pytest.approx([0.05, 0.2, 0.8])
+    assert PowerLawPropensity(eta=1, scale=0.25).fit(popularity=[1, 4]).item.tolist() == [0.25, 1]
+    fitted = fit_gamma_from_exposure(
+        [4, 16, 36, 64, 100], [9] * 5, [1, 2, 3, 4, 5], held_out=[1] * 5, n_users=1
+    )
+    steep = replace(fitted, gamma=0.0, scale=0.2)
+    with pytest.warns(DataWarning, match=r"2 of 4 items .* \(at most 2\)"):
+        capped = PowerLawPropensity(gamma=steep, scale="calibrated").fit(popularity=[4, 25, 49, 100])
+    assert capped.item == pytest.approx([0.4, 1, 1, 1])
+    assert repr(capped.steps) == "(power-law(gamma=0, top=2), cap())"
+    p, slope = capped.gamma_chain().at(0.0)
+    assert (p, slope[2:].tolist()) == (pytest.approx([0.4, 1, 1, 1]), [0, 0])
+    assert slope[:1] == pytest.approx(np.log(4 / 100) / 2)
+
+
 def test_a_chain_knows_its_derivative():
     one = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 2, 5, 9, 40])
     one = one.clip(floor=0.45).held_out(test_fraction=0.2, counted_on="log")
@@ -99,7 +139,7 @@ def test_clipping_before_holding_out_is_counted_on_the_held_out_scale():
 
 
 def test_a_warning_names_the_line_of_the_user():
-    with pytest.warns(IdentificationWarning, match="gamma = 1.5 > 1") as caught:
+    with pytest.warns(IdentificationWarning, match=r"gamma = 1.5 > 1.*n_i ∝ n\*_i\^-0.25") as caught:
         PowerLawPropensity(gamma=1.5).fit(popularity=[1, 2])
     assert caught[0].filename == __file__
     with pytest.warns(IdentificationWarning) as caught:

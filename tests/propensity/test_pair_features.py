@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from ipseval.data import Interactions
+from ipseval.errors import InputError
 from ipseval.propensity import profile_features
 from tests.inside.propensity import mean_similarity
 
@@ -45,5 +46,14 @@ def test_features_worked_by_hand():
     s, size, profile = np.log(pair + 1 / 4), np.log(3), np.log(3)  # user 1 has two items, each with n* = 2
     found = profile_features(log, np.array([1]), np.array([2]))
     assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, profile * p, size * p, size * s])
+    with pytest.raises(InputError, match="user and item must have one length; got 2 and 1"):
+        profile_features(log, np.array([0, 1]), np.array([2]))
+    for user, item in ((4, 2), (0, 3)):
+        with pytest.raises(InputError, match=r"must hold codes from 0 to [32]"):
+            profile_features(log, np.array([user]), np.array([item]))
+    alone = Interactions.from_frame(frame[:1])
+    s = np.log(1 + 1)
+    found = profile_features(alone, np.array([0]), np.array([0]))
+    assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, p * p, p * p, p * s])
     empty = profile_features(log, np.array([2]), np.array([2]))
     assert empty[0, [0, 2, 5, 6, 7]] == pytest.approx([p, np.log(1 / 4), 0, 0, 0])

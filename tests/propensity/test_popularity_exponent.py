@@ -45,6 +45,10 @@ def test_exponent_solves_the_likelihood_equation_summed_term_by_term():
     found = fit_popularity_exponent(counts, xmin=3)
     assert found.exponent == pytest.approx(expected, abs=1e-4)
     assert (found.n_tail, found.n_items, found.xmin) == (6, 8, 3)
+    # The information of a count is the variance of log n* under the fitted tail.
+    weight = terms**-found.exponent / (terms**-found.exponent).sum()
+    spread = weight @ np.log(terms) ** 2 - (weight @ np.log(terms)) ** 2
+    assert found.standard_error == pytest.approx(1 / np.sqrt(6 * spread), rel=1e-3)
 
 
 def test_standard_error_is_the_spread_of_repeated_fits():
@@ -61,6 +65,12 @@ def test_distance_is_the_largest_gap_at_any_whole_number():
     fitted = np.cumsum(whole**-found.exponent) / np.sum(np.arange(1.0, 1e6) ** -found.exponent)
     empirical = np.array([6, 8, 8, 8, 8, 9]) / 9
     assert found.ks_distance == pytest.approx(np.abs(fitted - empirical).max(), abs=1e-4)
+    # Nothing at 2, where the tail is said to begin: the fitted function is alone there.
+    found = fit_popularity_exponent([3, 3, 3, 4, 9], xmin=2)
+    whole = np.arange(2, 10, dtype=float)
+    fitted = np.cumsum(whole**-found.exponent) / zeta(found.exponent, 2)
+    empirical = np.array([0, 3, 4, 4, 4, 4, 4, 5]) / 5
+    assert found.ks_distance == pytest.approx(np.abs(fitted - empirical).max())
 
 
 def test_xmin_is_found_where_the_tail_begins():

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipseval.errors import PropensityError
 from ipseval.propensity import PowerLawPropensity, Propensity
 
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
@@ -68,6 +69,8 @@ def test_held_out_propensity_is_the_share_of_what_is_not_in_train(rho):
         train = Propensity(np.array([in_train]), True, "known", 1)
         assert log.held_out(test_fraction=rho, counted_on="log").item == pytest.approx([expected])
         assert train.held_out(test_fraction=rho).item == pytest.approx([expected])
+    with pytest.raises(PropensityError, match=r"1 of 1 propensities .* exceed"):
+        Propensity(np.array([1.001 * (1 - rho)]), True, "known", 1).held_out(test_fraction=rho)
 
 
 @pytest.mark.parametrize(("gamma", "eta"), [(-1, 0), (0, 0.5), (1, 1), (0.24, 0.62)])

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from ipseval.propensity import FitError
 from tests.inside.propensity import (
     BIASED,
     RANDOM,
     RIDGES,
     UNIFORM,
+    CrossFitted,
     Sample,
     TwoSamples,
     fit_slopes,
@@ -52,6 +54,8 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
     y = np.where(kind[kind != UNIFORM] == RANDOM, 1, -1)
     precision = [1e-3, 1 / 0.3**2, ridge, ridge]  # as the documentation has it, around (0, .4, 0, 0)
 
+    assert samples.precision(ridge) == pytest.approx(precision)
+
     def slopes(without):
         keep = user[kind != UNIFORM] != without
 
@@ -89,6 +93,8 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
     expected = np.exp(score) / np.exp(score).sum()
     found = ridge_weights(x, Sample(user, np.arange(180), kind))
     assert found == pytest.approx(expected, abs=0.005)
+    two = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user > 1), UNIFORM, kind))
+    assert (ridge_weights(x, two) > 0).all()
     nobody = Sample(user, np.arange(180), np.where(kind == RANDOM, UNIFORM, kind))
     assert ridge_weights(x, nobody).tolist() == [0, 0, 0, 0, 0, 0, 1]  # only the tempered direction
 
@@ -106,6 +112,16 @@ def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users
     assert np.sum(change * expected) / np.sum(expected**2) == pytest.approx(1, abs=0.1)
 
 
+def test_axes_of_an_error_are_those_along_which_the_parameters_move():
+    along = np.array([[3.0, 4.0]])  # two users, of whom the second moves the parameters twice as far back
+    for scale in (1.0, 1e-12):
+        found = FitError.of(scale * np.array([[1.0], [-2.0], [0.0]]) @ along, lambda user, item: np.eye(2))
+        assert repr(found) == "FitError(of a fit to 2 users, 1 axes)"
+        change = found.change(np.zeros(2, int), np.zeros(2, int))
+        assert found.users @ change.T == pytest.approx(scale * np.array([[3, 4], [-6, -8], [0, 0]]))
+    assert FitError.of(np.zeros((3, 2)), lambda user, item: np.eye(2)).users.shape == (3, 0)
+
+
 def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     split, exposure = two_samples()
     found = ratio(split, exposure)
@@ -116,3 +132,22 @@ def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     change = clipped.error.change(user, item)
     assert not change[low].any()
     assert np.array_equal(change[~low], found.error.change(user, item)[~low])
+
+
+def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_limit():
+    # Three assignments of two users to two folds; one feature with slope 1, 2, …, 6 in the six models.
+    slope, level = np.arange(1.0, 7).reshape(3, 2, 1), np.array([[0.0, 1], [0, 1], [0, 1]])
+    limit = np.array([[5.0, 9], [5, 9], [5, 9]])
+    fold = np.array([[0, 1], [0, 1], [1, 0]])
+    bound, mean = np.full((3, 2, 1), 10.0), np.full((3, 2, 1), 0.5)
+    odds = CrossFitted(None, fold, slope, limit, level, bound, mean)
+    user, x = np.array([0, 0, 1]), np.array([[1.0], [2.0], [3.0]])
+    found, held = odds.log_odds(user, x)
+    # User 0: slopes 1, 3, 6 with levels 0, 0, 1; user 1: slopes 2, 4, 5 with levels 1, 1, 0.
+    # 1, 3, 5; 2, 5 (held), 8 (held); 5, 8 (held), 5 (held).
+    assert found.tolist() == [3, 5, 5]
+    assert held.tolist() == [False, True, True]
+    change = [0.5, ((2 + 10 + 10) / 3 - 0.5), ((3 + 10 + 10) / 3 - 0.5)]
+    assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
+    pair = CrossFitted(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
+    assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most

@@ -8,7 +8,7 @@ import pytest
 
 from ipseval.data import Interactions
 from ipseval.data.splits import Split
-from ipseval.errors import IdentificationWarning
+from ipseval.errors import IdentificationWarning, InputError
 from ipseval.propensity import PowerLawPropensity, count_recommendations, fit_gamma
 from ipseval.ranking import RankedPositives, top_items
 
@@ -31,6 +31,9 @@ def test_the_best_items_of_scores_are_lists_without_training_items(simple_log):
         (1, 1),
         (1, 2),
     ]
+    other = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [0]}))
+    with pytest.raises(InputError, match="the best items have other ids than the training log"):
+        count_recommendations(best_items(SCORES, simple_log, 2), other, k=2)
 
 
 def test_frames_are_cut_at_k_by_rank_or_by_score(simple_log):

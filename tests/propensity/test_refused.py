@@ -36,6 +36,8 @@ from tests.propensity.test_examination import table
 from tests.propensity.test_impressions import CURVE, FRAME
 
 LOG = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
+OTHER_ITEMS = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}), items=[2, 1])
+OTHER_USERS = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}), users=["b", "a"])
 NOBODY = pd.DataFrame()
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
 BOTH = {"user": [1], "item": [2]}
@@ -44,6 +46,7 @@ STRANGE = make(400, POPULARITY, EXPOSED, LIKED)[1]
 SPLIT, EXPOSURE = two_samples()
 LISTS = np.array([[0, 1], [1, 0]])
 PLACED = ipseval.ExposureLog.from_frame(FRAME, propensity="p")
+EMPTY = PLACED.select(np.zeros(4, dtype=bool))
 
 
 def gamma(popularity, recommended, n_lists=400, **options):
@@ -69,6 +72,22 @@ CASES: dict[str, Callable[[], object]] = {
     ).held_out(test_fraction=0.2),
     r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
     r"test_fraction must be in \(0, 1\)": lambda: KNOWN.held_out(test_fraction=0),
+    "0 are given": lambda: Propensity(None, True, "known", 1),
+    "2 are given": lambda: Propensity(np.ones(1), True, "known", 1, function=at),
+    "pair and pair_key go together": lambda: Propensity(None, True, "known", 1, pair=np.ones(1)),
+    "all values are NaN": lambda: Propensity(np.array([np.nan]), True, "known", 1),
+    r"in \(0, 1\]; of 2 values 1 are 0": lambda: Propensity(np.array([0, 0.5]), True, "known", 2),
+    r"in \(0, inf\); of 2 values 1 are not": lambda: Propensity(np.array([np.inf, 2]), False, "known", 2),
+    r"floor must be in \(0, 1\], as propensities are; got 0": lambda: KNOWN.clip(floor=0),
+    r"as propensities are; got 1.5": lambda: KNOWN.clip(floor=1.5),
+    r"floor must be in \(0, inf\); got 0": lambda: Propensity(np.ones(1), False, "known", 1).clip(floor=0),
+    "sensitivity to γ needs a power-law": lambda: KNOWN.gamma_chain(),
+    "sensitivity to γ needs": lambda: KNOWN.clip(floor=0.2).gamma_chain(),
+    "covers 3 items, the split has 2;": lambda: KNOWN.check_ids(LOG),
+    "for other items, or the same in another order": lambda: (
+        KnownPropensity(item=[0.5, 1.0]).fit(LOG).check_ids(OTHER_ITEMS)
+    ),
+    "for other users, or": lambda: KnownPropensity(function=KNOWN.at).fit(LOG).check_ids(OTHER_USERS),
     r"shape \(2,\)": lambda: FitError([1.0, 2.0], at),
     "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], at),
     "table of numbers; got str": lambda: FitError("two", at),
@@ -88,7 +107,7 @@ CASES: dict[str, Callable[[], object]] = {
     "user_ids, item_ids.*DataFrame": lambda: KnownPropensity(item=[0.5]).fit(NOBODY),
     "must be a callable": lambda: at(function=3),
     r"shape \(\) for 2 pairs": lambda: at(function=lambda u, i: 0.5),
-    "2 are not": lambda: at(function=lambda u, i: u + 2.0),
+    r"of 2 values 2 are not \(e.g. 2\)": lambda: at(function=lambda u, i: u + 2.0),
     "user must hold codes from 0 to 1": lambda: (
         KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
     ),
@@ -119,6 +138,17 @@ CASES: dict[str, Callable[[], object]] = {
     r"1 of 2 items a propensity above 1; the largest scale .* is 0.25": lambda: PowerLawPropensity(
         eta=1, scale=0.5
     ).fit(popularity=[1, 4]),
+    r"a number > 0; got 0\.": lambda: PowerLawPropensity(gamma=0, scale=0),
+    r"a number > 0; got inf\.": lambda: PowerLawPropensity(gamma=0, scale=np.inf),
+    "smoothing must be a finite number > 0": lambda: PowerLawPropensity(gamma=0, smoothing=0),
+    "gamma='fit' needs either exposure=": lambda: PowerLawPropensity(
+        gamma="fit", recommendations=LISTS, exposure=SHOWN
+    ),
+    "takes either gamma= or eta=": lambda: PowerLawPropensity(gamma=1, eta=1),
+    "either gamma= or eta=, with": lambda: PowerLawPropensity(),
+    "fit takes either training": lambda: PowerLawPropensity(gamma=0).fit(),
+    "training interactions or popularity=": lambda: PowerLawPropensity(gamma=0).fit(LOG, popularity=[1, 1]),
+    "all popularity counts are 0; a power law": lambda: PowerLawPropensity(gamma=0).fit(popularity=[0, 0]),
     # γ from lists
     r"popularity must be finite counts.*; 1 of 3": lambda: gamma([1, -2, 3], [1, 1, 1]),
     r"recommended must be finite counts >= 0.*; 2 of 3": lambda: gamma([1, 2, 3], [1, np.nan, np.inf]),
@@ -127,6 +157,10 @@ CASES: dict[str, Callable[[], object]] = {
     r"2 items kept have 1 distinct value of n\*": lambda: gamma([4, 4, 0], [1, 2, 4]),
     r"recommended must have 3 entries.*got 2": lambda: gamma([1, 2, 3], [1, 2]),
     r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
+    "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: gamma([1, 2], LISTS, 3),
+    "recommended counts 2 items, popularity 3": lambda: gamma(
+        [1, 2, 3], count_recommendations(LISTS[:1, :1], LOG), None
+    ),
     "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
     "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
     "popularity must be a sequence of numbers": lambda: gamma(["a", "b"], [1, 2]),
@@ -135,8 +169,10 @@ CASES: dict[str, Callable[[], object]] = {
     "Did you mean 'poisson'": lambda: gamma([1, 2], [1, 2], method="poison"),
     "unknown value for source": lambda: gamma([1, 2], [1, 2], source="mine"),
     r"drop_top must be in \[0, 1\)": lambda: gamma([1, 2], [1, 2], drop_top=1),
+    r"got shape \(0, 2\)": lambda: gamma([1, 2], np.zeros((0, 2), dtype=int), None),
     "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
     r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
+    r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
     "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
     "fewer than 2 popularity levels were ever recommended": lambda: gamma(
         [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0
@@ -210,7 +246,31 @@ CASES: dict[str, Callable[[], object]] = {
     r"features must be finite; (\d+) of \1 entries": lambda: ratio(
         SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)
     ),
+    r"features gave shape \(1, 1\) for \d+ pairs": lambda: ratio(
+        SPLIT, EXPOSURE, features=lambda t, u, i: np.ones((1, 1))
+    ),
+    "no user with held-out positives of the log is left": lambda: ratio(SPLIT, EXPOSURE).fit.refit(
+        np.zeros(60)
+    ),
+    "biased is in another id space": lambda: DensityRatioPropensity(EXPOSURE, LOG).fit(SPLIT.train),
     # Impressions
+    "log must be ExposureLog; got Interactions": lambda: PROPENSITIES["impressions"](log=LOG),
+    "examination must be ExaminationCurve": lambda: PROPENSITIES["logged"](examination=[1, 0.5]),
+    "LoggedPropensity.fit takes an ExposureLog or a split's train; got int": lambda: LoggedPropensity(
+        log=PLACED
+    ).fit(3),
+    "the user_ids of the exposure log are not": lambda: LoggedPropensity(log=PLACED).fit(
+        Interactions.from_frame(FRAME[1:][["user", "item"]], users=["b", "a"])
+    ),
+    "the log has no impressions": lambda: PROPENSITIES["impressions"]().fit(EMPTY),
+    "no impressions; at least one": lambda: check_logged(EMPTY),
+    "at least two users; the log has one": lambda: ExaminationModel().fit(
+        ipseval.ExposureLog.from_frame(FRAME[:3], position="position")
+    ),
+    r"one entry for each of 4 impressions; got \(3,\)": lambda: ExaminationModel(group=[1, 2, 3]).fit(
+        ipseval.ExposureLog.from_frame(FRAME, position="position")
+    ),
+    "unknown value for group": lambda: ExaminationModel(group="user"),
     "reads impressions, which interactions do not have. Fit it to an": lambda: PROPENSITIES[
         "impressions"
     ]().fit(LOG),
@@ -243,9 +303,17 @@ CASES: dict[str, Callable[[], object]] = {
     # Labels
     "Did you mean 'power-law'": lambda: parse_propensity("powerlow:gamma=0"),
     "Did you mean 'gamma'": lambda: parse_propensity("power-law:gama=0"),
+    r"a class with fit\(train\) -> Propensity; got": lambda: PROPENSITIES.add("mine", KNOWN),
+    r"is a class with fit": lambda: PROPENSITIES.add("mine", Propensity),
+    "has letters, digits and hyphens; got 'my own'": lambda: PROPENSITIES.add("my own", PowerLawPropensity),
     "is given once": lambda: parse_propensity("power-law:gamma=0,gamma=1"),
     "given once, as option=value; got 'gamma'": lambda: parse_propensity("power-law:gamma"),
     "gamma must be 'fit'": lambda: parse_propensity("power-law:gamma=high"),
+    "exposure of direct holds data, which a label cannot; make a DirectPropensity": lambda: parse_propensity(
+        "direct:exposure=x"
+    ),
+    "unknown option of power-law 'log'": lambda: parse_propensity("power-law:log=x"),
+    r"name\(option=value, …\); got 3": lambda: parse_propensity(3),
     "holds data, which a label": lambda: parse_propensity("density-ratio:exposure=x"),
     "gamma must be": lambda: parse_propensity("power-law:gamma=0)"),
     "a propensity label is": lambda: parse_propensity(""),
