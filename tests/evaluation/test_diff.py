@@ -13,7 +13,15 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from tests.inside.evaluation import _cells, estimator_label, metric_label, metric_names
+from tests.inside.evaluation import (
+    _cells,
+    _column,
+    _order,
+    _sentence,
+    estimator_label,
+    metric_label,
+    metric_names,
+)
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -178,6 +186,8 @@ def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared(boards):
     alone = ipseval.evaluation.report_of([two])
     assert alone.frame["leads"].isna().all()
     assert "†" not in repr(alone)
+    assert not any(cell.strong or cell.mark for row in alone.tables().parts[0].rows for cell in row)
+    assert "By auc there is nothing to compare." in repr(alone)
     with pytest.raises(InputError, match="share no metric"):
         ipseval.evaluation.report_of([one, two])
     with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):
@@ -190,6 +200,61 @@ def test_a_leaderboard_counts_one_data_set_once(boards):
     one, other = boards
     assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
     assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
+
+
+def board(*columns: dict[str, tuple[float, bool | None]]) -> pd.DataFrame:
+    """Return rows of data sets 1, 2, …: recommender -> estimate and whether it leads; None: not known."""
+    rows = [
+        {"data": str(place), "model": model, "estimate": value, "leads": leads}
+        for place, column in enumerate(columns, start=1)
+        for model, (value, leads) in column.items()
+    ]
+    return pd.DataFrame(rows).astype({"leads": "boolean"})
+
+
+def test_recommenders_stand_by_how_often_they_lead_and_then_by_their_mean_rank():
+    nan = float("nan")
+    first = {"a": (0.3, True), "b": (0.2, False), "c": (0.1, False), "d": (nan, False)}
+    second = {"a": (0.1, False), "b": (0.3, True), "c": (0.2, False), "d": (nan, False)}
+    assert _order(board(first)) == ["a", "b", "c", "d"]
+    assert _order(board(first, second)) == ["b", "a", "c", "d"]  # mean ranks 1.5, 2 and 2.5
+    unknown = {"c": (0.3, None), "a": (0.2, None), "b": (0.1, None)}
+    assert _order(board(first, unknown)) == ["a", "c", "b", "d"]  # who leads is known of the first alone
+
+
+@pytest.mark.parametrize(
+    ("leads", "said"),
+    [
+        (["a"], "a leads most often: highest, or not told apart from it, on one data set."),
+        (["ab"], "a and b lead most often: highest, or not told apart from it, on one data set."),
+        (["a", "ab"], "a leads most often: highest, or not told apart from it, on both data sets."),
+        (["ab", "b", "b"], "b leads most often: highest, or not told apart from it, on all 3 data sets."),
+        (["a", "b"], "a and b lead most often: highest, or not told apart from it, on 1 of 2 data sets."),
+        (["a", "b", "a"], "a leads most often: highest, or not told apart from it, on 2 of 3 data sets."),
+    ],
+)
+def test_the_leaderboard_says_on_how_many_data_sets_somebody_leads(leads, said):
+    rows = board(*({one: (0.1, one in leading) for one in "ab"} for leading in leads))
+    assert _sentence("recall@5", rows, ["a", "b"], False) == said
+    assert _sentence("recall@5", rows, ["a", "b"], True) == f"By recall@5, {said}"
+
+
+def test_cells_of_a_leaderboard_mark_the_highest_and_those_that_are_told_from_it():
+    """Half of the widths of the intervals are .06, .06 and .05: three decimals."""
+    nan = float("nan")
+    rows = board({"a": (0.5, True), "b": (0.5, True), "c": (0.25, False), "d": (0.4, True), "e": (nan, None)})
+    part = rows.assign(ci_low=[0.44, 0.44, 0.2, nan, nan], ci_high=[0.56, 0.56, 0.3, nan, nan])
+    cells = _column(part, 2)
+    assert {model: cell.plain + cell.mark for model, cell in cells.items()} == {
+        "a": "0.500 [.440, .560]",
+        "b": "0.500 [.440, .560]",
+        "c": "0.250 [.200, .300]†",
+        "d": "0.400",
+        "e": "undefined",
+    }
+    assert [model for model, cell in cells.items() if cell.strong] == ["a", "b"]
+    unknown = _column(part.assign(leads=pd.array([None] * 5, dtype="boolean")), 2)
+    assert not any(cell.strong or cell.mark for cell in unknown.values())
 
 
 class Recorder:
