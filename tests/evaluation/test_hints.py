@@ -40,6 +40,37 @@ def test_what_is_taken_for_a_mapping_or_a_pair_says_where_its_parts_are():
     assert not [one for one in dir(evaluation) if one.startswith(("given_", "no_posterior", "prepared"))]
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        (
+            {"candidates": 99},
+            ipseval.InputError,
+            r"^candidates=99 could be drawn .* pass ipseval\.SampledCandidates\(99, rng=0\), or 'all'\.$",
+        ),
+        ({"candidates": np.int64(9)}, ipseval.InputError, "^candidates=9 could be drawn in several ways"),
+        ({"candidates": True}, ipseval.InputError, r"^candidates must be 'all', .* got True\.$"),
+        (
+            {"propensity": ipseval.PowerLawPropensity},
+            ipseval.errors.PropensityError,
+            r"^propensity must be a Propensity or a model .* got type\. ",
+        ),
+        ({"propensity": 3}, ipseval.errors.PropensityError, r"^propensity must be .* got int\. "),
+        (
+            {"estimators": ["aoa", "snips", "ips"]},
+            ipseval.errors.PropensityError,
+            "^snips, ips need a propensity; pass propensity=",
+        ),
+        ({"n_relevant": "known"}, ipseval.errors.UnknownNameError, "Choices: estimated"),
+        ({"rng": "seven"}, ipseval.InputError, "^rng must be "),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused_before_the_ranking(options, error, text):
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
+    with pytest.raises(error, match=text):
+        ipseval.evaluate({"m": "no scorer"}, split, **options)
+
+
 def test_lists_without_a_rank_are_told_what_they_lack():
     split = ipseval.Split.from_frames(
         *(one.rename(columns=lambda name: name[:-3]) for one in (FRAME[:2], FRAME[2:]))
@@ -148,6 +179,24 @@ def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
     scores = {"m": np.arange(15.0).reshape(3, 5)}
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
+    weighted = ipseval.SampledCandidates(2, distribution=np.arange(1.0, 6.0), rng=0)
+    with pytest.warns(ipseval.errors.DataWarning, match="^recall@1, auc: computed on 2 sampled candidates"):
+        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=weighted)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "warned"), [(["auc"], False), (["recall@1"], True), (["auc", "recall@1"], True)]
+)
+def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_linear_in_them(
+    metrics, warned, recwarn
+):
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+    )
+    own = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 3, 2, 4, 0, 3]})
+    ipseval.evaluate({"m": np.arange(15.0).reshape(3, 5)}, split, metrics=metrics, candidates=own)
+    said = [str(one.message) for one in recwarn]
+    assert any(one.startswith("Ranks are among each user's own candidates.") for one in said) is warned
 
 
 @pytest.mark.parametrize("member", [3, int, "recall"])

@@ -49,6 +49,10 @@ def test_windows_are_evaluated_one_by_one_and_averaged(three):
     assert row["trend"] == pytest.approx((values[2] - values[0]) / 2)  # of three windows
     assert row["std_windows"] == pytest.approx(values.std(ddof=1))
     assert found.windows["n_test"].sum() == sum(len(split.test) for split in splits)
+    users = np.concatenate([one.per_user("popular", "recall@5", "aoa").index for one in found.evaluations])
+    n_windows = np.unique(users, return_counts=True)[1]
+    assert (row["n_users"], row["n_returning"]) == (n_windows.size, (n_windows > 1).sum())
+    assert f"{n_windows.size} users, {(n_windows > 1).sum()} of them in several windows." in repr(found)
     lead = found.compare("any").iloc[0]
     assert lead["mean"] == pytest.approx(np.mean([one["popular"] - one["any"] for one in each]))
 
@@ -118,6 +122,9 @@ def test_one_user_has_no_error_and_no_window_no_mean():
     assert (alone["n_windows"], alone["n_users"], alone["n_returning"]) == (1, 1, 0)
     assert np.isnan(nothing["mean"])
     assert (nothing["n_windows"], nothing["n_users"]) == (0, 0)
+    alike = _over_windows(np.array([0.1, 0.3]), np.zeros((2, 2)), np.ones((2, 2)), np.arange(2.0), 0.95)
+    assert (alike["std_error"], alike["trend_error"]) == (0, 0)
+    assert np.isnan([alike["trend_p"], alike["design_effect"]]).all()
 
 
 def test_a_p_value_is_two_sided_and_1_where_nothing_differs():
