@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from statistics import NormalDist
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tests.inside.evaluation import (
     _column,
     _order,
     _sentence,
+    _tested,
     estimator_label,
     metric_label,
     metric_names,
@@ -92,6 +94,11 @@ def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
     assert "1 of 2 estimates is higher beyond chance: als (recall@5 by aoa)." in " ".join(repr(plain).split())
     turned = repr(old.diff(new))
     assert "2 of 4 estimates are lower beyond chance" in turned
+    assert "higher" not in turned
+    assert "lower" not in text
+    assert "4 estimates in both, new minus old, 90% intervals" in text
+    assert "are not the same" not in text
+    assert len(re.findall(r"^ease .* 0$", text, re.MULTILINE)) == 1
 
 
 def test_adjusted_p_values_are_holms_over_all_rows(old, new):
@@ -141,6 +148,36 @@ def test_a_difference_under_another_propensity_is_not_tested(new):
     assert "snips-global)" not in repr(found).partition("Verdict")[2].partition("Holm")[0]
 
 
+def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conclude():
+    one, other = (
+        evaluated({"als": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=gamma), estimators=["snips"])
+        for gamma in (0.0, 1.0)
+    )
+    (said,) = other.diff(one).tables().verdict[0].lines
+    assert said.startswith("The propensity changed from power law, gamma = 0 to power law, gamma = 1, so ")
+    assert said.endswith("their differences are not tested.")
+
+
+def test_what_evaluations_do_not_share_is_named(old, new):
+    fresh, auc = evaluated({"other": 1.0}), evaluated({"als": 1.0}, metrics=["auc"])
+    with pytest.raises(InputError, match="^no recommender in common; the new evaluation has other, the old "):
+        fresh.diff(old)
+    with pytest.raises(InputError, match="^no recommender 'gone2'; "):
+        new.diff(old, models={"als": "gone2"})
+    with pytest.raises(InputError, match="no metric and estimator in common"):
+        auc.diff(new)
+    assert new.diff(old).same_data
+    # Without the positives nobody knows whether they are the same.
+    assert not replace(new, samples={}).diff(replace(old, samples={})).same_data
+
+
+def test_an_independent_difference_without_an_error_has_no_p_value():
+    one, two = (SimpleNamespace(value=value, standard_error=0.0, trust="few") for value in (0.75, 0.5))
+    found = _tested(one, two, ("als", "recall@5", "aoa"), False, 0.9)
+    assert (found["difference"], found["std_error"], found["note"]) == (0.25, 0, "few")
+    assert np.isnan(found["p_value"])
+
+
 def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
     new.save(tmp_path / "new.npz")
     again = ipseval.Evaluation.load(tmp_path / "new.npz")
@@ -153,11 +190,23 @@ def test_what_cancels_exactly_is_0_without_an_interval():
     row = {"old": 0.5, "new": 0.5, "difference": 0.0, "std_error": 0.1, "ci_low": -0.2, "ci_high": 0.2}
     cells = _cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
     assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
+    assert not cells[2].strong
+    rose = row | {"new": 0.8, "difference": 0.3, "ci_low": 0.1, "ci_high": 0.5, "p_adjusted": 0.02}
+    assert [cell.plain for cell in _cells(rose | {"note": ""}, 2)] == [
+        "0.50",
+        "0.80",
+        "+0.30 [+0.10, +0.50] p = .020",
+    ]
+    assert _cells(rose | {"note": ""}, 2)[2].strong
+    assert not _cells(rose | {"note": "few"}, 2)[2].strong
+    assert not _cells(rose | {"note": "", "p_adjusted": 0.05}, 2)[2].strong
+    assert _cells(rose | {"note": "", "p_adjusted": np.nan}, 2)[2].plain == "+0.30"
 
 
 def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader(boards):
     one, two = boards
     board = ipseval.evaluation.report_of({"first": one, "second": two})
+    assert board.frame.index.tolist() == list(range(5))
     frame = board.frame.set_index(["data", "model"])
     for name, evaluation in (("first", one), ("second", two)):
         leaders = evaluation.verdicts[0].leaders

@@ -45,6 +45,7 @@ def test_windows_are_evaluated_one_by_one_and_averaged(three):
     row = found.summary.set_index("model").loc["popular"]
     values = np.array([one["popular"] for one in each])
     assert found.frame.query("model == 'popular'")["estimate"].tolist() == values.tolist()
+    assert found.frame.index.tolist() == list(range(6))
     assert row["mean"] == pytest.approx(values.mean())
     assert row["trend"] == pytest.approx((values[2] - values[0]) / 2)  # of three windows
     assert row["std_windows"] == pytest.approx(values.std(ddof=1))

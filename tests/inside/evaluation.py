@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.evaluation._differences import _cells
+from ipseval.evaluation._differences import _cells, _tested
 from ipseval.evaluation._explanation import dated, explained_tables
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
 from ipseval.evaluation._leaderboard import _column, _order, _sentence
