@@ -160,11 +160,13 @@ def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conc
 
 def test_what_evaluations_do_not_share_is_named(old, new):
     fresh, auc = evaluated({"other": 1.0}), evaluated({"als": 1.0}, metrics=["auc"])
-    with pytest.raises(InputError, match="^no recommender in common; the new evaluation has other, the old "):
+    with pytest.raises(
+        InputError, match=r"^no recommender in common; the new evaluation has other, the old "
+    ):
         fresh.diff(old)
-    with pytest.raises(InputError, match="^no recommender 'gone2'; "):
+    with pytest.raises(InputError, match=r"^no recommender 'gone2'; "):
         new.diff(old, models={"als": "gone2"})
-    with pytest.raises(InputError, match="no metric and estimator in common"):
+    with pytest.raises(InputError, match=r"no metric and estimator in common\.$"):
         auc.diff(new)
     assert new.diff(old).same_data
     # Without the positives nobody knows whether they are the same.
@@ -243,6 +245,35 @@ def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared(boards):
         ipseval.evaluation.report_of({"a": "b"})
     with pytest.raises(UnknownNameError, match="estimator"):
         ipseval.evaluation.report_of([one], estimator="snips-pooled")
+    with pytest.raises(UnknownNameError, match="metrics"):
+        ipseval.evaluation.report_of([one], metrics="auc")
+    with pytest.raises(InputError, match=r"got none\.$"):
+        ipseval.evaluation.report_of([])
+    for metrics in ("recall@5", ["recall@5"], None):
+        assert ipseval.evaluation.report_of([one], metrics=metrics).metrics == ("recall@5",)
+    for estimator in ("aoa", "snips-global"):
+        frame = ipseval.evaluation.report_of([one], estimator=estimator).frame
+        assert set(frame["estimator"]) == {estimator}
+        assert frame["leads"].tolist() == [
+            model in one.verdicts[0].standings[estimator].leaders for model in one.models
+        ]
+
+
+def test_a_leaderboard_of_averages_that_contradict_each_other_has_leads_by_a_named_estimator_alone(boards):
+    (verdict,) = boards[0].verdicts
+    torn = replace(verdict, reason="contradiction")
+    evaluation = replace(boards[0])
+    vars(evaluation)["verdicts"] = (torn,)
+    alone = ipseval.evaluation.report_of({"log": evaluation})
+    assert alone.frame["leads"].isna().all()
+    said = "By recall@5 there is no verdict on log: weights contradict the plain average."
+    assert alone.tables().verdict[0].lines == (said,)
+    both = ipseval.evaluation.report_of({"log": evaluation, "other": boards[1]}).tables().verdict[0].lines
+    assert both[0].startswith("als leads most often")
+    assert both[1:] == (said,)
+    named = ipseval.evaluation.report_of({"log": evaluation}, estimator="aoa")
+    assert named.frame["leads"].notna().all()
+    assert "no verdict" not in repr(named)
 
 
 def test_a_leaderboard_counts_one_data_set_once(boards):

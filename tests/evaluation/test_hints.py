@@ -9,7 +9,7 @@ import pytest
 import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.base import Count
-from tests.inside.evaluation import dated
+from tests.inside.evaluation import _difference, dated
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ExposureLog.from_frame(
@@ -169,6 +169,20 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     frame = Count("rows read from the data frame: user → user", 3)
     assert dated([read, frame, read], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
+
+
+def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_and_reliable():
+    """An interval of .06 has two significant digits in three decimals."""
+    nan = float("nan")
+    row = pd.Series({"difference": -0.04, "ci_low": -0.07, "ci_high": -0.01, "p_adjusted": 0.049})
+    told = _difference(row, "")
+    assert told.plain == "−0.040 [−0.070, −0.010] p = .049"
+    assert (told.strong, told.at) == (True, (-0.07, -0.04, -0.01))
+    assert not _difference(row, "few").strong
+    assert not _difference(row.replace(0.049, 0.05), "").strong
+    assert _difference(row.replace([-0.07, -0.01], nan), "").plain == "−0.0400 not tested"
+    assert _difference(row.replace(-0.04, nan), "few").plain == "undefined"
+    assert _difference(row.replace(-0.04, nan), "few").flag == "few"
 
 
 def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():

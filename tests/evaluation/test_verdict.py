@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -226,6 +227,18 @@ def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluat
     assert list(ndcg.values) == list(again.verdicts[0].order[:4])
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
+    n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
+    for most, n_gammas in ((n, 17), (n - 1, 9)):
+        monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", most)
+        assert replace(again)._drawn.sweeps[0].gamma.size == n_gammas
+
+
+def test_rows_of_a_correction_follow_those_of_the_estimates(evaluation):
+    rows = evaluation.frame[:2].assign(estimator="correction-strength")
+    found = replace(evaluation, correction=SimpleNamespace(joined_rows=rows)).frame
+    assert found.index.tolist() == list(range(len(evaluation.frame) + 2))
+    pd.testing.assert_frame_equal(found[:-2], evaluation.frame)
+    assert found["estimator"].tolist()[-2:] == ["correction-strength"] * 2
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):
