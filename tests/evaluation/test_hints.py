@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.base import Count
+from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import _difference, dated
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
@@ -120,6 +123,12 @@ def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost,
     ]
     assert bool(said) == warned
     assert f"left out:   {lost} positives that have no propensity" in repr(made.explain())
+    note = f": {lost} positives without a propensity left out of all averages, aoa too"
+    assert f"all{note}" in " ".join(repr(made.explain()).split())
+    plain = replace(made, definitions=(made.definitions[0], made.definitions[1][:1]))
+    plain = replace(plain, estimates={key: one for key, one in made.estimates.items() if key[2] == "aoa"})
+    plain = replace(plain, weights={"aoa": made.weights["aoa"]})
+    assert f"\naoa{note}" in repr(plain.explain())
 
 
 def perfect(n_users: int, models: tuple[str, ...]) -> str:
@@ -217,6 +226,11 @@ def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_line
 def test_what_is_no_member_of_a_family_cannot_be_registered(member):
     with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
         ipseval.register(member, name="mine")
+
+
+def test_an_estimator_is_registered_by_its_label_without_the_parameter():
+    with pytest.raises(ipseval.InputError, match=r"^the estimator 'snips' is there already; "):
+        ipseval.register(replace(resolve_estimator("snips-global"), label="snips(0.1)"))
 
 
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():
