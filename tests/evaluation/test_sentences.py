@@ -18,6 +18,7 @@ from tests.evaluation.verdicts import (
     with_posterior,
 )
 from tests.inside.evaluation import (
+    Verdict,
     Weights,
     probability,
     verdict_lines,
@@ -244,6 +245,7 @@ def test_other_metrics_say_the_same_or_who_is_first():
 def test_the_headline_is_the_first_metric_with_a_claim():
     first = replace(decided(BA), metric="ndcg@10", claimed=False)
     assert verdict_lines([first, decided(AB)])[0].startswith("By the plain average a is ahead of b.")
+    assert Verdict("recall@10", {}, PLAIN).claimed
 
 
 @pytest.mark.parametrize(

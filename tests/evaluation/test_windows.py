@@ -198,11 +198,23 @@ def test_numbers_have_the_decimals_and_bounds_of_other_results(three):
 def test_a_propensity_is_fitted_in_every_window():
     splits = split_sliding(timed_log(), start=40, test=30)
     found = evaluate_windows(
-        MODELS, splits, metrics=["recall@5"], estimators=["snips-global"], propensity="power-law:gamma=0"
+        MODELS,
+        splits,
+        metrics=["recall@5", "recall@10"],
+        estimators=["aoa", "snips-global"],
+        propensity="power-law:gamma=0",
     )
     for evaluation, split in zip(found.evaluations, splits, strict=True):
         expected = ipseval.PowerLawPropensity(gamma=0).fit(split.train)
         assert np.array_equal(evaluation.propensity.item, expected.item, equal_nan=True)
+    for given, shown in (
+        ({}, ("recall@5", "aoa")),
+        ({"metric": "recall@10"}, ("recall@10", "aoa")),
+        ({"estimator": "snips-global"}, ("recall@5", "snips-global")),
+    ):
+        drawn = found.plot(**given).lines[0].get_ydata().tolist()
+        rows = found.frame.set_index(["model", "metric", "estimator"])["estimate"]
+        assert drawn == rows.xs(("popular", *shown)).tolist()
     (weights,) = found.verdicts[0].weights
     own = [one.weights["snips-global"] for one in found.evaluations]
     assert weights.ess == sum(one.ess_own for one in own)
