@@ -233,6 +233,16 @@ def test_an_estimator_is_registered_by_its_label_without_the_parameter():
         ipseval.register(replace(resolve_estimator("snips-global"), label="snips(0.1)"))
 
 
+def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_random():
+    user, item = np.divmod(np.arange(40), 4)
+    frame = pd.DataFrame({"user": user, "item": item, "time": 40 - np.arange(40)})
+    log = ipseval.Interactions.from_frame(frame, timestamp="time")
+    first = ipseval.Split.from_frames(frame[item < 2], frame[item > 1], timestamp="time")
+    for split, is_random in ((ipseval.split_random(log, test_fraction=0.5, rng=0), True), (first, False)):
+        made = ipseval.evaluate({"m": np.ones((10, 4))}, split, metrics=["recall@1"])
+        assert made.provenance["leakage"].endswith("; the split is random") is is_random
+
+
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():
     """Forty rows in all; of one metric at least three, and at most twelve."""
     split = ipseval.Split.from_frames(

@@ -30,6 +30,7 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     Standing,
     Weights,
+    _differences,
     of_record,
     order_frame,
 )
@@ -254,6 +255,9 @@ def test_a_table_has_probabilities_where_there_are_some_and_differences_elsewher
     assert (first, gap[0]) == (evaluation.verdicts[1].first, "−")
     for one in (recall, ndcg):
         assert one.words == set(range(len(one.header)))
+    behind = _differences(evaluation)[2:]
+    assert [one.title for one in behind] == [f"{v.metric}, minus {v.first}" for v in evaluation.verdicts]
+    assert all(one.signed and one.words == {0, 1, 2} for one in behind)
     alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
     assert {one.header for one in alone.tables().parts} == {names[:2]}
     assert "in an order" not in repr(alone.explain())
