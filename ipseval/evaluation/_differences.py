@@ -123,7 +123,7 @@ class EvaluationDiff(Result):
         weights = self.changed[self.changed["what"] == "propensity"]
         lines = []
         if len(weights):
-            old, new = weights["old"].iloc[0], weights["new"].iloc[0]
+            old, new = weights["old"].item(), weights["new"].item()
             lines.append(
                 f"The propensity changed from {old} to {new}, so weighted estimates are of another quantity, "
                 "and their differences are not tested."
@@ -198,7 +198,7 @@ def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
     for estimator, part in rows.groupby("estimator", sort=False):
         header += [f"{estimator}: old", "new", "difference"]
         by_model = {row["model"]: _cells(row, digits) for row in part.to_dict("records")}
-        columns.append([by_model.get(model, (Cell(""), Cell(""), Cell(""))) for model in models])
+        columns.append([by_model[model] for model in models])
     body = tuple(
         (Cell(model), *(cell for column in columns for cell in column[place]))
         for place, model in enumerate(models)

@@ -218,7 +218,7 @@ class Estimates(Result):
         keys = [(model, one.metric, one.estimator) for model in one.leaders[:2]]
         pair = {key: self.estimates[key] for key in keys}
         found = compare(pair, correction=None, confidence_level=self.confidence_level)
-        return replace(one, detectable=float(found["minimum_detectable_difference"].iloc[0]))
+        return replace(one, detectable=found["minimum_detectable_difference"].item())
 
     @property
     def leader(self) -> str | None:
@@ -266,4 +266,4 @@ class Estimates(Result):
             keys = zip(part["estimator"], part["model"], strict=True)
             part["p_adjusted"] = [self._pairs[one.metric, label].of(model, best)[1] for label, model in keys]
             parts.append(part)
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(parts)

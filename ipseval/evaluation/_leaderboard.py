@@ -179,8 +179,8 @@ def _column(part: pd.DataFrame, digits: int) -> dict[str, Cell]:
             cells[row["model"]] = Cell("undefined")
             continue
         bounds = "" if np.isnan(low) else f"[{bare(low, places)}, {bare(high, places)}]"
-        told = row["leads"] is not pd.NA and not row["leads"]
-        strong = value == best and row["leads"] is not pd.NA
+        known = pd.notna(row["leads"])
+        told, strong = known and not row["leads"], known and value == best
         cells[row["model"]] = Cell(
             f"{value:.{places}f}", bounds, strong=strong, mark="†" if told else "", at=(low, value, high)
         )

@@ -78,8 +78,7 @@ def _who(one: Verdict, plain: str) -> list[str]:
     if one.reason == "not told apart":
         return [f"Nobody leads: these data do not tell {listed(standing.leaders)} apart.", *_found(one)]
     if one.reason == "posterior":
-        others = one.order if one.choice == one.order[0] else [one.order[0]]
-        shown = probability(one.least_ahead(str(one.leader), others), sure=True)
+        shown = probability(one.least_ahead(str(one.leader), order), sure=True)
         return [
             f"{one.leader} leads: the correction puts it ahead of each other one with probability {shown}."
         ]

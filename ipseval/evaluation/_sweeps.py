@@ -73,7 +73,7 @@ def _swept(
 ) -> Swept | None:
     (metric,) = [one for one in definitions[0] if one.label == verdict.metric]
     ranked = verdict.order[:N_STYLES]
-    if not verdict.weighted or not ranked:
+    if not verdict.weighted or not ranked or propensity.gamma is None:
         return None
     (estimator,) = [one for one in definitions[1] if one.label == verdict.weighted]
     first = samples[ranked[0]]
@@ -81,7 +81,7 @@ def _swept(
     is_linear = form is not None and first.contributions(metric) is not None
     heavy = not is_linear and len(first.ranked) * len(ranked) * len(GAMMAS) > MOST_VALUES
     ranked, gammas = (ranked[:FEWER], GAMMAS[::2]) if heavy else (ranked, GAMMAS)
-    at = float(propensity.gamma or 0.0)
+    at = float(propensity.gamma)
     found = sensitivity(
         {model: samples[model] for model in ranked},
         [metric],

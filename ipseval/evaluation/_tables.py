@@ -190,7 +190,7 @@ def _behind(verdict: Verdict, model: str, places: int) -> Cell:
     gap, p_value = standing.difference(model, verdict.first)
     if np.isnan(p_value):
         return Cell("not tested")
-    if gap == 0 and p_value == 1:
+    if gap == 0:
         return Cell("no difference")
     text = signed_at(gap, places) if float(f"{gap:.{places}f}") else signed(gap, 1)
     if p_value < LEVEL:

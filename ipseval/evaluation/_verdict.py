@@ -365,8 +365,8 @@ def _decided(metric: str, own: Mapping[str, Standing], known: Known) -> Verdict:
         return replace(found, choice=first, reason="equal")
     against = [one.best for one in weights if one.best not in ("", first) and one.contradicts]
     if against:
-        named = (first, *against)
-        sure = [one for one in named if found.sure and found.least_ahead(one, named) >= SURE]
+        named = (first, *against) if found.sure else ()
+        sure = [one for one in named if found.least_ahead(one, found.order) >= SURE]
         leader = sure[0] if sure else None
         return replace(found, leader=leader, choice=leader, reason="posterior" if sure else "contradiction")
     choice = found.challenger or first

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from statistics import NormalDist
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,16 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
-from tests.inside.evaluation import _cells, estimator_label, metric_label, metric_names
+from tests.inside.evaluation import (
+    _cells,
+    _column,
+    _order,
+    _sentence,
+    _tested,
+    estimator_label,
+    metric_label,
+    metric_names,
+)
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -84,6 +94,11 @@ def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
     assert "1 of 2 estimates is higher beyond chance: als (recall@5 by aoa)." in " ".join(repr(plain).split())
     turned = repr(old.diff(new))
     assert "2 of 4 estimates are lower beyond chance" in turned
+    assert "higher" not in turned
+    assert "lower" not in text
+    assert "4 estimates in both, new minus old, 90% intervals" in text
+    assert "are not the same" not in text
+    assert len(re.findall(r"^ease .* 0$", text, re.MULTILINE)) == 1
 
 
 def test_adjusted_p_values_are_holms_over_all_rows(old, new):
@@ -133,6 +148,38 @@ def test_a_difference_under_another_propensity_is_not_tested(new):
     assert "snips-global)" not in repr(found).partition("Verdict")[2].partition("Holm")[0]
 
 
+def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conclude():
+    one, other = (
+        evaluated({"als": 1.0}, propensity=ipseval.PowerLawPropensity(gamma=gamma), estimators=["snips"])
+        for gamma in (0.0, 1.0)
+    )
+    (said,) = other.diff(one).tables().verdict[0].lines
+    assert said.startswith("The propensity changed from power law, gamma = 0 to power law, gamma = 1, so ")
+    assert said.endswith("their differences are not tested.")
+
+
+def test_what_evaluations_do_not_share_is_named(old, new):
+    fresh, auc = evaluated({"other": 1.0}), evaluated({"als": 1.0}, metrics=["auc"])
+    with pytest.raises(
+        InputError, match=r"^no recommender in common; the new evaluation has other, the old "
+    ):
+        fresh.diff(old)
+    with pytest.raises(InputError, match=r"^no recommender 'gone2'; "):
+        new.diff(old, models={"als": "gone2"})
+    with pytest.raises(InputError, match=r"no metric and estimator in common\.$"):
+        auc.diff(new)
+    assert new.diff(old).same_data
+    # Without the positives nobody knows whether they are the same.
+    assert not replace(new, samples={}).diff(replace(old, samples={})).same_data
+
+
+def test_an_independent_difference_without_an_error_has_no_p_value():
+    one, two = (SimpleNamespace(value=value, standard_error=0.0, trust="few") for value in (0.75, 0.5))
+    found = _tested(one, two, ("als", "recall@5", "aoa"), False, 0.9)
+    assert (found["difference"], found["std_error"], found["note"]) == (0.25, 0, "few")
+    assert np.isnan(found["p_value"])
+
+
 def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
     new.save(tmp_path / "new.npz")
     again = ipseval.Evaluation.load(tmp_path / "new.npz")
@@ -145,11 +192,23 @@ def test_what_cancels_exactly_is_0_without_an_interval():
     row = {"old": 0.5, "new": 0.5, "difference": 0.0, "std_error": 0.1, "ci_low": -0.2, "ci_high": 0.2}
     cells = _cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
     assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
+    assert not cells[2].strong
+    rose = row | {"new": 0.8, "difference": 0.3, "ci_low": 0.1, "ci_high": 0.5, "p_adjusted": 0.02}
+    assert [cell.plain for cell in _cells(rose | {"note": ""}, 2)] == [
+        "0.50",
+        "0.80",
+        "+0.30 [+0.10, +0.50] p = .020",
+    ]
+    assert _cells(rose | {"note": ""}, 2)[2].strong
+    assert not _cells(rose | {"note": "few"}, 2)[2].strong
+    assert not _cells(rose | {"note": "", "p_adjusted": 0.05}, 2)[2].strong
+    assert _cells(rose | {"note": "", "p_adjusted": np.nan}, 2)[2].plain == "+0.30"
 
 
 def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader(boards):
     one, two = boards
     board = ipseval.evaluation.report_of({"first": one, "second": two})
+    assert board.frame.index.tolist() == list(range(5))
     frame = board.frame.set_index(["data", "model"])
     for name, evaluation in (("first", one), ("second", two)):
         leaders = evaluation.verdicts[0].leaders
@@ -178,18 +237,104 @@ def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared(boards):
     alone = ipseval.evaluation.report_of([two])
     assert alone.frame["leads"].isna().all()
     assert "†" not in repr(alone)
+    assert not any(cell.strong or cell.mark for row in alone.tables().parts[0].rows for cell in row)
+    assert "By auc there is nothing to compare." in repr(alone)
     with pytest.raises(InputError, match="share no metric"):
         ipseval.evaluation.report_of([one, two])
     with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):
         ipseval.evaluation.report_of({"a": "b"})
     with pytest.raises(UnknownNameError, match="estimator"):
         ipseval.evaluation.report_of([one], estimator="snips-pooled")
+    with pytest.raises(UnknownNameError, match="metrics"):
+        ipseval.evaluation.report_of([one], metrics="auc")
+    with pytest.raises(InputError, match=r"got none\.$"):
+        ipseval.evaluation.report_of([])
+    for metrics in ("recall@5", ["recall@5"], None):
+        assert ipseval.evaluation.report_of([one], metrics=metrics).metrics == ("recall@5",)
+    for estimator in ("aoa", "snips-global"):
+        frame = ipseval.evaluation.report_of([one], estimator=estimator).frame
+        assert set(frame["estimator"]) == {estimator}
+        assert frame["leads"].tolist() == [
+            model in one.verdicts[0].standings[estimator].leaders for model in one.models
+        ]
+
+
+def test_a_leaderboard_of_averages_that_contradict_each_other_has_leads_by_a_named_estimator_alone(boards):
+    (verdict,) = boards[0].verdicts
+    torn = replace(verdict, reason="contradiction")
+    evaluation = replace(boards[0])
+    vars(evaluation)["verdicts"] = (torn,)
+    alone = ipseval.evaluation.report_of({"log": evaluation})
+    assert alone.frame["leads"].isna().all()
+    said = "By recall@5 there is no verdict on log: weights contradict the plain average."
+    assert alone.tables().verdict[0].lines == (said,)
+    both = ipseval.evaluation.report_of({"log": evaluation, "other": boards[1]}).tables().verdict[0].lines
+    assert both[0].startswith("als leads most often")
+    assert both[1:] == (said,)
+    named = ipseval.evaluation.report_of({"log": evaluation}, estimator="aoa")
+    assert named.frame["leads"].notna().all()
+    assert "no verdict" not in repr(named)
 
 
 def test_a_leaderboard_counts_one_data_set_once(boards):
     one, other = boards
     assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
     assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
+
+
+def board(*columns: dict[str, tuple[float, bool | None]]) -> pd.DataFrame:
+    """Return rows of data sets 1, 2, …: recommender -> estimate and whether it leads; None: not known."""
+    rows = [
+        {"data": str(place), "model": model, "estimate": value, "leads": leads}
+        for place, column in enumerate(columns, start=1)
+        for model, (value, leads) in column.items()
+    ]
+    return pd.DataFrame(rows).astype({"leads": "boolean"})
+
+
+def test_recommenders_stand_by_how_often_they_lead_and_then_by_their_mean_rank():
+    nan = float("nan")
+    first = {"a": (0.3, True), "b": (0.2, False), "c": (0.1, False), "d": (nan, False)}
+    second = {"a": (0.1, False), "b": (0.3, True), "c": (0.2, False), "d": (nan, False)}
+    assert _order(board(first)) == ["a", "b", "c", "d"]
+    assert _order(board(first, second)) == ["b", "a", "c", "d"]  # mean ranks 1.5, 2 and 2.5
+    unknown = {"c": (0.3, None), "a": (0.2, None), "b": (0.1, None)}
+    assert _order(board(first, unknown)) == ["a", "c", "b", "d"]  # who leads is known of the first alone
+
+
+@pytest.mark.parametrize(
+    ("leads", "said"),
+    [
+        (["a"], "a leads most often: highest, or not told apart from it, on one data set."),
+        (["ab"], "a and b lead most often: highest, or not told apart from it, on one data set."),
+        (["a", "ab"], "a leads most often: highest, or not told apart from it, on both data sets."),
+        (["ab", "b", "b"], "b leads most often: highest, or not told apart from it, on all 3 data sets."),
+        (["a", "b"], "a and b lead most often: highest, or not told apart from it, on 1 of 2 data sets."),
+        (["a", "b", "a"], "a leads most often: highest, or not told apart from it, on 2 of 3 data sets."),
+    ],
+)
+def test_the_leaderboard_says_on_how_many_data_sets_somebody_leads(leads, said):
+    rows = board(*({one: (0.1, one in leading) for one in "ab"} for leading in leads))
+    assert _sentence("recall@5", rows, ["a", "b"], False) == said
+    assert _sentence("recall@5", rows, ["a", "b"], True) == f"By recall@5, {said}"
+
+
+def test_cells_of_a_leaderboard_mark_the_highest_and_those_that_are_told_from_it():
+    """Half of the widths of the intervals are .06, .06 and .05: three decimals."""
+    nan = float("nan")
+    rows = board({"a": (0.5, True), "b": (0.5, True), "c": (0.25, False), "d": (0.4, True), "e": (nan, None)})
+    part = rows.assign(ci_low=[0.44, 0.44, 0.2, nan, nan], ci_high=[0.56, 0.56, 0.3, nan, nan])
+    cells = _column(part, 2)
+    assert {model: cell.plain + cell.mark for model, cell in cells.items()} == {
+        "a": "0.500 [.440, .560]",
+        "b": "0.500 [.440, .560]",
+        "c": "0.250 [.200, .300]†",
+        "d": "0.400",
+        "e": "undefined",
+    }
+    assert [model for model, cell in cells.items() if cell.strong] == ["a", "b"]
+    unknown = _column(part.assign(leads=pd.array([None] * 5, dtype="boolean")), 2)
+    assert not any(cell.strong or cell.mark for cell in unknown.values())
 
 
 class Recorder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,8 @@ import pytest
 import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.base import Count
-from tests.inside.evaluation import dated
+from tests.inside.estimators import resolve_estimator
+from tests.inside.evaluation import _difference, dated
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ExposureLog.from_frame(
@@ -38,6 +41,37 @@ def test_what_is_taken_for_a_mapping_or_a_pair_says_where_its_parts_are():
     with pytest.raises(TypeError, match=r"^'Split' object has no items\. Use \.train and \.test\.$"):
         _train, _test = split
     assert not [one for one in dir(evaluation) if one.startswith(("given_", "no_posterior", "prepared"))]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "text"),
+    [
+        (
+            {"candidates": 99},
+            ipseval.InputError,
+            r"^candidates=99 could be drawn .* pass ipseval\.SampledCandidates\(99, rng=0\), or 'all'\.$",
+        ),
+        ({"candidates": np.int64(9)}, ipseval.InputError, "^candidates=9 could be drawn in several ways"),
+        ({"candidates": True}, ipseval.InputError, r"^candidates must be 'all', .* got True\.$"),
+        (
+            {"propensity": ipseval.PowerLawPropensity},
+            ipseval.errors.PropensityError,
+            r"^propensity must be a Propensity or a model .* got type\. ",
+        ),
+        ({"propensity": 3}, ipseval.errors.PropensityError, r"^propensity must be .* got int\. "),
+        (
+            {"estimators": ["aoa", "snips", "ips"]},
+            ipseval.errors.PropensityError,
+            "^snips, ips need a propensity; pass propensity=",
+        ),
+        ({"n_relevant": "known"}, ipseval.errors.UnknownNameError, "Choices: estimated"),
+        ({"rng": "seven"}, ipseval.InputError, "^rng must be "),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused_before_the_ranking(options, error, text):
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
+    with pytest.raises(error, match=text):
+        ipseval.evaluate({"m": "no scorer"}, split, **options)
 
 
 def test_lists_without_a_rank_are_told_what_they_lack():
@@ -89,6 +123,12 @@ def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost,
     ]
     assert bool(said) == warned
     assert f"left out:   {lost} positives that have no propensity" in repr(made.explain())
+    note = f": {lost} positives without a propensity left out of all averages, aoa too"
+    assert f"all{note}" in " ".join(repr(made.explain()).split())
+    plain = replace(made, definitions=(made.definitions[0], made.definitions[1][:1]))
+    plain = replace(plain, estimates={key: one for key, one in made.estimates.items() if key[2] == "aoa"})
+    plain = replace(plain, weights={"aoa": made.weights["aoa"]})
+    assert f"\naoa{note}" in repr(plain.explain())
 
 
 def perfect(n_users: int, models: tuple[str, ...]) -> str:
@@ -140,6 +180,20 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     assert dated([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
 
 
+def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_and_reliable():
+    """An interval of .06 has two significant digits in three decimals."""
+    nan = float("nan")
+    row = pd.Series({"difference": -0.04, "ci_low": -0.07, "ci_high": -0.01, "p_adjusted": 0.049})
+    told = _difference(row, "")
+    assert told.plain == "−0.040 [−0.070, −0.010] p = .049"
+    assert (told.strong, told.at) == (True, (-0.07, -0.04, -0.01))
+    assert not _difference(row, "few").strong
+    assert not _difference(row.replace(0.049, 0.05), "").strong
+    assert _difference(row.replace([-0.07, -0.01], nan), "").plain == "−0.0400 not tested"
+    assert _difference(row.replace(-0.04, nan), "few").plain == "undefined"
+    assert _difference(row.replace(-0.04, nan), "few").flag == "few"
+
+
 def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
@@ -148,12 +202,45 @@ def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
     scores = {"m": np.arange(15.0).reshape(3, 5)}
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
+    weighted = ipseval.SampledCandidates(2, distribution=np.arange(1.0, 6.0), rng=0)
+    with pytest.warns(ipseval.errors.DataWarning, match="^recall@1, auc: computed on 2 sampled candidates"):
+        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=weighted)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "warned"), [(["auc"], False), (["recall@1"], True), (["auc", "recall@1"], True)]
+)
+def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_linear_in_them(
+    metrics, warned, recwarn
+):
+    split = ipseval.Split.from_frames(
+        *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
+    )
+    own = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 3, 2, 4, 0, 3]})
+    ipseval.evaluate({"m": np.arange(15.0).reshape(3, 5)}, split, metrics=metrics, candidates=own)
+    said = [str(one.message) for one in recwarn]
+    assert any(one.startswith("Ranks are among each user's own candidates.") for one in said) is warned
 
 
 @pytest.mark.parametrize("member", [3, int, "recall"])
 def test_what_is_no_member_of_a_family_cannot_be_registered(member):
     with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
         ipseval.register(member, name="mine")
+
+
+def test_an_estimator_is_registered_by_its_label_without_the_parameter():
+    with pytest.raises(ipseval.InputError, match=r"^the estimator 'snips' is there already; "):
+        ipseval.register(replace(resolve_estimator("snips-global"), label="snips(0.1)"))
+
+
+def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_random():
+    user, item = np.divmod(np.arange(40), 4)
+    frame = pd.DataFrame({"user": user, "item": item, "time": 40 - np.arange(40)})
+    log = ipseval.Interactions.from_frame(frame, timestamp="time")
+    first = ipseval.Split.from_frames(frame[item < 2], frame[item > 1], timestamp="time")
+    for split, is_random in ((ipseval.split_random(log, test_fraction=0.5, rng=0), True), (first, False)):
+        made = ipseval.evaluate({"m": np.ones((10, 4))}, split, metrics=["recall@1"])
+        assert made.provenance["leakage"].endswith("; the split is random") is is_random
 
 
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():

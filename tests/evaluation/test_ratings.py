@@ -236,6 +236,7 @@ def test_recommenders_are_compared_on_the_same_ratings(two_models):
             values[(row["model"], *key)] - values[(row["reference"], *key)]
         )
     assert (table["std_error"] > 0).all()
+    assert set(evaluation.samples["low"].ranked.n_candidates) == {8}  # each pair of a user might be rated
     assert "rmse" in evaluation.to_markdown()
     assert "rmse" in evaluation.to_html()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.evaluation.verdicts import (
@@ -17,6 +18,7 @@ from tests.evaluation.verdicts import (
     with_posterior,
 )
 from tests.inside.evaluation import (
+    Verdict,
     Weights,
     probability,
     verdict_lines,
@@ -174,6 +176,19 @@ def test_each_kind_of_verdict_has_its_sentences(found, said):
     assert verdict_lines([found]) == (said,)
 
 
+@pytest.mark.parametrize("weights", [(), ({"a": 0.1, "b": 0.3, "c": 0.2}, "fitted")])
+@pytest.mark.parametrize(("of_c", "leader"), [(0.96, "b"), (0.94, None)])
+def test_a_leader_of_the_correction_is_ahead_of_each_other_one_as_likely_as_is_said(of_c, leader, weights):
+    """By the plain average a is first, then b and c; b is ahead of a with .99, of c with less."""
+    chances = np.array([[0.5, 0.01, 0.5], [0.99, 0.5, of_c], [0.5, 1 - of_c, 0.5]])
+    says = replace(posterior(ABC, 0.5, "interactions"), ahead=chances)
+    found = decided(ABC, *weights, posteriors={"recall@10": says}, unknown="")
+    assert found.leader == leader
+    (said,) = verdict_lines([found])
+    sure = "b leads: the correction puts it ahead of each other one with probability .96. "
+    assert said.startswith(sure) is bool(leader)
+
+
 def test_weights_of_gamma_are_a_condition_that_names_gamma():
     known = decided(AB, BA, "assumed")
     gamma = replace(known, weights=(replace(known.weights[0], words="of γ = 0"),))
@@ -230,6 +245,7 @@ def test_other_metrics_say_the_same_or_who_is_first():
 def test_the_headline_is_the_first_metric_with_a_claim():
     first = replace(decided(BA), metric="ndcg@10", claimed=False)
     assert verdict_lines([first, decided(AB)])[0].startswith("By the plain average a is ahead of b.")
+    assert Verdict("recall@10", {}, PLAIN).claimed
 
 
 @pytest.mark.parametrize(

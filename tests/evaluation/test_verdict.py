@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,6 +30,7 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     Standing,
     Weights,
+    _differences,
     of_record,
     order_frame,
 )
@@ -185,6 +187,16 @@ def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
     assert gammas == pytest.approx([step / 10 for step in range(-10, 31)])
 
 
+def test_tipping_points_are_looked_for_in_the_grid_that_is_given_or_in_steps_of_two_hundredths(evaluation):
+    metrics, estimators = evaluation.definitions
+    two = {name: evaluation.samples[name] for name in ("popular", "rare")}
+    recall = replace(evaluation, definitions=(metrics[:1], estimators[1:]), samples=two)
+    found = recall.tipping_points()
+    pd.testing.assert_frame_equal(found, recall.tipping_points(np.linspace(-1, 3, 201)), check_exact=True)
+    assert any(len(one) for one in found["tipping_points"])
+    assert all(2 <= one <= 3 for row in recall.tipping_points([2.0, 3.0])["tipping_points"] for one in row)
+
+
 def test_it_is_told_how_intervals_were_made(evaluation):
     again = evaluation.with_intervals("percentile", n_resamples=50, rng=0)
     assert (again.provenance["interval"], again.provenance["refit"]) == ("percentile", False)
@@ -226,6 +238,38 @@ def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluat
     assert list(ndcg.values) == list(again.verdicts[0].order[:4])
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
+    n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
+    for most, n_gammas in ((n, 17), (n - 1, 9)):
+        monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", most)
+        assert replace(again)._drawn.sweeps[0].gamma.size == n_gammas
+
+
+def test_a_table_has_probabilities_where_there_are_some_and_differences_elsewhere(evaluation):
+    names = ("recommender", "plain average (aoa)", "if γ = 0 were right")
+    recall, ndcg = evaluation.tables().parts[:2]
+    assert recall.header == (*names, "corrected", "ahead of next")
+    assert [row[-1].text != "" for row in recall.rows] == [True, True, False]
+    assert ndcg.header == (*names, "vs best")
+    assert [row[-1].text in ("best", "highest") for row in ndcg.rows] == [True, False, False]
+    first, gap = ndcg.rows[0][0].text, ndcg.rows[1][-1].text
+    assert (first, gap[0]) == (evaluation.verdicts[1].first, "−")
+    for one in (recall, ndcg):
+        assert one.words == set(range(len(one.header)))
+    behind = _differences(evaluation)[2:]
+    assert [one.title for one in behind] == [f"{v.metric}, minus {v.first}" for v in evaluation.verdicts]
+    assert all(one.signed and one.words == {0, 1, 2} for one in behind)
+    alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
+    assert {one.header for one in alone.tables().parts} == {names[:2]}
+    assert "in an order" not in repr(alone.explain())
+    assert "in an order" in repr(evaluation.explain())
+
+
+def test_rows_of_a_correction_follow_those_of_the_estimates(evaluation):
+    rows = evaluation.frame[:2].assign(estimator="correction-strength")
+    found = replace(evaluation, correction=SimpleNamespace(joined_rows=rows)).frame
+    assert found.index.tolist() == list(range(len(evaluation.frame) + 2))
+    pd.testing.assert_frame_equal(found[:-2], evaluation.frame)
+    assert found["estimator"].tolist()[-2:] == ["correction-strength"] * 2
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):

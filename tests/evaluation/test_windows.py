@@ -45,10 +45,15 @@ def test_windows_are_evaluated_one_by_one_and_averaged(three):
     row = found.summary.set_index("model").loc["popular"]
     values = np.array([one["popular"] for one in each])
     assert found.frame.query("model == 'popular'")["estimate"].tolist() == values.tolist()
+    assert found.frame.index.tolist() == list(range(6))
     assert row["mean"] == pytest.approx(values.mean())
     assert row["trend"] == pytest.approx((values[2] - values[0]) / 2)  # of three windows
     assert row["std_windows"] == pytest.approx(values.std(ddof=1))
     assert found.windows["n_test"].sum() == sum(len(split.test) for split in splits)
+    users = np.concatenate([one.per_user("popular", "recall@5", "aoa").index for one in found.evaluations])
+    n_windows = np.unique(users, return_counts=True)[1]
+    assert (row["n_users"], row["n_returning"]) == (n_windows.size, (n_windows > 1).sum())
+    assert f"{n_windows.size} users, {(n_windows > 1).sum()} of them in several windows." in repr(found)
     lead = found.compare("any").iloc[0]
     assert lead["mean"] == pytest.approx(np.mean([one["popular"] - one["any"] for one in each]))
 
@@ -118,6 +123,9 @@ def test_one_user_has_no_error_and_no_window_no_mean():
     assert (alone["n_windows"], alone["n_users"], alone["n_returning"]) == (1, 1, 0)
     assert np.isnan(nothing["mean"])
     assert (nothing["n_windows"], nothing["n_users"]) == (0, 0)
+    alike = _over_windows(np.array([0.1, 0.3]), np.zeros((2, 2)), np.ones((2, 2)), np.arange(2.0), 0.95)
+    assert (alike["std_error"], alike["trend_error"]) == (0, 0)
+    assert np.isnan([alike["trend_p"], alike["design_effect"]]).all()
 
 
 def test_a_p_value_is_two_sided_and_1_where_nothing_differs():
@@ -190,11 +198,23 @@ def test_numbers_have_the_decimals_and_bounds_of_other_results(three):
 def test_a_propensity_is_fitted_in_every_window():
     splits = split_sliding(timed_log(), start=40, test=30)
     found = evaluate_windows(
-        MODELS, splits, metrics=["recall@5"], estimators=["snips-global"], propensity="power-law:gamma=0"
+        MODELS,
+        splits,
+        metrics=["recall@5", "recall@10"],
+        estimators=["aoa", "snips-global"],
+        propensity="power-law:gamma=0",
     )
     for evaluation, split in zip(found.evaluations, splits, strict=True):
         expected = ipseval.PowerLawPropensity(gamma=0).fit(split.train)
         assert np.array_equal(evaluation.propensity.item, expected.item, equal_nan=True)
+    for given, shown in (
+        ({}, ("recall@5", "aoa")),
+        ({"metric": "recall@10"}, ("recall@10", "aoa")),
+        ({"estimator": "snips-global"}, ("recall@5", "snips-global")),
+    ):
+        drawn = found.plot(**given).lines[0].get_ydata().tolist()
+        rows = found.frame.set_index(["model", "metric", "estimator"])["estimate"]
+        assert drawn == rows.xs(("popular", *shown)).tolist()
     (weights,) = found.verdicts[0].weights
     own = [one.weights["snips-global"] for one in found.evaluations]
     assert weights.ess == sum(one.ess_own for one in own)

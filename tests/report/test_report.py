@@ -195,6 +195,17 @@ def test_rows_and_order_lines_are_sorted_by_the_estimates():
     assert lines[6:8] == ["  order by e0: c > a, b", "  order by e1: b, a, c"]
 
 
+def test_only_a_column_that_can_be_relied_on_has_a_best_and_marks():
+    values = [[0.2, 0.1, 0.9], [0.2, 0.3, 0.1]]
+    tables = by_hand(values, 2 * [[0.01] * 3], [("c", "a"), ("b", "c")], flags=("", "few"))
+    first, *others = tables.parts[0].rows
+    assert [(cell.strong, cell.mark, cell.flag) for cell in first[1:]] == [(True, "", ""), (False, "", "few")]
+    for row in others:
+        marks = [(cell.strong, cell.mark, cell.flag) for cell in row[1:]]
+        assert marks == [(False, "†", ""), (False, "", "few")]
+    assert first[1].hint == "interval 0.890 to 0.910"
+
+
 def test_an_order_separates_only_what_every_pair_supports():
     values = 2 * [[0.4, 0.3, 0.2, 0.1]], 2 * [[0.01] * 4]
     told = ["ac", "bc", "ad", "bd"]
