@@ -10,7 +10,7 @@ from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
 from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond._measures import Recommended
-from ipseval.evaluation.partitions import _partition, _plan, _sorted
+from ipseval.evaluation.partitions import _duckdb, _partition, _plan, _sorted
 from ipseval.evaluation.partitions._partition import (
     add_rows,
     catalogue,
