@@ -277,6 +277,7 @@ def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
     near = Catalogue(np.array([far + 4, 5]))
     assert near.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
     assert near.codes(np.array([], dtype=int)).tolist() == []
+    assert Catalogue(np.arange(2**13)).codes(np.array([7])).tolist() == [7]
     for unknown in (4, 6, far + 5):
         assert near.codes(np.array([5, unknown])) is None
     assert near.codes(np.array(["5"])) is None
@@ -285,7 +286,8 @@ def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
     for end, side in ((2**62, -1), (-(2**62), 1)):
         inside = np.array([end + side])
         assert Catalogue(inside).codes(inside).tolist() == [0]
-        assert Catalogue(np.array([end])).codes(np.array([end])) is None
+        for outside in (end, end - side):
+            assert Catalogue(np.array([outside])).codes(np.array([outside])) is None
 
 
 def test_user_item_and_rank_must_fit_into_62_bits():

@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.report import Report
 from tests.conftest import examples
-from tests.inside.evaluation import resolve
+from tests.inside.evaluation import _groups_differ, _leads, _trust, resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -235,9 +235,10 @@ def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
     test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
     split = ipseval.Split.from_frames(train, test)
     evaluation = ipseval.evaluate({"m": np.arange(6.0).reshape(2, 3)}, split, metrics=["auc"])
-    frame = evaluation.by("popularity:2").frame
-    assert frame["n_users"].tolist() == [0, 0]
-    assert frame["estimate"].isna().all()
+    for by in ("popularity:2", ipseval.evaluation.segments.user_groups(["x", "y"])):
+        frame = evaluation.by(by).frame
+        assert frame["n_users"].tolist() == [0, 0]
+        assert frame["estimate"].isna().all()
 
 
 def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
@@ -293,6 +294,47 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
         "many": True,
         "some": False,
     }
+
+
+def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_with_a_wide_error():
+    metric = evaluated(0, ["recall@5"], ["aoa"], models=1).definitions[0][0]
+    effective = np.array([[0.0, 1.0, 4.5, 5.0, 29.5, 30.0, 40.0], [0.0, 9.0, 9.0, 9.0, 99.0, 99.0, 99.0]])
+    covariance = np.zeros((14, 14))
+    covariance[6, 6] = 1.21  # a standard error of 1.1 in the last group of the first model
+
+    def trust(on_low_ess):
+        given = np.zeros((2, 7)), covariance, effective, None, np.ones(7, dtype=int), metric
+        flags, hidden = _trust(*given, on_low_ess)
+        assert (hidden[0] == hidden[1]).all()
+        return flags, np.flatnonzero(hidden[0]).tolist()
+
+    flags, hidden = trust("warn")
+    few = [f"{n} effective users, fewer than 30" for n in ("1", "4.5", "5", "29.5")]
+    assert flags[:6] == ("", *few, "")
+    assert "1.1 beyond the range of recall@5, 0 to 1" in flags[6]
+    assert hidden == [1, 2, 6]
+    assert trust("nan") == (flags, [1, 2, 3, 4, 6])
+    assert trust("ignore") == (("",) * 7, [])
+
+
+def test_groups_and_leads_are_told_below_5_percent():
+    gaps = pd.DataFrame({"model": list("abcd"), "p_adjusted": [0.05, 0.049, 0.3, np.nan]})
+    assert _groups_differ(gaps, list("abcd")) == [
+        "Groups differ (p < .05): b.",
+        "Groups not told apart: a and c.",
+    ]
+    columns = ["model", "reference", "group", "difference", "p_adjusted"]
+    rows = [
+        *(("a", "b", "x", 0.2, 0.01), ("a", "b", "y", -0.2, 0.01), ("a", "b", "z", 0.1, 0.05)),
+        *(("c", "a", "x", -0.2, 0.01), ("c", "a", "y", -0.2, 0.01), ("c", "a", "z", -0.2, 0.01)),
+        *(("a", "d", "x", 0.2, 0.3), ("a", "d", "y", 0.0, 0.01), ("a", "d", "z", np.nan, np.nan)),
+        *(("b", "c", "x", 0.9, 0.01), ("b", "c", "y", 0.9, 0.01), ("b", "c", "z", 0.9, 0.01)),
+    ]
+    assert _leads(pd.DataFrame(rows, columns=columns), list("abcd")) == [
+        "a: ahead of b in x, behind b in y.",
+        "a: ahead of c in every group.",
+        "a: told from d in no group.",
+    ]
 
 
 def test_a_report_holds_an_evaluation_with_its_segments():
