@@ -23,6 +23,7 @@ from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.segments._build import _trust
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._segments import (
+    SegmentCell,
     family_level,
     gap_error,
     gap_of,

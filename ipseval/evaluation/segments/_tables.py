@@ -82,7 +82,7 @@ def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
         return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
     low, high = row["ci_low"], row["ci_high"]
     spread = "" if np.isnan(error) or error == 0 else f"± {error:.{shown}f}"
-    hint = f"interval {low:.{shown}f} to {high:.{shown}f}"
+    hint = note if np.isnan(low) else f"interval {low:.{shown}f} to {high:.{shown}f}"
     return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
 
 

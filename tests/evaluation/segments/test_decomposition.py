@@ -45,6 +45,12 @@ def test_shares_values_and_terms_by_hand():
     assert totals.loc["a"].tolist() == pytest.approx(expected)
     assert frame.loc["a", "moved"].to_dict() == pytest.approx({"rare": 1 / 9, "popular": 1 / 18})
     # b leads by 1/3 with equal weights: 2/3 in popular against 1/3 in rare; weighted they are even.
+    rows = found.tables(digits=1).parts[0].rows
+    assert [[cell.text for cell in line] for line in rows] == [
+        ["popular", "66.7%", "50.0%", "0.000", "0.000", "1.000", "1.000"],
+        ["rare", "33.3%", "50.0%", "1.000", "1.000", "0.000", "0.000"],
+        ["all", "100.0%", "100.0%", "0.333", "0.500", "0.667", "0.500"],
+    ]
     text = repr(found)
     assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
     assert "snips-global: a and b have the same value." in text

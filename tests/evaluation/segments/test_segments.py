@@ -69,7 +69,8 @@ def test_item_groups_by_hand():
     groups = ipseval.evaluation.segments.item_groups(
         ["rare", "rare", "popular", "popular", "popular"], name="kind"
     )
-    frame = by_hand().by(groups).frame.set_index(["estimator", "group"])
+    segments = by_hand().by(groups)
+    frame = segments.frame.set_index(["estimator", "group"])
     # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
     assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
     assert frame.loc[("aoa", "popular"), "estimate"] == 0.0
@@ -82,6 +83,21 @@ def test_item_groups_by_hand():
     assert frame.loc[("ips", "rare"), "estimate"] == pytest.approx(3.5 / 2)  # mean V = (2 + 1.5)/2
     assert frame["n_positives"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
     assert frame["n_members"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
+    # ess: (ΣD)²/ΣD² of D = 2/3 and 1/2.
+    assert frame.loc[("aoa", "popular"), "ess"] == pytest.approx((7 / 6) ** 2 / (4 / 9 + 1 / 4))
+    constant = "no interval: the values of its users do not vary"
+    assert frame.loc["aoa", "note"].tolist() == [constant] * 2
+    table, notes = segments.tables(digits=1).parts
+    assert [[cell.text for cell in line] for line in table.rows] == [
+        ["popular", "0.0000", "41.2%", "3"],
+        ["rare", "1.0000", "58.8%", "2"],
+        ["all", "0.5882", "100.0%", ""],
+    ]
+    assert (table.rows[0][1].error, table.rows[0][1].hint) == ("", constant)
+    assert notes.lines[-1] == "By aoa and ips: .frame, .differences(), .to_html()."
+    assert [one.title for one in segments.tables(page=True).parts[:-1]] == [
+        f"recall@1, {words}" for words in ("plain average (aoa)", "weighted (snips-global)", "weighted (ips)")
+    ]
 
 
 @pytest.mark.parametrize("seed", range(examples(10)))
@@ -177,7 +193,11 @@ def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influen
 def test_differences_within_a_group_are_the_paired_ones():
     evaluation = evaluated(3, ["recall@5"], ["snips-global"])
     groups = devices(evaluation).resolve(evaluation.user_ids)
-    found = evaluation.by(groups).differences().set_index("group")
+    found = evaluation.by(groups).differences()
+    tested = ["difference", "std_error", "ci_low", "ci_high", "p_value", "p_adjusted"]
+    keys = ["by", "group", "metric", "estimator", "model", "reference"]
+    assert list(found) == [*keys, *tested, "n_users", "note"]
+    found = found.set_index("group")
     for number, label in enumerate(groups.labels):
         mine = groups.codes == number
         ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
