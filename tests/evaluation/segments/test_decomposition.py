@@ -159,6 +159,8 @@ def test_it_is_drawn_and_its_questions_are_checked():
     with pytest.raises(ipseval.InputError, match=r"has no weights; evaluate with propensity="):
         plain.decomposition(by=KIND)
     segments = evaluation.by(KIND)
+    counts = segments.frame.groupby("group")["n_users"].unique()
+    assert {group: found.tolist() for group, found in counts.items()} == {"popular": [2], "rare": [1]}
     said = f"recall@1, {segments.estimators[-1]}, intervals for all groups at once"
     assert said in [text() for text in (segments.plot().get_xlabel, segments.plot().get_title)]
     drawn = segments.plot("recall@1", "aoa")

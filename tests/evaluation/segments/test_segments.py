@@ -362,6 +362,8 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     found = evaluation.by("popularity:3")
     assert repr(found).count("100.0%") == 1  # positives of hit@3 do not add up
     assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2").tables().parts
+    assert [one.title for one in plain[:-1]] == ["recall@5, plain average (aoa-pooled)"]
     report = Report([evaluation, found, evaluation.by("activity:2")])
     text = repr(report)
     assert text.index("3 groups of items") < text.index("2 groups of users")
