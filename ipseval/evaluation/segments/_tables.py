@@ -66,7 +66,7 @@ def _table(
         first = part.iloc[0]
         share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
-    end = (Cell("100.0%" if lines[0][-2].text else ""), Cell(""))
+    end = (Cell("" if rows["share"].isna().all() else "100.0%"), Cell(""))
     everyone = [
         Cell(f"{value:.{shown}f}" if value == value else "undefined", at=(np.nan, value, np.nan))
         for value in whole.values()

@@ -166,6 +166,16 @@ def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_grou
     assert not evaluation.by(groups).frame["note"].str.contains("left out").any()
 
 
+def test_the_part_of_the_only_user_with_positives_is_the_whole():
+    train, test = pd.DataFrame({"user": [0, 1], "item": 0}), pd.DataFrame({"user": 0, "item": [1, 2]})
+    split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
+    options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
+    evaluation = ipseval.evaluate({"m": np.tile([0.0, 3, 2, 1], (2, 1))}, split, **options)
+    found = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"])).frame
+    # Both are at the top: 1 + 1/log2(3).
+    assert found["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+
+
 def influence(weight, value, member, row, n_users):
     """ψ_u of Σ_g a c / Σ_g a by its definition: what user u adds, minus R times its weight."""
     top = np.bincount(row, weight * value * member, n_users)
