@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from tests.inside.evaluation import (
     SegmentCell,
+    _groups_differ,
+    _leads,
     family_level,
     gap_error,
     gap_of,
@@ -133,3 +136,23 @@ def test_differences_of_rounding_are_none():
     assert gap_of(one, two).tolist() == [0.0, 0.0, 0.25, -1.0]
     assert gap_of(np.array([1e-20]), np.array([0.0])).tolist() == [1e-20]
     assert gap_of(1e-9 * one, 1e-9 * two)[:2].tolist() == [0.0, 0.0]
+
+
+def test_groups_and_leads_are_told_below_5_percent():
+    gaps = pd.DataFrame({"model": list("abcd"), "p_adjusted": [0.05, 0.049, 0.3, np.nan]})
+    assert _groups_differ(gaps, list("abcd")) == [
+        "Groups differ (p < .05): b.",
+        "Groups not told apart: a and c.",
+    ]
+    columns = ["model", "reference", "group", "difference", "p_adjusted"]
+    rows = [
+        *(("a", "b", "x", 0.2, 0.01), ("a", "b", "y", -0.2, 0.01), ("a", "b", "z", 0.1, 0.05)),
+        *(("c", "a", "x", -0.2, 0.01), ("c", "a", "y", -0.2, 0.01), ("c", "a", "z", -0.2, 0.01)),
+        *(("a", "d", "x", 0.2, 0.3), ("a", "d", "y", 0.0, 0.01), ("a", "d", "z", np.nan, np.nan)),
+        *(("b", "c", "x", 0.9, 0.01), ("b", "c", "y", 0.9, 0.01), ("b", "c", "z", 0.9, 0.01)),
+    ]
+    assert _leads(pd.DataFrame(rows, columns=columns), list("abcd")) == [
+        "a: ahead of b in x, behind b in y.",
+        "a: ahead of c in every group.",
+        "a: told from d in no group.",
+    ]

@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.report import Report
 from tests.conftest import examples
-from tests.inside.evaluation import _groups_differ, _leads, _trust, resolve
+from tests.inside.evaluation import _trust, resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -345,26 +345,6 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
     assert hidden == [1, 2, 6]
     assert trust("nan") == (flags, [1, 2, 3, 4, 6])
     assert trust("ignore") == (("",) * 7, [])
-
-
-def test_groups_and_leads_are_told_below_5_percent():
-    gaps = pd.DataFrame({"model": list("abcd"), "p_adjusted": [0.05, 0.049, 0.3, np.nan]})
-    assert _groups_differ(gaps, list("abcd")) == [
-        "Groups differ (p < .05): b.",
-        "Groups not told apart: a and c.",
-    ]
-    columns = ["model", "reference", "group", "difference", "p_adjusted"]
-    rows = [
-        *(("a", "b", "x", 0.2, 0.01), ("a", "b", "y", -0.2, 0.01), ("a", "b", "z", 0.1, 0.05)),
-        *(("c", "a", "x", -0.2, 0.01), ("c", "a", "y", -0.2, 0.01), ("c", "a", "z", -0.2, 0.01)),
-        *(("a", "d", "x", 0.2, 0.3), ("a", "d", "y", 0.0, 0.01), ("a", "d", "z", np.nan, np.nan)),
-        *(("b", "c", "x", 0.9, 0.01), ("b", "c", "y", 0.9, 0.01), ("b", "c", "z", 0.9, 0.01)),
-    ]
-    assert _leads(pd.DataFrame(rows, columns=columns), list("abcd")) == [
-        "a: ahead of b in x, behind b in y.",
-        "a: ahead of c in every group.",
-        "a: told from d in no group.",
-    ]
 
 
 def test_a_report_holds_an_evaluation_with_its_segments():
