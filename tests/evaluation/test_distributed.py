@@ -17,7 +17,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import UserSums
 from ipseval.evaluation import evaluate
-from ipseval.propensity import KnownPropensity, PowerLawPropensity
+from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from tests.inside.estimators import Moments
 from tests.inside.evaluation import (
     _partition,
@@ -77,6 +77,7 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
 def test_a_bar_is_shown_where_progress_is_asked_for():
     shown, hidden = (_plan.bar([1], progress) for progress in (True, False))
     assert (shown.disable, hidden.disable) == (False, True)
+    assert (shown.delay, shown.total) == (2, 1)  # nothing is shown of what ends at once
     assert list(shown) == [1]
 
 
@@ -201,6 +202,7 @@ def test_per_user_values_are_kept_when_asked_for_only():
     one, other = (each.with_intervals("bca", n_resamples=50, rng=0).frame for each in (kept, whole))
     pd.testing.assert_frame_equal(one, other)
     merged = in_partitions(frames, models, 2, **options)
+    assert merged.user_ids.tolist() == []
     for ask in (
         lambda: merged.per_user("first", "recall@5", "aoa"),
         lambda: merged.with_intervals("bca"),
@@ -238,14 +240,29 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
     assert merged.n == users.size
 
 
+PER_PAIR = Propensity(None, True, "known", 25, pair=np.array([0.5]), pair_key=np.array([0]))
+
+
+class OfLogs:
+    """A model that reads a log, not counts."""
+
+    def fit(self, train=None, popularity=None):
+        return train.popularity
+
+
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
         (
             {"estimators": ("snips-shrunk",), "propensity": UP_TO_A_FACTOR},
             InputError,
-            "cannot be computed in part",
+            r"^snips-shrunk\(.*\) read all users at once and cannot be computed in partitions; use aoa, ",
         ),
+        ({"estimators": ("aoa",), "n_relevant": [3] * 80}, InputError, "^n_relevant must be one number"),
+        ({"estimators": ("aoa",), "per_user": 1}, InputError, "^per_user must be"),
+        ({"estimators": ("aoa",), "seen": "keep"}, InputError, "seen"),
+        ({"propensity": PER_PAIR}, PropensityError, "^a propensity per user-item pair is not supported here"),
+        ({"propensity": OfLogs()}, PropensityError, "^OfLogs cannot be fitted to item counts alone"),
         ({"estimators": ("snips",)}, PropensityError, "snips needs a propensity"),
         (
             {"propensity": KnownPropensity(item=np.ones(25))},
@@ -280,6 +297,13 @@ def test_factors_and_rows_that_do_not_fit_get_an_error():
         in_partitions(frames, {"one": factors}, 3, **options)
     with pytest.raises(InputError, match="2 users and 25 items; expected 3 as in users= and 25"):
         in_partitions(frames, {"one": factors}, 3, users=[1, 4, 7], **options)
+    for n_users, n_items in ((4, 25), (3, 24), (3, 26)):
+        given = np.ones((n_users, 3)), np.ones((n_items, 3))
+        with pytest.raises(InputError, match=f"^one has factors of {n_users} users and {n_items} items; "):
+            in_partitions(frames, {"one": given}, 3, users=[1, 4, 7], **options)
+    for given in (factors[:1], factors * 2):
+        with pytest.raises(InputError, match=rf"^one is a tuple of {len(given)}; expected \(user_factors, "):
+            in_partitions(frames, {"one": given}, 3, users=[1, 4, 7], **options)
     with pytest.raises(InputError, match=r"users of the frames are not among users= .*holds 1, 2"):
         in_partitions(frames, {"one": factors}, 3, users=[1, 2], **options)
     with pytest.raises(InputError, match="non-empty mapping"):

@@ -70,6 +70,17 @@ def test_users_left_out_of_a_group_are_counted_over_all_partitions():
         assert frame["note"].str.contains(said).any()
 
 
+def test_users_without_a_row_are_counted_in_their_own_group():
+    frames = {
+        "train": pd.DataFrame({"user": [1, 3], "item": [0, 0]}),
+        "test": pd.DataFrame({"user": [1, 3], "item": [1, 2]}),
+    }
+    model = {"m": (np.ones((4, 1)), np.array([[0.0], [2.0], [1.0]]))}
+    groups = ipseval.evaluation.segments.user_groups(list("xxyz"), name="g")  # users 0 and 2 have no row
+    asked = {"metrics": ["recall@1"], "estimators": ["aoa"], "by": groups, "users": range(4)}
+    assert in_partitions(frames, model, 2, **asked).segments["g"].sizes.tolist() == [2, 1, 1]
+
+
 def test_groups_of_items_alone_go_through_no_frame_for_users():
     frames = example()
     options = {"metrics": ["recall@5"], "missing": "zero", "ties": "default", "confidence_level": 0.95}

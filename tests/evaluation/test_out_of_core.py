@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +21,7 @@ from tests.evaluation.test_distributed import (
     in_partitions,
     local,
 )
-from tests.inside.evaluation import Catalogue, Pairs, _partition, _sorted
+from tests.inside.evaluation import Catalogue, Pairs, _duckdb, _partition, _sorted
 
 OPTIONS = {
     "metrics": ("recall@5", "hit@1"),
@@ -54,7 +58,8 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
     frames, options = example(n_users=40), {**OPTIONS, "by": by}
     if by:
         options |= {"metrics": ("recall@5",), "estimators": ("ips", "snips-global")}
-    train, test, first, second = write(frames, tmp_path, first=as_arrays, second=with_scores)
+    kinds = {"train": lambda one: one.astype("int32"), "first": as_arrays, "second": with_scores}
+    train, test, first, second = write(frames, tmp_path, **kinds)
     (tmp_path / "scratch").mkdir()
     ours = evaluate_duckdb(
         {"first": first, "second": f"{second}/*.parquet"},
@@ -117,6 +122,50 @@ def test_what_cannot_be_read_is_named(tmp_path):
     doubled.to_parquet(tmp_path / "doubled.parquet")
     with pytest.raises(InputError, match="379 of 758 entries repeat an item of their list"):
         evaluate_duckdb({"first": tmp_path / "doubled.parquet"}, train, test)
+    nothing = tmp_path / "nothing.parquet"
+    frames["first"].head(0).to_parquet(nothing)
+    with pytest.raises(InputError, match=r"^train and test have no rows\.$"):
+        evaluate_duckdb({"first": nothing}, nothing, nothing)
+    frames["test"][["user"]].to_parquet(tmp_path / "users.parquet")
+    with pytest.raises(InputError, match=r"^train: the files need columns user, item; they have user\.$"):
+        evaluate_duckdb({"first": first}, tmp_path / "users.parquet", test)
+
+
+def test_without_duckdb_the_error_names_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(InputError, match=r"need DuckDB; pip install 'ipseval\[duckdb\]'\.$"):
+        evaluate_duckdb({"m": "lists"}, "train", "test")
+
+
+@pytest.mark.parametrize(
+    ("rows", "n_partitions", "n_parts"),
+    [((5_000_000, 3_000_000), None, 1), ((5_000_000, 3_000_001), None, 2), ((0, 0), None, 1), ((1, 1), 3, 3)],
+)
+def test_a_part_holds_8_million_rows_and_a_single_one_stays_where_it_is(rows, n_partitions, n_parts):
+    dealt = []
+
+    class Table(SimpleNamespace):
+        name, user = "train", "VARCHAR"
+
+        def deal(self, folder, parts):
+            dealt.append((folder.name, parts))
+
+    tables = [Table(n_rows=one) for one in rows]
+    assert _duckdb._dealt(tables, n_partitions, Path("parts")) == n_parts
+    assert dealt == ([("0", n_parts), ("1", n_parts)] if n_parts > 1 else [])
+
+
+def test_parts_without_a_user_are_empty_and_duckdb_shows_no_bar_and_keeps_no_order(tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    pd.DataFrame({"user": [7, 7], "item": [1, 2]}).to_parquet(tmp_path / "train.parquet")
+    with duckdb.connect() as connection:
+        _duckdb._settings(connection, threads=1)
+        for name in ("preserve_insertion_order", "enable_progress_bar"):
+            assert connection.execute(f"SELECT current_setting('{name}')").fetchone() == (False,)
+        table = _duckdb._Table(connection, "train", tmp_path / "train.parquet")
+        assert (table.n_rows, table.part(0)["item"].tolist()) == (2, [1, 2])
+        table.deal(tmp_path / "parts", 3)
+        assert sorted(len(table.part(number)) for number in range(3)) == [0, 0, 2]
 
 
 FAULTS = {
@@ -228,6 +277,7 @@ def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
     near = Catalogue(np.array([far + 4, 5]))
     assert near.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
     assert near.codes(np.array([], dtype=int)).tolist() == []
+    assert Catalogue(np.arange(2**13)).codes(np.array([7])).tolist() == [7]
     for unknown in (4, 6, far + 5):
         assert near.codes(np.array([5, unknown])) is None
     assert near.codes(np.array(["5"])) is None
@@ -236,7 +286,8 @@ def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
     for end, side in ((2**62, -1), (-(2**62), 1)):
         inside = np.array([end + side])
         assert Catalogue(inside).codes(inside).tolist() == [0]
-        assert Catalogue(np.array([end])).codes(np.array([end])) is None
+        for outside in (end, end - side):
+            assert Catalogue(np.array([outside])).codes(np.array([outside])) is None
 
 
 def test_user_item_and_rank_must_fit_into_62_bits():

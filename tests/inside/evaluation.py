@@ -11,8 +11,9 @@ from ipseval.evaluation._questions import KINDS, estimator_label, metric_label, 
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
 from ipseval.evaluation._windows import _over_windows, _p_value
+from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
-from ipseval.evaluation.partitions import _partition, _plan, _sorted
+from ipseval.evaluation.partitions import _duckdb, _partition, _plan, _sorted
 from ipseval.evaluation.partitions._partition import (
     add_rows,
     catalogue,
@@ -21,8 +22,10 @@ from ipseval.evaluation.partitions._partition import (
 )
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
+from ipseval.evaluation.segments._build import _trust
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._segments import (
+    SegmentCell,
     family_level,
     gap_error,
     gap_of,
@@ -32,3 +35,4 @@ from ipseval.evaluation.segments._segments import (
     tails_of,
 )
 from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
+from ipseval.evaluation.segments._tables import _groups_differ, _leads

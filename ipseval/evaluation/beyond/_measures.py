@@ -104,15 +104,15 @@ def gini(data: Recommended) -> UserSums:
     """Return the Gini coefficient of the exposure of all items of the catalogue, with jackknife terms."""
     n_items, total = data.train.n_items, float(data.exposure.sum())
     order = np.sort(data.exposure)
-    below = np.append(0, np.cumsum(np.bincount(data.exposure)))  # items less exposed than c times
+    up_to = np.cumsum(np.bincount(data.exposure))  # items exposed at most c times
     above = float(((2 * np.arange(1, n_items + 1) - n_items - 1) * order).sum())
     # An item that loses one exposure takes the lowest place of those that had as many.
-    held = np.sort(np.where(data.inside, data.exposure[data.top.item], -1), axis=1)
+    held = np.sort(np.where(data.inside, data.exposure[data.top.item], 0), axis=1)
     same = np.zeros(held.shape, dtype=np.int64)  # the how-manieth of its list with as many
     for place in range(1, held.shape[1]):
         same[:, place] = np.where(held[:, place] == held[:, place - 1], same[:, place - 1] + 1, 0)
-    rank = below[np.maximum(held, 0)] + 1 + same
-    lost = np.where(held >= 0, 2 * rank - n_items - 1, 0).sum(axis=1)
+    rank = up_to[held - 1] + 1 + same
+    lost = np.where(held > 0, 2 * rank - n_items - 1, 0).sum(axis=1)
     left = total - data.length
     with np.errstate(invalid="ignore", divide="ignore"):
         return _jackknifed(data, above / (n_items * total), (above - lost) / (n_items * left))
@@ -124,12 +124,12 @@ def entropy(data: Recommended) -> UserSums:
     whole = float(_times_log(c).sum())
     left = total - data.length
     with np.errstate(invalid="ignore", divide="ignore"):
-        less = data.sum_of(_times_log(c) - _times_log(np.maximum(c - 1, 0)))
+        less = data.sum_of(_times_log(c) - _times_log(c - 1))
         return _jackknifed(data, np.log2(total) - whole / total, np.log2(left) - (whole - less) / left)
 
 
 def _times_log(c: FloatArray) -> FloatArray:
-    """Return c log2 c, 0 at 0."""
+    """Return c log2 c, 0 up to 1."""
     return np.asarray(c * np.log2(np.maximum(c, 1)))
 
 

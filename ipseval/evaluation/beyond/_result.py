@@ -105,7 +105,8 @@ class BeyondAccuracy(Result):
             return Cell("undefined")
         shown = decimals([error], digits, default=digits + 1)
         interval = self.intervals[key]
-        hint = f"interval {interval.low:.{shown}f} to {interval.high:.{shown}f}"
+        low, high = interval.low, interval.high
+        hint = interval.note if np.isnan(low) else f"interval {low:.{shown}f} to {high:.{shown}f}"
         return Cell(f"{value:,.{shown}f}", f"± {error:.{shown}f}" if error > 0 else "", hint=hint)
 
 

@@ -96,7 +96,7 @@ class _Table:
         self.source = _reading(_found(name, files))
         try:
             described = connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()  # nosec B608
-            self.n_rows = int(connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()[0])  # nosec B608
+            (self.n_rows,) = connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()  # nosec B608
         except duckdb.Error as error:
             raise InputError(f"{name}: the Parquet files cannot be read ({error}).") from None
         types = {column: str(kind) for column, kind, *_ in described}
@@ -108,16 +108,18 @@ class _Table:
         if lacking or (lists and order is None):
             wanted = "user, item and rank or score, or user, items" if lists else "user, item"
             raise InputError(f"{name}: the files need columns {wanted}; they have {', '.join(types)}.")
-        self.user = "whole numbers" if "INT" in types["user"] else types["user"]
+        kind = types["user"]
+        # Whole numbers of any width are the same ids, and have to go to the same part.
+        whole = "whole numbers", "CAST(user AS HUGEINT)"
+        self.user, self._hashed = whole if "INT" in kind else (kind, "user")
+        self._folder: Path | None = None
 
     def deal(self, folder: Path, n_parts: int) -> None:
-        """Write the rows by the hash of the user to one folder for each part; one part stays where it is."""
-        self._folder, self._n_parts = folder, n_parts
-        if n_parts == 1:
-            return
-        user = "CAST(user AS HUGEINT)" if self.user == "whole numbers" else "user"
+        """Write the rows by the hash of the user to one folder for each part."""
+        self._folder = folder
         self._connection.execute(
-            f"COPY (SELECT {', '.join(self.columns)}, hash({user}) % {n_parts} AS part FROM {self.source}) "  # nosec B608
+            f"COPY (SELECT {', '.join(self.columns)}, hash({self._hashed}) % {n_parts} AS part "  # nosec B608
+            f"FROM {self.source}) "
             f"TO {_quoted(fspath(folder))} (FORMAT parquet, PARTITION_BY (part), COMPRESSION uncompressed)"
         )
 
@@ -127,7 +129,7 @@ class _Table:
         if self._is_arrays:
             columns = ["user", "unnest(items) AS item", "generate_subscripts(items, 1) AS rank"]
         source, limit = self.source, ""
-        if self._n_parts > 1:
+        if self._folder is not None:
             files = sorted(glob(f"{self._folder}/part={number}/*.parquet"))
             source, limit = (_reading(files), "") if files else (source, " LIMIT 0")
         query = f"SELECT {', '.join(columns)} FROM {source}{limit}"  # nosec B608
@@ -147,25 +149,27 @@ def _settings(connection: Any, **values: Any) -> None:
 
 
 def _dealt(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
-    """Deal out the rows of all tables to parts of the users; return the number of parts."""
+    """Deal out the rows of all tables to parts of the users; return the number of parts.
+
+    A single part is read from the files as they are.
+    """
     kinds = {one.name: one.user for one in tables}
     if len(set(kinds.values())) > 1:
         raise InputError(f"the user ids have different types in different files: {kinds}; convert them.")
-    n_parts = -(-sum(one.n_rows for one in tables) // ROWS) if n_partitions is None else n_partitions
+    needed = max(1, -(-sum(one.n_rows for one in tables) // ROWS))
+    n_parts = needed if n_partitions is None else n_partitions
     check_positive_int("n_partitions", n_parts)
-    for number, one in enumerate(tables):
-        one.deal(folder / f"{number}", n_parts)
+    if n_parts > 1:
+        for number, one in enumerate(tables):
+            one.deal(folder / f"{number}", n_parts)
     return n_parts
 
 
 def _counts(connection: Any, tables: dict[str, _Table], column: str) -> pd.DataFrame:
-    """Return the ids in a column of both files, each once, with their rows as `trained` and `tested`."""
-    rows = " UNION ALL ".join(
-        f"SELECT {column} AS id, {name == 'train'}::INT AS trained, {name == 'test'}::INT AS tested "  # nosec B608
-        f"FROM {one.source}"
-        for name, one in tables.items()
-    )
-    query = f"SELECT id, sum(trained) AS trained, sum(tested) AS tested FROM ({rows}) GROUP BY id"  # nosec B608
+    """Return the ids in a column of both files, each once, with their training rows as `trained`."""
+    train, test = tables["train"].source, tables["test"].source
+    rows = f"SELECT {column} AS id, 1 AS trained FROM {train} UNION ALL SELECT {column}, 0 FROM {test}"  # nosec B608
+    query = f"SELECT id, sum(trained) AS trained FROM ({rows}) GROUP BY id"  # nosec B608
     counts: pd.DataFrame = connection.execute(query).df()
     return counts.dropna().set_index("id").astype(np.int64)
 

@@ -185,7 +185,7 @@ def _log(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
     if not len(rows):
         none = np.zeros(0, dtype=np.int64)
         return Interactions(none, none, users, plan.items)
-    log = rows.log(users) if plan.seen == "exclude" else None
+    log = rows.log(users)
     if log is not None:
         return log
     return Interactions.from_frame(

@@ -75,7 +75,7 @@ def make_plan(
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
 
-    `count` goes through the frames for the rows of each user, `trained` and `tested`, where groups need them.
+    `count` goes through the frames for the training rows of each user, `trained`, where groups need them.
     """
     check_options(options, PartitionOptions)
     check_type("per_user", per_user, (bool, np.bool_))
@@ -145,11 +145,15 @@ def split_models(models: Any, users: Any | None, n_items: int) -> tuple[dict[str
             continue
         if users is None:
             raise InputError(f"{name} is given by factors; pass users=, the ids of their rows.")
-        user_factors, item_factors, *rest = model
+        if len(model) not in (2, 3):
+            raise InputError(
+                f"{name} is a tuple of {len(model)}; expected (user_factors, item_factors[, item_bias])."
+            )
+        user_factors, item_factors, *_ = model
         if len(user_factors) != len(users) or len(item_factors) != n_items:
             raise InputError(
                 f"{name} has factors of {len(user_factors)} users and {len(item_factors)} items; expected "
                 f"{len(users)} as in users= and {n_items} as in items=."
             )
-        factors[name] = Factors(user_factors, item_factors, rest[0] if rest else None)
+        factors[name] = Factors(*model)
     return frames, factors

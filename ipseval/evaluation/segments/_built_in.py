@@ -87,7 +87,7 @@ def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> G
     """Return groups of about equally many, from the lowest count up; equal counts stay together."""
     what = COUNTED[axis]
     level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
-    middle = (np.cumsum(size) - size / 2) / max(counts.size, 1)
+    middle = (np.cumsum(size) - size / 2) / counts.size
     group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
     used, of_level = np.unique(group, return_inverse=True)
     labels = []

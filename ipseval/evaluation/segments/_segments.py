@@ -157,7 +157,7 @@ class SegmentCell:
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     suppressed: BoolArray
-    in_unit: bool = False
+    in_unit: bool
 
     def __post_init__(self) -> None:
         for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):
@@ -331,12 +331,10 @@ class Segments(Result):
         By the weighted estimator that a verdict rests on, else the last; `page`: by every one.
         """
         preferred = [one for one in default_estimators(weighted=True)[1:] if one in self.estimators]
-        chosen = preferred or self.estimators[-1:]
-        if not page and len(chosen) < len(self.estimators):
-            left_out = [one for one in self.estimators if one not in chosen]
-            some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
-            return segment_tables(replace(self, cells=some), digits, left_out)
-        return segment_tables(self, digits)
+        chosen = self.estimators if page else preferred or self.estimators[-1:]
+        left_out = [one for one in self.estimators if one not in chosen]
+        some = {key: cell for key, cell in self.cells.items() if key[1] in chosen}
+        return segment_tables(replace(self, cells=some), digits, left_out)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""

@@ -66,7 +66,7 @@ def _table(
         first = part.iloc[0]
         share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
-    end = (Cell("100.0%" if lines[0][-2].text else ""), Cell(""))
+    end = (Cell("" if rows["share"].isna().all() else "100.0%"), Cell(""))
     everyone = [
         Cell(f"{value:.{shown}f}" if value == value else "undefined", at=(np.nan, value, np.nan))
         for value in whole.values()
@@ -81,8 +81,8 @@ def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
     if np.isnan(value):
         return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
     low, high = row["ci_low"], row["ci_high"]
-    spread = "" if np.isnan(error) or error == 0 else f"± {error:.{shown}f}"
-    hint = f"interval {low:.{shown}f} to {high:.{shown}f}"
+    spread = f"± {error:.{shown}f}" if error > 0 else ""
+    hint = note if np.isnan(low) else f"interval {low:.{shown}f} to {high:.{shown}f}"
     return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
 
 
@@ -93,13 +93,12 @@ def _leads(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
         pair = differences[
             differences["model"].isin((first, other)) & differences["reference"].isin((first, other))
         ]
-        sign = np.where(pair["model"] == first, 1, -1)
         clear = (pair["p_adjusted"] < LEVEL).to_numpy()
-        gap = sign * pair["difference"].to_numpy()
+        gap = np.where(pair["model"] == first, pair["difference"], -pair["difference"])
         said = [
-            f"{word} {_in_groups(pair['group'][clear & (direction * gap > 0)], len(pair))}"
-            for word, direction in (("ahead of {}", 1), ("behind {}", -1))
-            if (clear & (direction * gap > 0)).any()
+            f"{word} {_in_groups(pair['group'][groups], len(pair))}"
+            for word, groups in (("ahead of {}", clear & (gap > 0)), ("behind {}", clear & (gap < 0)))
+            if groups.any()
         ]
         found.setdefault(", ".join(said) or "told from {} in no group", []).append(other)
     return [f"{first}: {text.replace('{}', listed(names))}." for text, names in found.items()]

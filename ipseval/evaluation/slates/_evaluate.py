@@ -137,7 +137,7 @@ def _check_same(one: Slates, other: Slates, name: str, other_name: str) -> None:
         pd.Series(s.label, index=pd.MultiIndex.from_arrays([s.query_ids[s.query], s.item_ids[s.item]]))
         for s in (one, other)
     ]
-    if len(one) != len(other) or not pairs[0].sort_index().equals(pairs[1].sort_index()):
+    if not pairs[0].sort_index().equals(pairs[1].sort_index()):
         raise InputError(
             f"{name!r} and {other_name!r} list other items or labels ({len(one):,} and {len(other):,} rows). "
             "Pass slates= once, and of each model query, item and score."
@@ -197,8 +197,10 @@ def _aligned(
 def _first(rows: BoolArray, query: AnyArray, item: AnyArray) -> tuple[int, str]:
     """Return how many rows are meant, and which pair is the first of them."""
     n = int(rows.sum())
-    at = int(rows.argmax()) if n else 0
-    return n, f"first: query and item {examples((query[at], item[at]))}" if n else ""
+    if not n:
+        return 0, ""
+    at = int(rows.argmax())
+    return n, f"first: query and item {examples((query[at], item[at]))}"
 
 
 def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:

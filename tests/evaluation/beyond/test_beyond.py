@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval.evaluation.beyond import MEASURES, measure
 from ipseval.report import Report
-from tests.inside.evaluation import Recommended
+from tests.inside.evaluation import Recommended, _measures
 from tests.inside.ranking import TopLists
 from tests.worlds import random_world
 
@@ -19,7 +19,7 @@ from tests.worlds import random_world
 TRAIN = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": ["a", "b", "a"]})
 TEST = pd.DataFrame({"user": ["ann", "bob"], "item": ["c", "b"]})
 LISTS = pd.DataFrame({"user": ["ann", "ann", "bob", "bob"], "item": list("cdbc"), "rank": [1, 2, 1, 2]})
-SPLIT = ipseval.Split.from_frames(TRAIN, TEST, items=list("abcd"))
+SPLIT = ipseval.Split.from_frames(TRAIN, TEST, users=["ann", "bob", "cy"], items=list("abcd"))
 VECTORS = np.array([[1.0, 0], [1, 0], [0, 2], [1, 1]])
 BY_HAND = {
     "coverage@2": 3 / 4,
@@ -48,6 +48,41 @@ def test_calibration_by_hand():
     # Bob: p = (0, 0, 1), q = (1/2, 1/2, 0). Every group of p is met by the smoothing alone: −log2 .01 each.
     found = result(["calibration@2"]).frame["estimate"].iloc[0]
     assert found == pytest.approx(-np.log2(0.01), abs=1e-12)
+
+
+@pytest.mark.parametrize(("n_items", "item", "listed", "same"), [(10, 5, 4, False), (11, 5, 6, True)])
+def test_calibration_reads_ten_groups_of_items(n_items, item, listed, same):
+    """n* of item i is 2i + 1. Of ten items each is a group; of eleven 5 and 6 are the sixth group."""
+    rows = [(user, i) for i in range(n_items) for user in range(2 * i + 1)] + [(40, item)]
+    user, codes = np.array(rows).T
+    log = ipseval.Interactions(user, codes, np.arange(42), np.arange(n_items))
+    # User 0 has no list, and 41 no history.
+    data = Recommended(TopLists(np.array([0, 40, 41]), np.array([[-1], [listed], [0]])), log)
+    found = measure("calibration@1").rule(data)
+    assert found.value() == pytest.approx(0 if same else -np.log2(0.01), abs=1e-12)
+    assert (found.n_users, found.n_undefined) == (1, 2)
+
+
+def test_a_vector_of_zeros_is_like_no_other():
+    ranked = ipseval.rank_positives(LISTS, SPLIT, top_k=2)
+    vectors = np.array([[1.0, 0], [1, 0], [0, 0], [1, 0]])  # of c, which both lists hold
+    found = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=["ild@2"], item_vectors=vectors)
+    assert found.frame["estimate"].item() == 1
+
+
+@pytest.mark.parametrize(("name", "value"), [("coverage", 1 / 2), ("gini", 1 / 2), ("entropy", 1)])
+def test_the_catalogue_by_a_single_user_has_a_value_without_an_error(name, value):
+    data = Recommended(TopLists(np.array([1]), np.array([[2, 3]])), SPLIT.train)
+    found = measure(f"{name}@2").rule(data)
+    assert found.value() == pytest.approx(value, abs=1e-15)
+    assert np.isnan(found.standard_error())
+
+
+def test_vectors_are_added_up_a_few_users_at_a_time(monkeypatch):
+    whole = result(["ild@2"]).frame
+    for entries in (1, 4):
+        monkeypatch.setattr(_measures, "ENTRIES", entries)
+        pd.testing.assert_frame_equal(result(["ild@2"]).frame, whole, check_exact=True)
 
 
 def lists_of(seed, n_users=400, n_items=60):
@@ -153,6 +188,9 @@ def test_the_report_has_digits_of_the_error_and_says_who_is_left_out():
         "length@2: 1 list shorter than 2.",
     ]
     assert found.frame["n_users"].tolist() == [1, 0, 1, 2, 2, 2, 2, 2]
+    hints = [[cell.hint for cell in line[1:]] for line in found.tables().parts[0].rows]
+    assert "nan" not in str(hints)
+    assert hints[1][0] == "interval -0.24 to 0.74"  # 1/4 ± 1.96/4
 
 
 def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
@@ -210,6 +248,13 @@ def test_what_is_missing_is_named_before_anything_is_ranked():
         ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, measures=["ild@2"])
     with pytest.raises(ipseval.InputError, match=r"shape \(4, d\)"):
         ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors(np.ones((3, 2))))
+    for wrong in (np.ones(4), np.ones((5, 2)), np.ones((4, 1, 1)), np.empty((4, 0)), [["a"]] * 4):
+        with pytest.raises(
+            ipseval.InputError, match=r"^item_vectors must be numbers of shape \(4, d\), rows"
+        ):
+            ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors(wrong))
+    with pytest.raises(ipseval.InputError, match=r"^item_vectors must be finite"):
+        ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors([[1], [2], [3], [np.inf]]))
     with pytest.raises(ipseval.InputError, match="rows differ in length"):
         ipseval.beyond_accuracy({"m": lambda users: 1 / 0}, SPLIT, **vectors([[1], [1, 2]] * 2))
     plain = ipseval.rank_positives(LISTS, SPLIT)

@@ -45,6 +45,12 @@ def test_shares_values_and_terms_by_hand():
     assert totals.loc["a"].tolist() == pytest.approx(expected)
     assert frame.loc["a", "moved"].to_dict() == pytest.approx({"rare": 1 / 9, "popular": 1 / 18})
     # b leads by 1/3 with equal weights: 2/3 in popular against 1/3 in rare; weighted they are even.
+    rows = found.tables(digits=1).parts[0].rows
+    assert [[cell.text for cell in line] for line in rows] == [
+        ["popular", "66.7%", "50.0%", "0.000", "0.000", "1.000", "1.000"],
+        ["rare", "33.3%", "50.0%", "1.000", "1.000", "0.000", "0.000"],
+        ["all", "100.0%", "100.0%", "0.333", "0.500", "0.667", "0.500"],
+    ]
     text = repr(found)
     assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
     assert "snips-global: a and b have the same value." in text
@@ -124,6 +130,20 @@ def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
     assert "none" in repr(found)
 
 
+def test_most_of_a_lead_is_named_or_what_is_gained_and_lost():
+    found = replace(by_hand().decomposition(by=KIND), labels=tuple("abcd"))
+
+    def said(*parts):
+        return found._said(0, 1, "aoa", np.array(parts), 4)
+
+    assert said(0.125, 0.375, 0, 0) == "aoa: a leads b by 0.5000. 75% of the lead is in b."
+    assert said(0.25, 0.25, 0, 0) == "aoa: a leads b by 0.5000. 50% of the lead is in a."
+    assert said(-0.125, -0.125, -0.125, -0.125) == "aoa: b leads a by 0.5000. 50% of the lead is in a to b."
+    assert said(0.5, 0, -0.25, 0) == "aoa: a leads b by 0.2500. It gains 0.5000 in a and loses 0.2500 in c."
+    assert said(0, 0, 0, 0) == "aoa: a and b have the same value."
+    assert replace(found, share_weighted=found.share)._weight_moves() == []
+
+
 def test_it_is_drawn_and_its_questions_are_checked():
     evaluation = by_hand(("recall@1", "hit@1"))
     found = evaluation.decomposition(by=KIND)
@@ -139,5 +159,9 @@ def test_it_is_drawn_and_its_questions_are_checked():
     with pytest.raises(ipseval.InputError, match=r"has no weights; evaluate with propensity="):
         plain.decomposition(by=KIND)
     segments = evaluation.by(KIND)
+    counts = segments.frame.groupby("group")["n_users"].unique()
+    assert {group: found.tolist() for group, found in counts.items()} == {"popular": [2], "rare": [1]}
+    said = f"recall@1, {segments.estimators[-1]}, intervals for all groups at once"
+    assert said in [text() for text in (segments.plot().get_xlabel, segments.plot().get_title)]
     drawn = segments.plot("recall@1", "aoa")
     assert [line.get_label() for line in drawn.containers] == ["a", "b"]

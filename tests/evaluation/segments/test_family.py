@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from tests.inside.evaluation import (
+    SegmentCell,
+    _groups_differ,
+    _leads,
     family_level,
     gap_error,
     gap_of,
@@ -21,6 +25,9 @@ from tests.inside.evaluation import (
 def test_independent_groups_have_the_level_of_sidak():
     assert family_level(np.eye(4), 0.05) == pytest.approx(1 - 0.95**0.25)
     assert family_level(np.eye(1), 0.05) == 0.05
+    assert family_level(np.diag([4.0, 1e-9]), 0.05) == pytest.approx(1 - 0.95**0.5)
+    for n in range(2, 7):  # drawn, and still no less than Bonferroni's
+        assert 0.05 / n <= family_level(np.eye(n) + 1e-6, 0.05) <= 0.05
 
 
 def test_groups_that_are_one_need_no_correction_and_pairs_have_the_level_of_the_bivariate_normal():
@@ -28,6 +35,8 @@ def test_groups_that_are_one_need_no_correction_and_pairs_have_the_level_of_the_
     rho = 0.6
     covariance = np.array([[1.0, rho], [rho, 1.0]])
     level = family_level(covariance, 0.05, n_draws=200_000)
+    scaled = covariance * np.outer([2.0, 0.1], [2.0, 0.1])
+    assert family_level(scaled, 0.05, n_draws=200_000) == pytest.approx(level, rel=1e-9)
     c = -stats.norm.ppf(level / 2)
     inside = stats.multivariate_normal(cov=covariance)
     both = inside.cdf([c, c]) - 2 * inside.cdf([c, -c]) + inside.cdf([-c, -c])
@@ -53,6 +62,7 @@ def test_two_independent_groups_are_tested_as_by_welch():
 def test_a_difference_to_a_group_whose_users_are_alike_has_no_error():
     one, two, both = np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.5, 1.0])
     assert gap_error(one, two, both).tolist() == [0.0, np.sqrt(2), 0.0]
+    assert gap_error(1e-14 * one, 1e-14 * two, 1e-14 * both) == pytest.approx([0.0, 1e-7 * np.sqrt(2), 0.0])
 
 
 def test_an_interval_of_a_group_is_as_much_wider_as_halls_expansion_says():
@@ -93,6 +103,21 @@ def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
         assert (lost < 0.1) == (row == 2)
         assert found[:, row] == pytest.approx(expected, rel=1e-9)
     assert np.isnan(found[:2, 1]).all()
+    for scale in (1e-6, 1e6):  # whatever the unit of weights
+        again = tails_of(power_sums(scale * top, scale * low), scale * total, ratio, n)
+        assert again == pytest.approx(found, rel=1e-9, nan_ok=True)
+
+
+def test_equal_recommenders_have_no_error_of_their_lead_however_small_variances_are():
+    value, none = np.array([[0.5, 0.5], [0.25, 0.5]]), np.zeros((2, 2))
+    joint = 1e-14 * np.array([[1, 0, 0, 0], [0, 1, 0, 1], [0, 0, 1, 0], [0, 1, 0, 1.0]])
+    cell = SegmentCell(
+        *(value, none, none, none, np.zeros((3, 2, 2)), joint, none[0], none[0], none[0]),
+        *(("", ""), ("", ""), none > 0, True),
+    )
+    gap, covariance = cell.lead(0, 1)
+    assert gap.tolist() == [0.25, 0.0]
+    assert covariance == pytest.approx(np.diag([2e-14, 0]), rel=1e-9, abs=0)
 
 
 def test_a_difference_is_tested_in_either_direction_with_one_degree_of_freedom_at_least():
@@ -110,3 +135,24 @@ def test_differences_of_rounding_are_none():
     one, two = np.array([0.1 + 0.2, 0.3, 0.5, -0.5]), np.array([0.3, 0.1 + 0.2, 0.25, 0.5])
     assert gap_of(one, two).tolist() == [0.0, 0.0, 0.25, -1.0]
     assert gap_of(np.array([1e-20]), np.array([0.0])).tolist() == [1e-20]
+    assert gap_of(1e-9 * one, 1e-9 * two)[:2].tolist() == [0.0, 0.0]
+
+
+def test_groups_and_leads_are_told_below_5_percent():
+    gaps = pd.DataFrame({"model": list("abcd"), "p_adjusted": [0.05, 0.049, 0.3, np.nan]})
+    assert _groups_differ(gaps, list("abcd")) == [
+        "Groups differ (p < .05): b.",
+        "Groups not told apart: a and c.",
+    ]
+    columns = ["model", "reference", "group", "difference", "p_adjusted"]
+    rows = [
+        *(("a", "b", "x", 0.2, 0.01), ("a", "b", "y", -0.2, 0.01), ("a", "b", "z", 0.1, 0.05)),
+        *(("c", "a", "x", -0.2, 0.01), ("c", "a", "y", -0.2, 0.01), ("c", "a", "z", -0.2, 0.01)),
+        *(("a", "d", "x", 0.2, 0.3), ("a", "d", "y", 0.0, 0.01), ("a", "d", "z", np.nan, np.nan)),
+        *(("b", "c", "x", 0.9, 0.01), ("b", "c", "y", 0.9, 0.01), ("b", "c", "z", 0.9, 0.01)),
+    ]
+    assert _leads(pd.DataFrame(rows, columns=columns), list("abcd")) == [
+        "a: ahead of b in x, behind b in y.",
+        "a: ahead of c in every group.",
+        "a: told from d in no group.",
+    ]

@@ -65,6 +65,8 @@ def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_item
 
 def test_activity_and_cold_groups_read_the_training_counts():
     assert groups("activity:3").codes.tolist() == [1, 0, 2]
+    none = resolve("activity", USERS[:0], ITEMS, TrainingCounts(COUNTS.popularity, np.zeros(0, int)))[0]
+    assert (none.labels, none.codes.tolist()) == ((), [])
     assert groups("cold-users").labels == ("cold (none)", "warm (1 or more)")
     assert groups("cold-users").codes.tolist() == [1, 0, 1]
     assert groups("cold-items:6").codes.tolist() == [0, 0, 0, 1]
@@ -111,6 +113,12 @@ WRONG = {
     ),
     "an object": (3, "by= must be a label"),
     "none": ([], "by= is empty"),
+    "no attribute": (pd.DataFrame({"user": ["ann"]}), r"and at least one more; got 'user'\.$"),
+    "many columns": (pd.DataFrame(columns=[f"c{n}" for n in range(14)]), r"; got 'c0', .*'c11', …\.$"),
+    "groups printed alike": (
+        ipseval.evaluation.segments.user_groups([0.1, np.float32(0.1), 0.5], name="x"),
+        r"x has groups that are printed alike",
+    ),
     "no column of ids": (pd.DataFrame({"device": ["a"]}), "one column of ids, 'user' or 'item'"),
     "two columns of ids": (pd.DataFrame({"user": ["ann"], "item": [10], "x": [1]}), "one column of ids"),
     "strangers": (pd.DataFrame({"user": ["zoe"], "device": ["a"]}), "none of the 1 ids of device"),
@@ -132,6 +140,23 @@ WRONG = {
         "gives no group to any of the 3 users",
     ),
 }
+
+
+def kind(ids):
+    return ["a"] * len(ids)
+
+
+def test_a_grouping_has_the_name_that_is_given_or_that_of_the_series_or_function():
+    for source, own in (
+        (pd.Series(["a"], index=["ann"], name="device"), "device"),
+        (kind, "kind"),
+        (lambda ids: ids, "user group"),
+        (["a", "b", "c"], "user group"),
+    ):
+        assert ipseval.evaluation.segments.user_groups(source).name == own
+        assert ipseval.evaluation.segments.user_groups(source, name="mine").name == "mine"
+    with pytest.raises(ipseval.InputError, match=r"^groups must be a Series or dict by id, .*; got int"):
+        ipseval.evaluation.segments.user_groups(3)
 
 
 def test_frames_that_are_elsewhere_must_be_fetched_first():

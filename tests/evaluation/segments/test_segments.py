@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.report import Report
 from tests.conftest import examples
-from tests.inside.evaluation import resolve
+from tests.inside.evaluation import _trust, resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -69,7 +69,8 @@ def test_item_groups_by_hand():
     groups = ipseval.evaluation.segments.item_groups(
         ["rare", "rare", "popular", "popular", "popular"], name="kind"
     )
-    frame = by_hand().by(groups).frame.set_index(["estimator", "group"])
+    segments = by_hand().by(groups)
+    frame = segments.frame.set_index(["estimator", "group"])
     # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
     assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
     assert frame.loc[("aoa", "popular"), "estimate"] == 0.0
@@ -82,6 +83,21 @@ def test_item_groups_by_hand():
     assert frame.loc[("ips", "rare"), "estimate"] == pytest.approx(3.5 / 2)  # mean V = (2 + 1.5)/2
     assert frame["n_positives"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
     assert frame["n_members"].groupby(level="group").first().to_dict() == {"popular": 3, "rare": 2}
+    # ess: (ΣD)²/ΣD² of D = 2/3 and 1/2.
+    assert frame.loc[("aoa", "popular"), "ess"] == pytest.approx((7 / 6) ** 2 / (4 / 9 + 1 / 4))
+    constant = "no interval: the values of its users do not vary"
+    assert frame.loc["aoa", "note"].tolist() == [constant] * 2
+    table, notes = segments.tables(digits=1).parts
+    assert [[cell.text for cell in line] for line in table.rows] == [
+        ["popular", "0.0000", "41.2%", "3"],
+        ["rare", "1.0000", "58.8%", "2"],
+        ["all", "0.5882", "100.0%", ""],
+    ]
+    assert (table.rows[0][1].error, table.rows[0][1].hint) == ("", constant)
+    assert notes.lines[-1] == "By aoa and ips: .frame, .differences(), .to_html()."
+    assert [one.title for one in segments.tables(page=True).parts[:-1]] == [
+        f"recall@1, {words}" for words in ("plain average (aoa)", "weighted (snips-global)", "weighted (ips)")
+    ]
 
 
 @pytest.mark.parametrize("seed", range(examples(10)))
@@ -150,6 +166,16 @@ def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_grou
     assert not evaluation.by(groups).frame["note"].str.contains("left out").any()
 
 
+def test_the_part_of_the_only_user_with_positives_is_the_whole():
+    train, test = pd.DataFrame({"user": [0, 1], "item": 0}), pd.DataFrame({"user": 0, "item": [1, 2]})
+    split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
+    options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
+    evaluation = ipseval.evaluate({"m": np.tile([0.0, 3, 2, 1], (2, 1))}, split, **options)
+    found = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"])).frame
+    # Both are at the top: 1 + 1/log2(3).
+    assert found["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+
+
 def influence(weight, value, member, row, n_users):
     """ψ_u of Σ_g a c / Σ_g a by its definition: what user u adds, minus R times its weight."""
     top = np.bincount(row, weight * value * member, n_users)
@@ -177,7 +203,11 @@ def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influen
 def test_differences_within_a_group_are_the_paired_ones():
     evaluation = evaluated(3, ["recall@5"], ["snips-global"])
     groups = devices(evaluation).resolve(evaluation.user_ids)
-    found = evaluation.by(groups).differences().set_index("group")
+    found = evaluation.by(groups).differences()
+    tested = ["difference", "std_error", "ci_low", "ci_high", "p_value", "p_adjusted"]
+    keys = ["by", "group", "metric", "estimator", "model", "reference"]
+    assert list(found) == [*keys, *tested, "n_users", "note"]
+    found = found.set_index("group")
     for number, label in enumerate(groups.labels):
         mine = groups.codes == number
         ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
@@ -235,9 +265,10 @@ def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
     test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
     split = ipseval.Split.from_frames(train, test)
     evaluation = ipseval.evaluate({"m": np.arange(6.0).reshape(2, 3)}, split, metrics=["auc"])
-    frame = evaluation.by("popularity:2").frame
-    assert frame["n_users"].tolist() == [0, 0]
-    assert frame["estimate"].isna().all()
+    for by in ("popularity:2", ipseval.evaluation.segments.user_groups(["x", "y"])):
+        frame = evaluation.by(by).frame
+        assert frame["n_users"].tolist() == [0, 0]
+        assert frame["estimate"].isna().all()
 
 
 def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
@@ -295,11 +326,34 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     }
 
 
+def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_with_a_wide_error():
+    metric = evaluated(0, ["recall@5"], ["aoa"], models=1).definitions[0][0]
+    effective = np.array([[0.0, 1.0, 4.5, 5.0, 29.5, 30.0, 40.0], [0.0, 9.0, 9.0, 9.0, 99.0, 99.0, 99.0]])
+    covariance = np.zeros((14, 14))
+    covariance[6, 6] = 1.21  # a standard error of 1.1 in the last group of the first model
+
+    def trust(on_low_ess):
+        given = np.zeros((2, 7)), covariance, effective, None, np.ones(7, dtype=int), metric
+        flags, hidden = _trust(*given, on_low_ess)
+        assert (hidden[0] == hidden[1]).all()
+        return flags, np.flatnonzero(hidden[0]).tolist()
+
+    flags, hidden = trust("warn")
+    few = [f"{n} effective users, fewer than 30" for n in ("1", "4.5", "5", "29.5")]
+    assert flags[:6] == ("", *few, "")
+    assert "1.1 beyond the range of recall@5, 0 to 1" in flags[6]
+    assert hidden == [1, 2, 6]
+    assert trust("nan") == (flags, [1, 2, 3, 4, 6])
+    assert trust("ignore") == (("",) * 7, [])
+
+
 def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     found = evaluation.by("popularity:3")
     assert repr(found).count("100.0%") == 1  # positives of hit@3 do not add up
     assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2").tables().parts
+    assert [one.title for one in plain[:-1]] == ["recall@5, plain average (aoa-pooled)"]
     report = Report([evaluation, found, evaluation.by("activity:2")])
     text = repr(report)
     assert text.index("3 groups of items") < text.index("2 groups of users")

@@ -32,6 +32,7 @@ def test_impressions_in_the_layout_of_mind(tmp_path):
     assert frame["label"].tolist() == [0, 1, 0, 0, 1, 1, 1]
     assert frame["position"].tolist() == [1, 2, 3, 1, 2, 1, 2]
     assert frame["history"].tolist()[0] == "N8668 N39081"
+    assert frame["history"].tolist()[3] == ""
     found = evaluate_slates(
         {"as shown": -frame["position"]}, frame, metrics=["rr", "auc"], estimators=["aoa"]
     )
@@ -39,6 +40,9 @@ def test_impressions_in_the_layout_of_mind(tmp_path):
     assert found.estimate("as shown", "rr", "aoa").value == (1 / 2 + 1 / 2 + 1) / 3
     assert found.estimate("as shown", "auc", "aoa").value == (1 / 2 + 0) / 2
     assert found.estimate("as shown", "rr", "aoa").sums.n_users == 2
+    path.write_text('1\t"U1\tnow\tNA\tN1-1\n2\t"U1\tnow\tnull\tN1-1\n')
+    quoted = read_mind(path)
+    assert (quoted["user"].tolist(), quoted["history"].tolist()) == (['"U1', '"U1'], ["NA", "null"])
     with gzip.open(tmp_path / "behaviors.tsv.gz", "wt") as stream:
         stream.write(MIND)
     pd.testing.assert_frame_equal(read_mind(tmp_path / "behaviors.tsv.gz"), frame)
@@ -83,6 +87,12 @@ def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
     ("read", "text", "words"),
     [
         (read_mind, MIND.replace("N2-1", "N2"), r"line 3: 1 of 7 items have no label.*item-1 or item-0"),
+        (
+            read_mind,
+            "1\tU1\tnow\t\tN1-1 N2-0\n2\tU1\tnow\t\tN1 N2-1\n3\tU1\tnow\t\t-1 N3-2\n",
+            "line 2: 3 of 6 items have no label",
+        ),
+        (read_mind, "1\tU1\tnow\tN1\t\n", "line 1: 0 of 0 items have no label"),
         (read_mind, "1\tU1\tnow\tN1-1\n", "has 4 columns; expected impression id, user, time"),
         (read_mind, "", "cannot be read as a table"),
     ],
@@ -100,6 +110,12 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
     cases = [
         ("qrels", "q1 d1 1\n", "has 3 columns; expected query, iteration, item, relevance"),
         ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is no relevance"),
+        (
+            "qrels",
+            "q1 0 a 1\nq1 0 b no\nq1 0 c inf\n",
+            "line 2: 'no' is no relevance; 2 of 3 lines have none",
+        ),
+        ("run", RUN + "q1 Q0 d2 4 1 x\nq1 Q0 d2 5 1 x\n", "2 lines with an item of its query again.*line 6"),
         ("qrels", "q9 0 d1 1\n", "no query of the runs is judged"),
         ("run", "q1 d1\n", "has 2 columns; expected query, Q0, item, rank, score, tag"),
         ("run", RUN + "q1 Q0 d2 4 1.0 bm25\n", "1 line with an item of its query again.*line 6"),

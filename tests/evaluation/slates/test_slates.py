@@ -53,6 +53,10 @@ def test_the_reciprocal_rank_of_two_queries_with_ranks_2_and_1_is_three_quarters
 
 def test_candidates_of_a_query_are_exactly_its_items_and_every_metric_can_be_read():
     slates = Slates.from_frame(SHOWN.drop(columns="propensity"))
+    other = SHOWN.rename(columns={"user": "who", "position": "place"})
+    renamed = Slates.from_frame(other, user="who", position="place")
+    assert (renamed.user.tolist(), renamed.position.tolist()) == ([0, 0, 1], SHOWN["position"].tolist())
+    assert (Slates.from_frame(other).user, Slates.from_frame(other).position) == (None, None)
     assert repr(slates) == "Slates(7 rows, 3 queries of 2 users, 3 items; 4 positives)"
     ranked = rank_slates(SHOWN["score"].to_numpy(), slates)
     columns = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
@@ -217,6 +221,11 @@ def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_co
     assert (left_out["count"], left_out["of"]) == (1, 4)
     ranked = found.samples["m"].ranked
     assert ranked.n_candidates.tolist() == [2, 2, 2]  # z left query 1
+    log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": ["x", "x"]}))
+    fitted = ipseval.PowerLawPropensity(gamma=0).fit(log)  # knows x alone, the first item of the slates
+    found = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=fitted, metrics=["rr"])
+    assert found.propensity.popularity.tolist() == [2, 0, 0]
+    assert np.isfinite(found.propensity.item).tolist() == [True, False, False]
 
 
 def test_the_ips_of_a_sum_metric_divides_by_the_propensity_and_by_all_queries():
@@ -238,6 +247,12 @@ def test_what_was_read_is_in_the_table_of_counts():
     assert data.loc["queries that entered", "count"] == 4
     found = evaluate_slates({"m": frame}, metrics=["auc"], estimators=["aoa"]).frame
     assert "1 query left out: the metric is undefined for them" in found["note"].item()
+    # Without users and odd queries there is nothing to say of them.
+    assert Slates.from_frame(TRIPLES).data[["what", "count"]].to_numpy().tolist() == [
+        ["rows read", 6],
+        ["queries", 2],
+        ["positives", 2],
+    ]
 
 
 def test_scores_come_as_arrays_columns_or_frames_in_any_order():
@@ -309,10 +324,15 @@ def test_ranks_of_slates_are_stored_and_the_hash_of_an_evaluation_covers_their_u
             InputError,
             r"4 of 7 rows list an item again in its query \(first: query 1, item 'x'",
         ),
-        ({"user": list("ababaab")}, InputError, r"3 of 3 queries have rows of several users.*Number queries"),
+        (
+            {"user": list("aabacbc")},
+            InputError,
+            r"3 of 3 queries have rows of several users \(first: query 1 of 'a', 'b'\)\. Number queries",
+        ),
         ({"position": 0}, InputError, r"position must be 1, 2, 3, …; 7 of 7"),
         ({"position": 1.5}, InputError, "whole numbers"),
         ({"propensity": 0.0}, PropensityError, r"propensity must be in \(0, 1\]; 7 of 7"),
+        ({"propensity": 1.5}, PropensityError, r"propensity must be in \(0, 1\]; 7 of 7"),
         ({"query": None}, InputError, "missing entries"),
         ({"label": 0}, InputError, "no positive to evaluate"),
         ({"score": np.nan}, InputError, r"7 of 7 scores are NaN|missing entries"),
@@ -344,6 +364,13 @@ def test_scores_that_do_not_fit_are_refused_in_words():
     for models, given, words in cases:
         with pytest.raises(InputError, match=words):
             evaluate_slates(models, given)
+    with pytest.raises(InputError, match=r"^m: 2 of 7 scores are NaN; "):
+        evaluate_slates({"m": np.array([1, np.nan, 2, 3, np.nan, 4, 5])}, slates)
+    with pytest.raises(InputError, match=r"^listed must have one entry for each of the 7 rows of"):
+        rank_slates(np.ones(7), slates, listed=np.ones(6, dtype=bool))
+    nothing = rank_slates(np.ones(7), slates, listed=np.zeros(7, dtype=bool))
+    assert (nothing.max_rank, nothing.list_length.tolist()) == (0, [0, 0, 0])
+    assert nothing.n_above.tolist() == [0, 0, 0, 0]
     with pytest.raises(InputError, match="no positions"):
         Slates.from_frame(TRIPLES).examination([1.0])
     with pytest.raises(InputError, match="no propensities"):
