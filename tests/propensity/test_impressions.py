@@ -74,6 +74,9 @@ def test_the_repetition_of_a_small_log_is_worked_by_hand():
     found = ImpressionPropensity().fit(LOG)
     assert found.function.shrinkage == pytest.approx(1, rel=1e-12)
     assert found.model == "from impressions, K = 1"
+    # Another item on every page: less repetition than by chance, and nothing of the user's own.
+    apart = ExposureLog.from_frame(FRAME.iloc[1:3], query="query")
+    assert ImpressionPropensity().fit(apart).model == "from impressions, by item"
 
 
 def test_weights_recover_shares_of_items_where_policies_know_the_user():
@@ -136,6 +139,7 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
         every_item = pd.DataFrame({"user": [0, 0], "page": [0, 1], "item": [0, 0], "clicked": [1, 0]})
         every_item = ExposureLog.from_frame(every_item, query="page")
         found = ImpressionPropensity().fit(every_item)
+        ImpressionPropensity(shrinkage=0.01).fit(every_item)  # every pair was shown
         assert (found.model, found.item.tolist()) == ("from impressions, by item", [1.0])
         one = np.array([0])
         assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(one, one).tolist() == [1.0]

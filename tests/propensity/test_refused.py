@@ -283,6 +283,7 @@ CASES: dict[str, Callable[[], object]] = {
     "1 of 2 impressions are at positions without .*first: 3": lambda: ExaminationCurve.known([1, 0.5]).at(
         [1, 3]
     ),
+    "without an examination chance .first: 0": lambda: ExaminationCurve.known([1, 0.5]).at([0, 1]),
     r"theta must be in \(0, 1\]; got 1.5": lambda: ExaminationCurve.known([1, 1.5]),
     "the log has no positions": lambda: ExaminationModel().fit(PLACED),
     "all impressions are at one pos": lambda: ExaminationModel().fit(table([(1, 1, 9, 3)])),
