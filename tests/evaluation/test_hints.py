@@ -241,6 +241,7 @@ def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_rand
     for split, is_random in ((ipseval.split_random(log, test_fraction=0.5, rng=0), True), (first, False)):
         made = ipseval.evaluate({"m": np.ones((10, 4))}, split, metrics=["recall@1"])
         assert made.provenance["leakage"].endswith("; the split is random") is is_random
+        assert ("The split is random." in " ".join(repr(made).split())) is is_random
 
 
 def test_rows_of_many_recommenders_are_shared_by_the_metrics():
