@@ -205,10 +205,7 @@ FAILURE = {
         ["evaluate", "log.csv", "--propensity", "impressions:shrinkage=2"],
         "--propensity impressions needs impressions",
     ),
-    "no impressions to fit to": (
-        ["fit", "propensity", "log.csv", "--propensity", "impressions"],
-        "needs impr",
-    ),
+    "nothing to fit to": (["fit", "propensity", "log.csv", "--propensity", "impressions"], "needs impr"),
     "plan": (["plan", "log.csv", "--positive-share", "2", *FAST], "in (0, 1]"),
     "plan of a stored result": (["plan", "vectors.npy"], "Give the log: a table with a row per interaction"),
     "a split without times": (
