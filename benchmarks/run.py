@@ -47,7 +47,7 @@ SMALL = (  # what is run against another commit unless scripts are named
     "ranking.py --workloads small --threads 1 --repeats 1",
     "ties.py --users 100 --items 5000 --repeats 1",
     "sampled.py",
-    "report.py --models 12",
+    "report.py --models 8",
 )
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
 
