@@ -102,6 +102,7 @@ class Sized(Protocol):
         (bool, [True, np.False_], [1, 0.0, None]),
         (Mapping[str, int], [{}, {"a": 1}], [{"a": "b"}, {"a": 1, "b": None}, [1]]),
         (Mapping, [{}, {1: "b"}], [[1]]),
+        (Mapping[str, npt.ArrayLike], [{"a": [1]}], [[1], {"a": "b"}]),
         (Iterable[str], [iter(["a"]), "ab", {"a"}, ["a"]], [3, [1], b"ab"]),
         (Sequence[str], ["ab", ("a",)], [iter(["a"]), {"a"}, b"ab", ["a", 1]]),  # an iterator is read once
         (Sequence[float], [[1, 0.5], HERE], ["12", np.ones((2, 2)), ["a"], np.array(3.0)]),

@@ -353,6 +353,7 @@ def test_two_models_seven_propensities_two_metrics_and_two_estimators_on_coat(sh
     split = split_random(study.positives().biased, rng=0)
     models = {name: train(split.train) for name, train in list(default_models().items())[:2]}
     rules = default_propensities(study)
+    assert rules["gamma calibrated, held-out"].keywords == {"held_out": True}
     chosen = ["gamma = -1", "gamma = 0", "gamma calibrated", "gamma from lists", "published", "direct",
               "density ratio"]  # fmt: skip
     with warnings.catch_warnings():

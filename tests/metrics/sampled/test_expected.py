@@ -138,6 +138,7 @@ def test_any_values_by_sampled_rank_can_be_averaged():
         (lambda: expected_sampled([1.5], 10, 2, "ap"), "whole numbers"),
         (lambda: expected_sampled([np.nan], 10, 2, "ap"), "whole numbers"),
         (lambda: expected_sampled([1], 1, 2, "ap"), "n_candidates must be >= 2"),
+        (lambda: expected_sampled([1], 1, 1, "ap", False), "n_candidates must be >= 2; the smallest is 1"),
         (lambda: expected_sampled([1], 10, 0, "ap"), "n_sampled must be an integer >= 1"),
         (lambda: expected_sampled([1], 10, 10, "ap", False), "to draw 10 others without replacement"),
         (lambda: expected_sampled([1, 2], [10, 11, 12], 2, "ap"), "one number or 2"),
