@@ -286,8 +286,9 @@ def of_arrays(source: Any, users: Any | None, items: Any | None, found: Treatmen
 
 
 def _descending(scores: AnyArray) -> AnyArray:
-    """Return scores with the other sign, in a type that has negative numbers: the best is the smallest."""
-    return -scores.astype(np.result_type(scores, np.int64))
+    """Return numbers that are smallest where scores are largest; of whole numbers their places, as exact."""
+    # Those without a sign, and the least of the others, have no negative in their type.
+    return -(np.unique(scores, return_inverse=True)[1] if scores.dtype.kind in "iu" else scores)
 
 
 def _items(values: AnyArray, items: Any | None) -> tuple[AnyArray, IntArray]:

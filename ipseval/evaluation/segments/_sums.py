@@ -186,7 +186,7 @@ def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSum
     row_of = np.full(ranked.n_population, -1)
     row_of[users] = np.arange(users.size)
     row = row_of[ranked.user]
-    kept = ~undefined
+    kept = ~undefined & (row >= 0)
     keep = slice(None) if kept.all() else np.flatnonzero(kept)  # a view is enough of all
     row, code = row[keep], groups.codes[ranked.item[keep]]
     if ranked.cluster is not None:

@@ -194,8 +194,8 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
 
 def test_scores_of_every_type_rank_from_the_largest():
     for kind in (np.int8, np.uint8, np.int64, np.uint64, np.float32):
-        least = max(np.iinfo(kind).min, -(2**62)) if np.dtype(kind).kind in "iu" else -1
-        scores = np.array([[5, least, 7]], dtype=kind)
+        least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if np.dtype(kind).kind in "iu" else (-1, 7)
+        scores = np.array([[most - 1, least, most]], dtype=kind)  # also those that doubles take for one
         frame = pd.DataFrame({"user": "a", "item": [6, 2, 5], "score": scores[0]})
         for lists in (Lists((np.array([[6, 2, 5]]), scores), users=["a"]), Lists(frame)):
             assert rank_positives(lists, SPLIT).n_above[:2].tolist() == [2, 0]

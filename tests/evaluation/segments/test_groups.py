@@ -9,7 +9,9 @@ import pytest
 
 import ipseval
 from ipseval.evaluation.segments import TrainingCounts
+from ipseval.metrics import AdditiveMetric
 from tests.inside.evaluation import resolve
+from tests.worlds import random_world
 
 USERS, ITEMS = np.array(["ann", "bob", "cy"], dtype=object), np.array([10, 20, 30, 40])
 COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3, 0, 7]))
@@ -196,3 +198,27 @@ def test_a_series_is_of_users_or_items_by_its_ids():
     assert groups(pd.Series(list("aab"), index=USERS)).axis == "user"
     with pytest.raises(ipseval.InputError, match="names both users and items"):
         resolve(pd.Series(["a", "b"], index=[10, 20]), ITEMS, ITEMS, COUNTS)
+
+
+class Beginning(AdditiveMetric):
+    """A metric of a user's own that is undefined for users with a positive beyond the tenth place."""
+
+    name, kind, definition = "beginning", "mean", ipseval.metric("atop").definition
+
+    def _curve(self, rank, n_candidates):
+        return np.where(rank <= 10, 1 / rank, np.nan)
+
+
+@pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
+def test_users_for_whom_one_positive_is_undefined_are_in_no_group_of_items():
+    world = random_world(3, n_users=60, n_items=40)
+    ranked = ipseval.rank_positives(world.scores, world.split)
+    last = np.zeros(world.split.n_users)
+    np.maximum.at(last, ranked.user, ranked.n_above + ranked.n_tied / 2 + 1)
+    groups = ipseval.evaluation.segments.item_groups(np.arange(40) % 3)
+    found, expected = (
+        ipseval.evaluate_ranks({"a": one}, metrics=[Beginning()], estimators=["aoa"]).by(groups).frame
+        for one in (ranked, ranked.select(last[ranked.user] <= 10))
+    )
+    assert 0 < np.sum(last > 10) < np.sum(last > 0)
+    np.testing.assert_allclose(found["estimate"], expected["estimate"])
