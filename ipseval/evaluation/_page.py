@@ -85,8 +85,8 @@ def _sensitivity(page: Estimates) -> list[Part]:
     """Return how the estimates change with γ, and where the highest recommender is passed."""
     parts: list[Part] = []
     for one in page._drawn.sweeps:
-        n_others = len(page.models) - len(one.values)
-        others = [f"The {n_others} lower ones are not drawn."] if n_others else []
+        n, n_all = len(one.values), len(page.models)
+        others = [f"The highest {n} of {n_all} recommenders are drawn."] if n < n_all else []
         here = f"this evaluation, γ = {number(one.at)}"
         caption = [f"{one.metric}, {spoken(one.estimator)}. Dotted: {here}.", *others, *_swaps(one)]
         parts.append(

@@ -272,10 +272,13 @@ class Metric(ABC):
     def _rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
         depth = ranked.max_rank  # where lists end
         if depth is not None and (self.cutoff is None or self.cutoff > depth):
-            reads = "the whole ranking" if self.cutoff is None else f"the first {self.cutoff} ranks"
+            reads, misses = "the whole ranking", ""
+            if self.cutoff is not None:
+                reads = f"the first {self.cutoff} ranks"
+                misses = f", or pad the lists with misses: ranked.padded({self.cutoff})"
             raise InputError(
                 f"{self.label} reads {reads}, but the lists end at rank {depth}; use a cutoff of at most "
-                f"{depth}, pass the scores of all items, or pad the lists with misses: ranked.padded(k)."
+                f"{depth}, or pass the scores of all items{misses}."
             )
         if ties == "default":
             return self.default_ties

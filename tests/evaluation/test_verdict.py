@@ -240,7 +240,7 @@ def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluat
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
     captions = [one.caption for one in _sensitivity(again)[2:]]
-    assert ["lower ones are not drawn." in one for one in captions] == [True, False]
+    assert ["The highest 4 of 5 recommenders are drawn." in one for one in captions] == [True, False]
     n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
     for most, n_gammas in ((n, 17), (n - 1, 9)):
         monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", most)

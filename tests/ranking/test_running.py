@@ -224,21 +224,19 @@ def test_the_buffers_follow_max_memory(engine):
 
     def peaks(limit):
         rank(limit)  # what compiling takes is not counted
-        found = []
         for _ in range(8):
             tracemalloc.start()
             rank(limit)
-            found.append(tracemalloc.get_traced_memory()[1])
+            found = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-        return found
+            yield found
 
-    small, large = peaks("256 KB"), peaks("8 MB")
     copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
-    # The least of eight: something else may allocate in the meantime.
-    assert min(small) < 2**18 + copies + 2**20
-    assert min(large) < 8 * 2**20 + copies + 2**20
-    if engine == "numpy":  # Numba needs less than it may use; and one thread may end before the other begins
-        assert max(large) > 2 * 2**20
+    # Numba needs less than it may use; and one thread may end before the other begins.
+    least = 2 * 2**20 if engine == "numpy" else 0
+    # One of eight: something else may allocate in the meantime.
+    assert any(peak < 2**18 + copies + 2**20 for peak in peaks("256 KB"))
+    assert any(least < peak < 8 * 2**20 + copies + 2**20 for peak in peaks("8 MB"))
 
 
 def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
