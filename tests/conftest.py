@@ -148,10 +148,11 @@ def layer_of(path: Path) -> str:
     return next((layer for layer, starts in LAYERS.items() if name.startswith(tuple(starts))), "unit")
 
 
-def may_be_chosen(layer: str, expression: str) -> bool:
-    """Return whether `-m expression` can choose a test of a layer, whatever its other markers."""
-    others = sorted(set(re.findall(r"\w+", expression)) - {"and", "or", "not", "unit", *LAYERS})
-    outside = dict.fromkeys(("unit", *LAYERS), False)
+def may_be_chosen(layer: str, text: str, expression: str) -> bool:
+    """Return whether `-m expression` can choose a test of a layer in a file whose text names its markers."""
+    names = set(re.findall(r"\w+", expression)) - {"and", "or", "not"}
+    others = sorted({name for name in names - {"unit", *LAYERS} if re.search(rf"\b{name}\b", text)})
+    outside = dict.fromkeys((*names, "unit", *LAYERS), False)
     markers = ({**outside, layer: True, **dict(zip(others, one, strict=True))} for one in truths(len(others)))
     return not expression or any(eval(expression, {}, one) for one in markers)
 
@@ -166,8 +167,10 @@ class Collected:
 
     def pytest_ignore_collect(self, collection_path: Path, config: pytest.Config) -> bool | None:
         # To import a file takes time, also where none of its tests is chosen.
-        layer = layer_of(collection_path) if collection_path.suffix == ".py" else ""
-        return True if layer and not may_be_chosen(layer, config.option.markexpr) else None
+        if collection_path.suffix != ".py":
+            return None
+        text = collection_path.read_text(encoding="utf-8")
+        return None if may_be_chosen(layer_of(collection_path), text, config.option.markexpr) else True
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(

@@ -43,18 +43,20 @@ def test_the_layer_follows_from_the_path(path, layer):
 
 
 @pytest.mark.parametrize(
-    ("expression", "layers"),
+    ("expression", "text", "layers"),
     [
-        ("", {"unit", *LAYERS}),
-        ("not slow and not engines", {"unit", "contract", "golden"}),
-        ("unit and not slow", {"unit"}),
-        ("slow", {"unit", *LAYERS}),
-        ("golden or slow and contract", {"golden", "contract"}),
-        ("not (unit or hypothesis)", set(LAYERS)),
+        ("", "", {"unit", *LAYERS}),
+        ("not slow and not engines", "mark.slow", {"unit", "contract", "golden"}),
+        ("unit and not slow", "", {"unit"}),
+        ("slow", "@pytest.mark.slow", {"unit", *LAYERS}),
+        ("slow", "slower", set()),
+        ("golden or slow and contract", "slow", {"golden", "contract"}),
+        ("golden or slow and contract", "", {"golden"}),
+        ("not (unit or hypothesis)", "from hypothesis import given", set(LAYERS)),
     ],
 )
-def test_only_files_of_layers_that_can_be_chosen_are_imported(expression, layers):
-    assert {layer for layer in ("unit", *LAYERS) if may_be_chosen(layer, expression)} == layers
+def test_only_files_of_layers_and_markers_that_can_be_chosen_are_imported(expression, text, layers):
+    assert {layer for layer in ("unit", *LAYERS) if may_be_chosen(layer, text, expression)} == layers
 
 
 def test_the_recipes_name_files_registries_and_targets_that_are_there():
