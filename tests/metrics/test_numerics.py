@@ -302,11 +302,14 @@ def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative(
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
     found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
     assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
-    # Before the negative all is 1. Behind it Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is
-    # first, and .5 · .5/1.5 + 1.5 · 2/3 else.
-    for ties, expected in (("min", 1.0), ("max", (0.9 + 1 / 3 + 1 / 6 + 1) / 4)):
-        found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
-        assert found == pytest.approx(expected)
+    # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and .5 · .5/1.5 +
+    # 1.5 · 2/3 else; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
+    for ties, expected in (("min", 0.9 + 1 / 3 + 1 / 6 + 1), ("max", 2.25 / 3.5 + 0.25 + 0.1 + 0.75)):
+        found = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
+        assert found == pytest.approx(expected / 4)
+    # The first rank alone counts: weight 1 of at most 3, and nothing where both stand at 2 and 3.
+    assert value("ap@1", one_user([0, 1], 3), weights=np.array([1.0, 3.0])) == pytest.approx(1 / 3)
+    assert value("ap@1", one_user([1, 1], 3, [1, 1]), weights=np.array([1.0, 3.0])) == 0
 
 
 def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
@@ -317,6 +320,8 @@ def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
     # Without an observation −(s − 1)/(2(n − s)); of all candidates nothing is said.
     found = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
     np.testing.assert_array_equal(found, [-0.5, np.nan])
+    for n_relevant in (2.0, 3.0):  # no other candidate
+        assert np.isnan(auc.unbiased(one_user([0, 1], 2), np.array([2.0, 3.0]), np.array([n_relevant])))
 
 
 def test_mean_products_are_those_over_every_subset_of_the_members():
