@@ -163,7 +163,7 @@ def test_a_class_of_metrics_is_one_with_its_own_name_in_small_letters():
         with pytest.raises(InputError, match=rf"^a metric is a class .*; got {came}\.$"):
             METRICS.check("x", other)
     for name in ("2x", "Odd", "a b"):
-        with pytest.raises(InputError, match=f"has the name '{name}' and is registered as '{name}'; both must"):
+        with pytest.raises(InputError, match=f"has the name '{name}' and is registered as '{name}'; both"):
             METRICS.check(name, type("Odd", (Gained,), {"name": name}))
 
 

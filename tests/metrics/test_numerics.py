@@ -302,8 +302,8 @@ def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative(
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
     found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
     assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
-    # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and .5 · .5/1.5 +
-    # 1.5 · 2/3 else; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
+    # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and else
+    # .5 · .5/1.5 + 1.5 · 2/3; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
     for ties, expected in (("min", 0.9 + 1 / 3 + 1 / 6 + 1), ("max", 2.25 / 3.5 + 0.25 + 0.1 + 0.75)):
         found = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
         assert found == pytest.approx(expected / 4)
