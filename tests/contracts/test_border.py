@@ -257,9 +257,7 @@ def test_what_is_not_there_is_answered_where_something_stands_in_its_place(made)
     with pytest.raises(AttributeError, match=r"^module 'ipseval\.made' has no attribute 'zzz'$") as caught:
         _ = made.zzz
     assert caught.value.name == "zzz"
-    with pytest.raises(
-        AttributeError, match=r"'ipseval\.made' has no attribute 'frame'\. Use \.to_f"
-    ):
+    with pytest.raises(AttributeError, match=r"'ipseval\.made' has no attribute 'frame'\. Use \.to_f"):
         _ = made.frame
     made.__getattr__ = str.upper  # a module may answer for itself
     border.guard("ipseval.made")
