@@ -81,7 +81,7 @@ def _is_whole(value: Any) -> bool:
 def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
     """Return `value` as a finite float above `low` (or equal to it), or raise `InputError`."""
     number = real_number(value)
-    if math.isfinite(number) and (number > low or (number == low and not low_open)):
+    if math.isfinite(number) and (number > low if low_open else number >= low):
         return number
     bound = "" if low == -math.inf else f" {'>' if low_open else '>='} {low:g}"
     raise InputError(f"{name} must be a finite number{bound}; got {value!r:.80}.")

@@ -143,8 +143,8 @@ def _blas_libraries(n_modules: int) -> list[tuple[Any, Callable[[int], Any]]]:
 def _bytes_of(max_memory: int | str) -> int:
     """Return a number of bytes from an int or a text such as "200 MB"."""
     if isinstance(max_memory, str):
-        found = re.fullmatch(r"\s*([0-9.]+)\s*([KMG]?B?)\s*", max_memory.upper())
-        if found and found[1].count(".") <= 1 and found[1] != ".":
+        found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([KMG]?B?)\s*", max_memory.upper())
+        if found:
             unit = found[2] if found[2] in UNITS else found[2] + "B"
             return check_positive_int("max_memory", int(float(found[1]) * UNITS[unit]))
         raise InputError(f"max_memory must be a number of bytes or a text like '200 MB'; got {max_memory!r}.")

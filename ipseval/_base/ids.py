@@ -44,7 +44,7 @@ def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
 
 def _plain(array: AnyArray, name: str) -> AnyArray:
     """Return an array of objects as a plain one, where all its entries are numbers or dates of one type."""
-    if array.size and getattr(array[0], "tzinfo", None) is not None:
+    if array.size and all(getattr(one, "tzinfo", None) is not None for one in array):
         return np.asarray(pd.to_datetime(array, utc=True).tz_localize(None))
     kind = pd.api.types.infer_dtype(array, skipna=False)
     # Before anything is hashed: 1, 1.0 and True are one and the same to a hash table.
@@ -179,7 +179,7 @@ def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
 
 def header_among(codes: IntArray, ids: AnyArray, name: str) -> str:
     """Return in words which id is the usual name of a column, where all others are numbers; "" for none."""
-    if ids.dtype != object or ids.size < 2 or not isinstance(ids[0], str):
+    if ids.size < 2 or not isinstance(ids[0], str):
         return ""
     is_name = pd.Index(ids, dtype=object).isin(HEADERS)
     if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():

@@ -110,10 +110,13 @@ def _opens(ranked: RankedPositives) -> BoolArray:
 
 
 def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
-    """Return how many of its user's positives are above and tied with each positive, (n_pos,) both."""
+    """Return how many of its user's positives are above and tied with each positive, (n_pos,) both.
+
+    Of whole rankings alone: positives beyond the end of a list are above each other in any order.
+    """
     order = ranked.by_rank
     place = place_in_user(ranked)  # before and after that order the same
-    if ranked.max_rank is None and not ranked.has_ties:
+    if not ranked.has_ties:
         above = np.empty_like(place)
         above[order] = place
         return above, np.zeros_like(place)
@@ -262,13 +265,14 @@ def mean_reciprocal(
         exponent = np.frexp(np.minimum(nearest[active] + place[active], left))[1] - 1
         smooth = np.left_shift(1, np.maximum(exponent, 0)) >= SHORTEST
         for j in np.unique(np.where(smooth, exponent, -1)):
-            rows = active[smooth & (exponent == j)] if j >= 0 else active[~smooth]
-            nodes, weights = gauss_sum(1 << int(j), N_NODES) if j >= 0 else gauss_sum(SHORTEST, SHORTEST)
+            is_block = j >= 0
+            rows = active[smooth & (exponent == j)] if is_block else active[~smooth]
+            nodes, weights = gauss_sum(1 << int(j), N_NODES) if is_block else gauss_sum(SHORTEST, SHORTEST)
             step = max(1, CELLS // nodes.size)
             for first in range(0, rows.size, step):
                 part = rows[first : first + step]
                 p: FloatArray = place[part, None] + nodes
-                law = np.where((j >= 0) | (p <= deepest[part, None]), weights, 0.0)
+                law = np.where(is_block | (p <= deepest[part, None]), weights, 0.0)
                 law *= _order_statistic(p, *(one[part, None] for one in (size, count, level)))
                 for column in range(offset.shape[1]):
                     result[part, column] += (law / (offset[part, column, None] + p)).sum(axis=1)

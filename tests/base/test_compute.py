@@ -23,13 +23,14 @@ from tests.inside.base import compute
         ("1.5mb", 1536 * 1024),
         ("2G", 2 * 1024**3),
         (".5 k", 512),
+        ("2. k", 2048),
     ],
 )
 def test_a_size_is_a_number_of_bytes_or_one_with_a_unit(size, expected):
     assert ComputeOptions(max_memory=size).memory == expected
 
 
-@pytest.mark.parametrize("size", ["", "MB", ".", "1.2.3", "1 TB", "-1", "1 MB 2", "1e6"])
+@pytest.mark.parametrize("size", ["", "MB", ".", ". MB", "1.2.3", "1..2", "1 TB", "-1", "1 MB 2", "1e6"])
 def test_a_text_that_is_no_size_is_named(size):
     with pytest.raises(InputError) as caught:
         ComputeOptions(max_memory=size)

@@ -57,6 +57,9 @@ def test_dates_with_a_zone_are_ids_in_utc():
     dates = pd.Series(pd.to_datetime(["2026-01-01 00:30"]).tz_localize("Europe/Berlin"))
     for values in (dates, list(dates)):
         assert ids.as_ids(values, "users").astype("M8[m]").tolist() == [pd.Timestamp("2025-12-31 23:30")]
+    for other in ([dates[0], 3], [3, dates[0]]):
+        text = refused(lambda other=other: ids.as_ids(other, "users"))
+        assert text == "users mixes ids of types Timestamp, int; convert them to one type."
 
 
 class NoArray:

@@ -18,6 +18,7 @@ IDS = {
     "small": np.array([3, 0, 250, 7, 255]),
     "large": np.array([2**40, 5, 2**62, 1, 9]),
     "negative": np.array([-1, 4, -(2**33), 0, 8]),
+    "minus one": np.array([-1, 4, 0, 3, 8]),
     "unsigned": np.array([1, 2, 2**63, 4, 5], dtype=np.uint64),
     "text": np.array(["a", "bb", "", "d", "é"], dtype=object),
 }

@@ -91,7 +91,7 @@ class Sized(Protocol):
         (npt.ArrayLike | int, [3, [1.5]], [None, "a"]),
         (int | str, [3, "a"], [1.5, None, True]),
         (str | None, ["a", None], [3]),
-        (Literal["a", 1], ["a", 1], ["b", True, 1.0]),
+        (Literal["a", 1], ["a", 1], ["A", "b", 0, True, 1.0]),
         (np.ndarray, [HERE, np.array(["a"])], [[1.0], MASKED]),
         (npt.NDArray[Any], [HERE, np.array(["a"])], [[1.0]]),
         (FloatArray, [HERE, np.array([1]), np.array([True])], [np.array(["a"]), [1.0], MASKED]),
@@ -129,6 +129,7 @@ SOURCE = """
 from __future__ import annotations
 from collections.abc import Mapping as Foreign
 from threading import Thread as Later
+import numpy.typing as npt
 class Base:
     def __init__(self, size: int) -> None: self.size = size + 0
     def grown(self, by: int) -> int: return self.size + by
@@ -153,6 +154,7 @@ def loose(n: int, **more: int) -> int: return n + 0
 def _own(side: int) -> int: return side + 0
 def calls(side) -> int: return area(side)
 def odd(a: NotThere, b: int = 0) -> int: return a + b
+def drawn(n: npt.ArrayLike | None, *, rng: int | None = None) -> int: return n + rng
 """
 
 
@@ -244,6 +246,9 @@ def test_an_option_that_is_not_there_is_answered_with_those_that_are(made):
 def test_an_annotation_that_cannot_be_read_says_nothing(made):
     assert refused(lambda: made.odd(1, "a")) == "b must be int; got str 'a'."
     assert refused(lambda: made.late(1, n="a")) == "n must be int; got str 'a'."
+    words = "n must be numbers or an array of numbers or None; got str 'a'."
+    assert refused(lambda: made.drawn("a")) == words
+    assert refused(lambda: made.drawn(1, rng=[])) == "rng must be int or None; got list []."
     with pytest.raises(TypeError, match="concatenate"):
         made.odd("a")
 
@@ -252,6 +257,11 @@ def test_what_is_not_there_is_answered_where_something_stands_in_its_place(made)
     with pytest.raises(AttributeError, match=r"^module 'ipseval\.made' has no attribute 'zzz'$") as caught:
         _ = made.zzz
     assert caught.value.name == "zzz"
+    with pytest.raises(AttributeError, match=r"'ipseval\.made' has no attribute 'frame'\. Use \.to_f"):
+        _ = made.frame
+    made.__getattr__ = str.upper  # a module may answer for itself
+    border.guard("ipseval.made")
+    assert made.zzz == "ZZZ"
     with pytest.raises(AttributeError, match=r"^'Shape' object has no attribute 'zzz'$"):
         _ = made.Shape(1).zzz
     assert made.Open().zzz == "zzz"
@@ -281,6 +291,7 @@ def test_the_names_of_a_module_are_those_that_it_lists_or_defines(made):
         "loose",
         "calls",
         "odd",
+        "drawn",
     ]
     assert border.public_names(made) == [*defined, "plain"]
     made.__all__ = ["area"]

@@ -18,6 +18,16 @@ from ipseval.metrics._ties import (
     order_statistic,
 )
 from ipseval.metrics.sampled import _expected as _laws
-from ipseval.metrics.sampled._correct import _between, _knots
+from ipseval.metrics.sampled import _tables
+from ipseval.metrics.sampled._correct import _between, _knots, prior_kind
 from ipseval.metrics.sampled._data import with_best_and_worst
-from ipseval.metrics.sampled._tables import _groups, _sums, correction_table, mean_over_ties, refitted
+from ipseval.metrics.sampled._tables import (
+    _groups,
+    _shown,
+    _sums,
+    correction_table,
+    fit_rank_distribution,
+    mean_over_ties,
+    ratio,
+    refitted,
+)

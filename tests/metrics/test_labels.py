@@ -9,7 +9,7 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
-from ipseval.metrics import Definition, Metric, metric
+from ipseval.metrics import METRICS, Definition, Metric, metric
 from tests.inside.estimators import resolve_estimator
 from tests.inside.metrics import Dcg, Ndcg, Precision, Rbp
 
@@ -157,10 +157,22 @@ def test_a_new_metric_has_the_same_value_with_weights_of_one():
         ipseval.metric(Weighted())
 
 
+def test_a_class_of_metrics_is_one_with_its_own_name_in_small_letters():
+    assert METRICS.check("gained", Gained) is Gained
+    for other, came in ((3, "an int"), (int, "a type"), (None, "None")):
+        with pytest.raises(InputError, match=rf"^a metric is a class .*; got {came}\.$"):
+            METRICS.check("x", other)
+    for name in ("2x", "Odd", "a b"):
+        with pytest.raises(InputError, match=f"has the name '{name}' and is registered as '{name}'; both"):
+            METRICS.check(name, type("Odd", (Gained,), {"name": name}))
+
+
 def test_the_default_of_a_parameter_is_that_of_its_class():
     assert {Rbp().p, Rbp.parameters["p"].default} == {0.8}
     assert {Dcg().gain, Ndcg().gain, Dcg.parameters["gain"].default} == {"binary"}
     assert {Precision(5).denominator, Precision.parameters["denominator"].default} == {"k"}
+    for one, needs in ((Precision(5), False), (Precision(5, "min"), True)):
+        assert (one.needs_n_relevant, one.relative) == (needs, needs)
 
 
 def test_a_cutoff_is_a_whole_number_of_at_least_one():

@@ -42,6 +42,14 @@ def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
     law = np.exp(gammaln(41 - p) - gammaln(30) - gammaln(12 - p) - (gammaln(41) - gammaln(31) - gammaln(11)))
     assert law.sum() == pytest.approx(1)
     assert metric("rr").user_values(ranked)[0] == pytest.approx((law / p).sum(), rel=1e-12)
+    # Beside a user of whose 30 positives two are among the first 30 places: (30 − p)/C(30, 2).
+    above, others = np.append([0, 0], np.arange(30, 58)), np.append([29, 29], np.zeros(28, int))
+    two = sum((30 - place) / 435 / place for place in range(1, 30))
+    both = ipseval.RankedPositives(
+        np.repeat([0, 1], 30), np.tile(np.arange(30), 2), np.append(ranked.n_above, above),
+        np.append(ranked.n_tied, others), np.full(60, 70), range(2), range(70),
+    )  # fmt: skip
+    assert metric("rr").user_values(both) == pytest.approx([(law / p).sum(), two], rel=1e-12)
 
 
 @pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1100, 2000), (1300, 1310)])

@@ -91,6 +91,7 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
     [
         (0, 3, 2, 3),
         (0, 700, 2, 700),
+        (0, 65, 1, 65),
         (3, 700, 5, 700),
         (450, 700, 3, 700),
         (90, 1000, 24, 1000),
@@ -301,9 +302,30 @@ def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative(
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
     found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
     assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
+    # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and else
+    # .5 · .5/1.5 + 1.5 · 2/3; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
+    for ties, expected in (("min", 0.9 + 1 / 3 + 1 / 6 + 1), ("max", 2.25 / 3.5 + 0.25 + 0.1 + 0.75)):
+        found = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
+        assert found == pytest.approx(expected / 4)
+    # The first rank alone counts: weight 1 of at most 3, and nothing where both stand at 2 and 3.
+    assert value("ap@1", one_user([0, 1], 3), weights=np.array([1.0, 3.0])) == pytest.approx(1 / 3)
+    assert value("ap@1", one_user([1, 1], 3, [1, 1]), weights=np.array([1.0, 3.0])) == 0
 
 
-def test_mean_products_are_those_over_every_subset_of_the_members():
+def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
+    # Ranks 1 and 3 of 5: 2 · 4 + 3 · 2 and 4 · (2 + 3), less once and twice e₂ = 2 · 3.
+    auc = ipseval.metric("auc")
+    won, pairs = auc.pair_sums(one_user([0, 2], 5), np.array([2.0, 3.0]))
+    assert (won.tolist(), pairs.tolist()) == ([8], [8])
+    # Without an observation −(s − 1)/(2(n − s)); of all candidates nothing is said.
+    found = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
+    np.testing.assert_array_equal(found, [-0.5, np.nan])
+    for n_relevant in (2.0, 3.0):  # no other candidate
+        assert np.isnan(auc.unbiased(one_user([0, 1], 2), np.array([2.0, 3.0]), np.array([n_relevant])))
+
+
+def test_mean_products_are_those_over_every_subset_of_the_members(monkeypatch):
+    monkeypatch.setattr("ipseval.metrics._ties.MOST_LEVELS", 4)  # which are allowed
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
     is_member = np.array([[False, True, True, True], [True, True, True, True]])
     found = mean_products(miss, is_member, miss.shape[1])

@@ -43,9 +43,14 @@ class RankGrid:
 
     def blocks(self) -> Iterator[slice]:
         """Return slices of nodes whose law has at most `BLOCK_ENTRIES` entries."""
-        step = max(1, BLOCK_ENTRIES // (self.n_sampled + 1))
-        for first in range(0, self.rank.size, step):
-            yield slice(first, min(first + step, self.rank.size))
+        return blocks(self.rank.size, self.n_sampled)
+
+
+def blocks(n_ranks: int, n_sampled: int) -> Iterator[slice]:
+    """Return slices of ranks whose law has at most `BLOCK_ENTRIES` entries, or of one rank."""
+    step = max(1, BLOCK_ENTRIES // (n_sampled + 1))
+    for first in range(0, n_ranks, step):
+        yield slice(first, first + step)
 
 
 def rank_grid(
@@ -76,7 +81,7 @@ def _panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[t
     while first <= n:
         p = (first - 1) / (n - 1)
         # The integrands are products of two laws: bumps of standard deviation √(p(1 − p)/2m).
-        width = max(2 / m, 2.5 * (p * (1 - p) / m) ** 0.5) * (n - 1)
+        width = 2.5 * (p * (1 - p) / m) ** 0.5 * (n - 1)
         size = max(NODES, int(min(first, width)))
         if first <= head or first > tail:
             size = NODES
@@ -203,9 +208,7 @@ def _moments(
     # Many positives share a rank: each (rank, n) is computed once.
     pairs, back = np.unique(np.stack([rank, n]), axis=1, return_inverse=True)
     mean, std = np.empty(pairs.shape[1]), np.empty(pairs.shape[1])
-    step = max(1, BLOCK_ENTRIES // (m + 1))
-    for first in range(0, pairs.shape[1], step):
-        rows = slice(first, first + step)
+    for rows in blocks(pairs.shape[1], m):
         law = rank_law(pairs[0, rows], pairs[1, rows], m, replacement)
         mean[rows] = law @ values
         # Centred at the mean: E[x²] − E[x]² would lose the small variances.
@@ -249,7 +252,7 @@ def check_sizes(n_candidates: npt.ArrayLike, size: int, n_sampled: int, replacem
     ):
         raise InputError(f"n_candidates must be whole numbers; got {n_candidates!r:.80}.")
     n = np.broadcast_to(given.astype(np.float64), (size,))
-    low = 2 if replacement else max(2, n_sampled + 1)
+    low = 2 if replacement else n_sampled + 1
     if size and n.min() < low:
         reason = "" if replacement or low == 2 else f" to draw {n_sampled} others without replacement"
         raise InputError(f"n_candidates must be >= {low}{reason}; the smallest is {n.min():g}.")

@@ -11,7 +11,16 @@ import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
-from tests.inside.metrics import _between, _groups, _knots, refitted, with_best_and_worst
+from tests.inside.metrics import (
+    _between,
+    _groups,
+    _knots,
+    fit_rank_distribution,
+    prior_kind,
+    ratio,
+    refitted,
+    with_best_and_worst,
+)
 from tests.inside.metrics import _laws as laws
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
@@ -19,6 +28,7 @@ from tests.worlds import random_world
 
 N, M = 2000, 30
 BASIC = ("none", "rank", "bv", "cls", "mle")
+METHODS = ("bv", "mle", "cls", "ls", "rank", "none")
 
 
 def drawn(seed=0, size=400, n=N, m=M):
@@ -209,6 +219,9 @@ def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
     assert wide.estimated_rank.tolist() == [1, 14, 3, 1, 50]
     # A tie over the ranks 3 and 4 counts half at each; nothing is at 5.
     assert data.shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
+    # 1/2 / 2 + 1/2 / 3 less both leaves less than nothing to floating point.
+    rounded = correct_sampled(ranked_with([1, 1], [1, 2]), metric="auc", method="rank")._request.data
+    assert rounded.shares(np.ones(2, dtype=bool)).tolist()[-1] == 0
 
 
 def test_the_unbiased_form_of_a_corrected_metric_weighs_each_correction():
@@ -230,11 +243,39 @@ def test_lists_whose_lengths_are_within_two_percent_share_a_law():
         assert groups[0].grid.rank[-6:].tolist() == [99, 100, 100, 100, 100, 100]
         assert groups[1].grid.rank.tolist() == list(range(1, 105))
         assert weight.tolist() == pytest.approx([1 / 104] * 104)
+        uniform = fit_rank_distribution(groups, weight, 1).weights(0)  # before the first step
+        assert uniform.tolist() == pytest.approx([1 / 104] * 104)
         assert [one.shares.tolist() for one in groups] == [[0.25, 0, 0.25, 0, 0, 0], [0, 0.25, 0, 0.25, 0, 0]]
+    near = correct_sampled([1, 2], [100, 101], 5, "recall@3", "rank")._request.data
+    assert _groups(near, ipseval.metric("recall@3"))[0].tolist() == [0, 0]
     wide = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
     assert _groups(wide, ipseval.metric("recall@3"))[0].tolist() == [0, 1]
     many = correct_sampled(np.ones(101), 100 + np.arange(101), 5, "recall@3", "rank")._request.data
     assert _groups(many, ipseval.metric("recall@3"))[0].max() == 15
+
+
+def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter_ones(monkeypatch):
+    monkeypatch.setattr(laws, "EXACT_ENTRIES", 0)
+    data = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "rank", replacement=False)._request.data
+    _, (short, long), _ = _groups(data, ipseval.metric("auc"))
+    assert (long.grid.rank % 1).any()
+    np.testing.assert_array_equal(short.grid.rank, np.minimum(np.round(long.grid.rank), 100))
+    result = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "mle", replacement=False)
+    assert result.contributions[1:].tolist() == result.values[1:3].tolist()  # of the larger group
+    assert result.contributions[0] != result.values[0]
+
+
+def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
+    assert [prior_kind(None, method) for method in METHODS] == ["estimated"] * 2 + ["uniform"] * 4
+    assert [prior_kind("uniform", method) for method in METHODS] == ["uniform", "estimated", *["uniform"] * 4]
+    assert prior_kind(np.ones(3), "cls") == "given"
+    assert prior_kind("estimated", "rank") == "estimated"
+    assert ratio(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
+    conditions = [
+        correct_sampled([1, 3, 2], 50, 6, "ap", method, variance_weight=1).condition_number
+        for method in ("none", "rank", "bv", "mle")
+    ]
+    assert conditions == pytest.approx([1] * 4)
 
 
 def test_many_lengths_of_lists_have_knots_one_percent_apart():
@@ -294,7 +335,7 @@ def test_importance_weighted_ranks_enter_the_metric_as_they_are():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: correct_sampled([1, 5, 0], 9, 3), "1 … n_sampled . 1 = 4; 2 of 3 are not"),
+        (lambda: correct_sampled([1, 5, 0], 9, 3), r"1 … n_sampled . 1 = 4; 2 of 3 are not \(first: 5\)"),
         (lambda: correct_sampled([1.5], 9, 3), "whole numbers"),
         (lambda: correct_sampled([], 9, 3), "empty"),
         (lambda: correct_sampled([1], 9), "n_candidates and n_sampled are needed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from contextlib import nullcontext
 from math import comb
 
 import numpy as np
@@ -14,7 +15,7 @@ from ipseval.metrics import AdditiveMetric
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
 from tests.inside.metrics import _laws as grid_module
-from tests.inside.metrics import _sums, correction_table, mean_over_ties
+from tests.inside.metrics import _shown, _sums, _tables, correction_table, mean_over_ties
 from tests.metrics.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
 # m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.
@@ -137,6 +138,7 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
         corrected_metric(N, 99, "ap", "ls")
     with pytest.raises(InputError, match=r"condition number 4\.8e\+08 with 30"):  # √C(61, 30)
         corrected_metric(N, 30, "ap", "ls")
+    assert [_shown(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
 
 
 @pytest.mark.parametrize("m", [1, 5, 20])
@@ -160,6 +162,24 @@ def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estim
     assert corrected_metric(10**6, 10_000, "ap", "rank").shape == (10_001,)
 
 
+def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_thread(monkeypatch):
+    held = []
+    monkeypatch.setattr(_tables, "one_blas_thread", lambda: nullcontext(held.append(1)))
+    monkeypatch.setattr(_tables, "SMALL", 2)
+    monkeypatch.setattr(_tables, "MAX_SAMPLED", 3)
+    for m, n_held in ((1, 1), (2, 1), (3, 1)):
+        assert corrected_metric(9, m, "ap", "bv").size == m + 1
+        assert len(held) == n_held
+    assert correct_sampled([1], 9, 3, "ap", "mle").values.size == 4
+    with pytest.raises(InputError, match="= 5, more than 4; use method='rank'"):
+        corrected_metric(9, 4, "ap", "bv")
+    with pytest.raises(InputError, match="at most 3 sampled candidates; got 4"):
+        correct_sampled([1], 9, 4, "ap", "mle")
+    plain, condition = correction_table(9, 3, find_metric("ap"), "ls")
+    monkeypatch.setattr(_tables, "MAX_CONDITION", condition)  # which is allowed itself
+    assert corrected_metric(9, 3, "ap", "ls").tolist() == plain.tolist()
+
+
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize(("n", "m"), [(20_000, 12), (1_500, 400)])
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replacement):
@@ -172,6 +192,19 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
         exact = gram, marginal, law.T @ target.curve(n) / n
         for one, expected in zip(sums, exact, strict=True):
             assert np.abs(one - expected).max() <= 1e-11 * np.abs(expected).max()
+
+
+def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
+    # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
+    plain = list(grid_module._panels(10_001, 100, True, None))
+    assert plain[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
+    assert plain[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
+    assert plain[-1] == (9538, 464)  # to the last rank
+    assert list(grid_module._panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
+    # Without replacement every rank of the first and last m is a node.
+    drawn = list(grid_module._panels(300, 40, False, 1))
+    assert drawn[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
+    assert drawn[-3:] == [(261, 16), (277, 16), (293, 8)]
 
 
 @pytest.mark.parametrize("method", ["bv", "cls", "rank"])

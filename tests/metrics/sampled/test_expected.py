@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import expected_sampled, std_sampled
+from tests.inside.metrics import _laws as laws
 
 N = 10_000
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
@@ -140,8 +141,15 @@ def test_any_values_by_sampled_rank_can_be_averaged():
         (lambda: expected_sampled([1], 1, 2, "ap"), "n_candidates must be >= 2"),
         (lambda: expected_sampled([1], 1, 1, "ap", False), "n_candidates must be >= 2; the smallest is 1"),
         (lambda: expected_sampled([1], 10, 0, "ap"), "n_sampled must be an integer >= 1"),
-        (lambda: expected_sampled([1], 10, 10, "ap", False), "to draw 10 others without replacement"),
+        (
+            lambda: expected_sampled([1, 2], [10, 11], 10, "ap", False),
+            "n_candidates must be >= 11 to draw 10 others without replacement; the smallest is 10",
+        ),
+        (lambda: expected_sampled([1], [[5, 5]], 2, "ap"), r"or 1, one per rank; got shape \(1, 2\)"),
+        (lambda: expected_sampled([1], np.inf, 2, "ap"), "n_candidates must be whole numbers; got inf"),
+        (lambda: expected_sampled([1], True, 2, "ap"), "n_candidates must be whole numbers; got True"),
         (lambda: expected_sampled([1, 2], [10, 11, 12], 2, "ap"), "one number or 2"),
+        (lambda: expected_sampled([1, 2], [10], 2, "ap"), r"or 2, one per rank; got shape \(1,\)"),
         (lambda: expected_sampled([1], 10.5, 2, "ap"), "n_candidates must be whole numbers"),
         (lambda: expected_sampled([1], 10, 2, "recall"), "'recall' needs a cutoff"),
         (lambda: expected_sampled([1], 10, 2, "auc@5"), "'auc' takes no cutoff"),
@@ -154,6 +162,22 @@ def test_any_values_by_sampled_rank_can_be_averaged():
 def test_bad_input_is_named(call, message):
     with pytest.raises(InputError, match=message):
         call()
+
+
+def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monkeypatch):
+    ranks, metric = np.arange(1, 6), "ap"
+    whole = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
+    grid = laws.rank_grid(5, 3, True)
+    for entries, step in ((1, 1), (7, 1), (8, 2), (19, 4), (20, 5)):  # four sampled ranks
+        monkeypatch.setattr(laws, "BLOCK_ENTRIES", entries)
+        found = [(one.start, one.stop) for one in grid.blocks()]
+        assert found == [(first, first + step) for first in range(0, 5, step)]
+        parts = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
+        np.testing.assert_allclose(parts, whole, rtol=1e-14)
+    monkeypatch.setattr(laws, "MOST", 3)
+    assert expected_sampled([1], 9, 3, metric) == [1.0]
+    with pytest.raises(InputError, match="n_sampled must be at most 3; got 4"):
+        expected_sampled([1], 9, 4, metric)
 
 
 def test_an_unknown_metric_lists_the_choices():
