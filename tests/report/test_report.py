@@ -146,8 +146,10 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
     assert "S: a user's held-out positives" in repr(evaluation.explain())
     assert "Propensity P: " in repr(evaluation.explain())
     alone = ipseval.evaluate_ranks(
-        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
+        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["ndcg@5", "recall@5"], estimators=["aoa"]
     )
+    claims = [line for line in repr(alone.explain()).splitlines() if line.startswith("aoa (")]
+    assert [line.split(":")[0] for line in claims] == ["aoa (ndcg@5)", "aoa (recall@5)"]
     for words in ("Propensity P: ", "order by", "highest"):
         assert words not in repr(alone.explain())
 
@@ -263,6 +265,7 @@ def test_json_holds_the_estimates_and_is_written_to_a_path(evaluation, tmp_path)
     assert evaluation.to_json(tmp_path / "e") == str(tmp_path / "e")
     assert (tmp_path / "e").read_text(encoding="utf-8") == evaluation.to_json()
     stored = json.loads(evaluation.to_json())
+    assert json.dumps(stored, indent=2) == evaluation.to_json()
     assert [one["estimate"] for one in stored["estimates"]] == evaluation.frame["estimate"].tolist()
 
 

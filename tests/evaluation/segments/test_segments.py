@@ -70,6 +70,7 @@ def test_item_groups_by_hand():
         ["rare", "rare", "popular", "popular", "popular"], name="kind"
     )
     segments = by_hand().by(groups)
+    assert (segments.frame.index.tolist(), segments.gaps().index.tolist()) == ([*range(6)], [*range(3)])
     frame = segments.frame.set_index(["estimator", "group"])
     # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
     assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
@@ -171,9 +172,12 @@ def test_the_part_of_the_only_user_with_positives_is_the_whole():
     split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
     options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
     evaluation = ipseval.evaluate({"m": np.tile([0.0, 3, 2, 1], (2, 1))}, split, **options)
-    found = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"])).frame
+    segments = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"]))
     # Both are at the top: 1 + 1/log2(3).
-    assert found["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+    assert segments.frame["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+    # The other user has no positive, and so nothing that could be undefined.
+    assert segments.frame["note"].tolist()[1] == "undefined: no user has weight in the group"
+    assert not segments.cells["dcg@2", "aoa"].in_unit
 
 
 def influence(weight, value, member, row, n_users):
@@ -261,14 +265,19 @@ def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
     # Beside its two positives no user has a candidate, so that no pair can be compared.
-    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    train = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 3, 0, 3]})
     test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
     split = ipseval.Split.from_frames(train, test)
-    evaluation = ipseval.evaluate({"m": np.arange(6.0).reshape(2, 3)}, split, metrics=["auc"])
-    for by in ("popularity:2", ipseval.evaluation.segments.user_groups(["x", "y"])):
+    evaluation = ipseval.evaluate({"m": np.arange(8.0).reshape(2, 4)}, split, metrics=["auc"])
+    nobody, why = "undefined: no user has weight in the group", "left out: the metric is undefined for them; "
+    for by, notes in (
+        (ipseval.evaluation.segments.item_groups(list("abbc")), [nobody, f"2 users {why}{nobody}", nobody]),
+        (ipseval.evaluation.segments.user_groups(["x", "y"]), [f"1 user {why}{nobody}"] * 2),
+    ):
         frame = evaluation.by(by).frame
-        assert frame["n_users"].tolist() == [0, 0]
+        assert (frame[["n_users", "ess"]] == 0).all(axis=None)
         assert frame["estimate"].isna().all()
+        assert frame["note"].tolist() == notes
 
 
 def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
@@ -352,6 +361,8 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     found = evaluation.by("popularity:3")
     assert repr(found).count("100.0%") == 1  # positives of hit@3 do not add up
     assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    assert [cell.in_unit for cell in found.cells.values()] == [True, True]
+    assert found.differences().index.tolist() == list(range(6))
     plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2").tables().parts
     assert [one.title for one in plain[:-1]] == ["recall@5, plain average (aoa-pooled)"]
     report = Report([evaluation, found, evaluation.by("activity:2")])
