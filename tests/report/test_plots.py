@@ -157,6 +157,13 @@ def test_given_axes_are_used_and_returned():
 
     ax = Figure().add_subplot()
     assert plots.plot_estimates(estimates(), ax=ax) is ax
+    new = plots.plot_estimates(estimates()).spines
+    assert [new[side].get_visible() for side in ("left", "bottom", "top", "right")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_an_examination_curve_is_drawn_with_its_intervals():

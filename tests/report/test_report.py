@@ -343,6 +343,8 @@ def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
     longer = names_shown(*(f"{start}{one * 27}{end}" for one in "ab"))
     assert longer[:2] == ["sssssssssss…aaaaaaeeeee  1", "sssssssssss…bbbbbbeeeee  1"]
     assert names_shown("n" * 29) == ["nnnnnnnnnnn…nnnnnnnnnnn  1", f"  nnnnnnnnnnn…nnnnnnnnnnn: {'n' * 29}"]
+    alike = ["n" * 27 + letter for letter in "ab"]  # 28 letters are not too many
+    assert names_shown(*alike) == [f"{one}  1" for one in alike]
     twice = names_shown("m" * 40, "m" * 40)
     assert twice == ["mmmmmmmmmmm…mmmmmmmmmmm  1"] * 2 + [f"  mmmmmmmmmmm…mmmmmmmmmmm: {'m' * 40}"]
     three = names_shown(*("m" * 20 + letter + "m" * 20 + "x" * 9 + "m" * 11 for letter in "abc"), "z")

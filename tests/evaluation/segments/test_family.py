@@ -90,7 +90,7 @@ def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
     """γ²/n, κ/n and the factor from e = N − R·D itself; the second group has users who are all alike."""
     rng = np.random.default_rng(0)
     top, low = rng.exponential(size=(2, 3, 12))
-    top[1] = 0.25 * low[1]
+    top[1] = 0.23 * low[1]
     low[2, 1:] *= 1e-3  # one user has nearly all of the weight
     total, n = low.sum(axis=1), np.full(3, 12.0)
     ratio = top.sum(axis=1) / total
