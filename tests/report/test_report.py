@@ -369,6 +369,9 @@ def test_bounds_of_a_name_of_several_words_stand_beside_it():
         ["1,000", "1234", "undefined"],
         ["2,000", "undefined", "a"],
     ]
+    words, counts = pd.Series([None, "b"], dtype=object), pd.array([1, None], dtype="Int64")
+    (first, second) = Table.of(pd.DataFrame({"words": words, "counts": counts})).rows
+    assert [cell.text for cell in (*first, *second)] == ["undefined", "1", "b", "undefined"]
 
 
 class Made(report.Result):
