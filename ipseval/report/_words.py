@@ -54,7 +54,7 @@ def signed(value: float, digits: int) -> str:
     ('+0.020', '−0.0003', '0')
     """
     if value == 0 or math.isnan(value):
-        return "0" if value == 0 else "undefined"
+        return "undefined" if math.isnan(value) else "0"
     return signed_at(value, max(0, digits - 1 - math.floor(math.log10(abs(value)))))
 
 

@@ -92,6 +92,8 @@ def test_no_claim_is_made_of_a_class_that_says_nothing():
 
     assert str(claim(metric("recall@5"), Mine())) == "plug-in: no claim"
     assert (Mine().notes(one_positive_each=True, n_relevant="known"), Mine().caution(np.ones(3))) == ((), "")
+    assert (Mine.weighted, Mine.weighting, Mine.target, Mine.separable) == (True, "1/P", "user", True)
+    assert (Mine.counts_all_users, Mine.needs_rewards, Mine.takes_root) == (False, False, False)
 
 
 WEIGHTING = {

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.errors import InputError
+from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Claim, Estimate, LinearForm, Sample, UserSums, claim
 from ipseval.ranking import RankedPositives
 from tests.inside.estimators import (
@@ -97,7 +97,8 @@ def test_coefficients_and_sums_of_a_form_per_user_and_of_one_of_equal_users():
 def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known():
     sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@1")
     assert sample.user_values(recall, weighted=True).tolist() == pytest.approx([1 / 3, 0])
-    assert sample.with_equal_propensities().user_values(recall, weighted=True).tolist() == [0.5, 0]
+    equal = replace(sample, n_without_propensity=2).with_equal_propensities()
+    assert (equal.user_values(recall, weighted=True).tolist(), equal.n_without_propensity) == ([0.5, 0], 0)
 
 
 def test_a_sample_says_whether_its_propensities_are_probabilities():
@@ -141,6 +142,13 @@ def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives(
     for given, known in ((2, [2, 2, 2]), ([2, 1, 0], [2, 1, 0])):
         found = weighted_sample(ranked(), None, given, "default")
         assert (found.n_relevant.tolist(), found.n_relevant_kind) == (known, "known")
+    of_another = {"pair": np.array([0.5]), "pair_key": np.array([6])}  # item 0 of user 2
+    unknown = ipseval.propensity.Propensity(None, True, "known", 3, **of_another)
+    with pytest.raises(PropensityError, match=r"^no test positive has a propensity: "):
+        weighted_sample(ranked(), unknown, None, "default")
+    assert len(weighted_sample(ranked(), unknown, None, "default", allow_empty=True).ranked) == 0
+    some = ipseval.propensity.Propensity(np.array([0.5, np.nan, np.nan]), True, "known", 3)
+    assert len(weighted_sample(ranked(), some, None, "default").ranked) == 1
 
 
 def test_an_extent_counts_users_left_out_and_persons_behind_queries():
@@ -150,18 +158,19 @@ def test_an_extent_counts_users_left_out_and_persons_behind_queries():
     assert (found.n_without_propensity, found.n_left_out, found.n_clusters) == (4, 1, 0)
     queries = Extent.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
     assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
+    assert Extent.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).positives_per_user.tolist() == [3]
 
 
 def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
-    # Users with weights 2 and 4, and 1; w̄ = (3 + 1)/2. Of λ = ½ the normalisers are 3 + 2 and ½ + 1.
+    # Users with weights 2 and 4, and 1; w̄ = (3 + 1)/2. Of λ = ¼ the normalisers are 6/4 + 3 and 1/4 + 3/2.
     sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@2")
-    half = resolve_estimator("snips-shrunk(0.5)")
-    sums = half.sums(sample, recall)  # ranks 1, 3 and 2
-    assert half.label == "snips-shrunk(0.5)"
-    # Σwc = 2 and 1. The effect of w̄, −(2/5 · ½ · 2/5 + 1/1.5 · ½ · 1/1.5)/2, times the distances 1 and −1.
-    slope = -(0.4 * 0.5 * 2 / 5 + 1 / 1.5 * 0.5 / 1.5) / 2
-    assert sums.numerator == pytest.approx([2 / 5 + slope, 1 / 1.5 - slope])
-    assert half.positive_weights(sample) == pytest.approx([2 / 5, 4 / 5, 1 / 1.5])
+    some = resolve_estimator("snips-shrunk(0.25)")
+    sums = some.sums(sample, recall)  # ranks 1, 3 and 2
+    assert some.label == "snips-shrunk(0.25)"
+    # Σwc = 2 and 1. The effect of w̄, −(2/4.5 · ¾ · 2/4.5 + 1/1.75 · ¾ · 1/1.75)/2, times distances 1 and −1.
+    slope = -(0.75 * (2 / 4.5) ** 2 + 0.75 * (1 / 1.75) ** 2) / 2
+    assert sums.numerator == pytest.approx([2 / 4.5 + slope, 1 / 1.75 - slope])
+    assert some.positive_weights(sample) == pytest.approx([2 / 4.5, 4 / 4.5, 1 / 1.75])
     for end, label in ((1, "snips"), (0, "snips-global")):
         found = resolve_estimator(f"snips-shrunk({end})").sums(sample, recall)
         assert found.value() == pytest.approx(resolve_estimator(label).sums(sample, recall).value())
@@ -214,6 +223,8 @@ def test_parts_of_ips_are_of_the_users_that_count():
         assert found.volume == pytest.approx(volume)
     for estimator in ("ips", "snips-pooled", "snips"):
         assert resolve_estimator(estimator).parts(sample, ipseval.metric("ap")) is None
+    # Up to a factor, as nothing else is known, there is no ratio of pairs.
+    assert resolve_estimator("snips-pooled").linear_form(ipseval.metric("auc"), sample.ranked) is not None
 
 
 def test_ips_counts_neither_users_left_out_nor_those_without_a_relevant_item():
@@ -282,6 +293,7 @@ def test_an_estimate_is_printed_with_its_error_where_it_has_one():
 def test_labels_are_read_in_any_case_and_refused_in_words():
     assert resolve_estimator(" Hajek ").label == resolve_estimator("SNIPW").label == "snips-pooled"
     assert resolve_estimator("Snips-Shrunk( 0.25 )").label == "snips-shrunk(0.25)"
+    assert resolve_estimator("snips-shrunk").label == "snips-shrunk(0)"
     for bad, words in (
         ("snips(2)", "estimator snips takes no parameter; got '2'"),
         ("snips(2", "does not parse; expected a name or name"),
@@ -311,3 +323,20 @@ def test_only_lists_of_a_positive_of_its_own_refuse_metrics_of_lists():
     check_drawn("positive", every[1:2])
     with pytest.raises(InputError, match=r"^ap, ndcg@2: a metric of a list, but with per='positive'"):
         check_drawn("positive", every)
+
+
+def test_fewer_than_five_positives_in_the_median_are_too_few_for_weights_within_each_user():
+    snips = resolve_estimator("snips")
+    assert (snips.caution(np.full(3, 5)), resolve_estimator("aoa").caution(np.full(3, 2))) == ("", "")
+    for counts, unit, words in (
+        ([4, 5], "user", "4.5 test positives: per-user snips keeps a bias of order 1/(positives per user)"),
+        (
+            [1, 1, 3],
+            "query",
+            "1 test positive: per-query snips keeps a bias of order 1/(positives per query)",
+        ),
+        ([1, 1], "user", "1 test positive: every user has one positive, so snips is identical to aoa"),
+    ):
+        said = f"the median {unit} has {words}. Prefer snips-global or snips-pooled."
+        assert snips.caution(np.array(counts), unit) == said
+    assert " user has 2 test positives: " in snips.caution(np.full(3, 2))

@@ -87,6 +87,9 @@ def test_moments_of_parts_add_up_to_those_of_the_whole(cut):
     assert (some.same(more), more.same(some), some.same(some)) == (False, False, True)
     assert repr(whole) == "Moments(6 users, 2 models)"
     assert repr(whole.members()[0]) == "MergedSums(6 users)"
+    # Of two users 0 and 1 the variance is 1/2, and that of their mean half of it.
+    two = Moments.of_columns(np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]))
+    assert (two.covariance().tolist(), two.n_undefined, two.root) == ([[0.25]], 0, False)
 
 
 def test_nothing_merged_with_nothing_is_nothing():
@@ -170,12 +173,12 @@ def test_a_difference_below_rounding_is_none():
 
 def test_a_value_that_all_users_share_has_no_error():
     weights = np.array([0.1, 0.7, 1 / 3, 2.3, 0.9, 1e-3])
-    shared = UserSums(USERS, 5 / 34 * weights, weights)
-    assert np.abs(shared.influence()).max() > 0  # rounding alone
-    assert shared.standard_error() == 0.0
-    for one in (shared, Moments.of([shared, shared]).members()[0]):
-        assert one.standard_error() == 0.0
-    assert not Moments.of([shared, shared]).covariance().any()
+    for share in (5 / 34, 50 / 7):
+        shared = UserSums(USERS, share * weights, weights)
+        assert np.abs(shared.influence()).max() > 0  # rounding alone
+        for one in (shared, Moments.of([shared, shared]).members()[0]):
+            assert one.standard_error() == 0.0
+        assert not Moments.of([shared, shared]).covariance().any()
     moved = UserSums(USERS, 5 / 34 * weights * (1 + 1e-9 * USERS), weights)
     assert 1e-12 < moved.standard_error() < 1e-8
 
@@ -253,7 +256,8 @@ def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
     for root, expected in ((True, [0.5, 3.0, np.nan]), (False, [0.25, 9.0, np.nan])):
         sums = undefined([1, 9, 1], [4, 1, 0], root=root)
         np.testing.assert_array_equal(sums.user_estimates(), expected)
-    assert undefined([1], [-2]).user_estimates().tolist() == [-0.5]  # of weights that cancel
+    cancel = undefined([1], [-2])  # weights below 0, as of a reward model
+    assert (cancel.user_estimates().tolist(), cancel.value()) == ([-0.5], -0.5)
 
 
 def test_an_extent_counts_positives_and_users_and_adds_up():
@@ -285,15 +289,15 @@ def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
 
 # Fitted weights -------------------------------------------------------------------------------------------
 
-DRIFT = np.array([0.1, -0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, 0.0])  # of nine users, six of whom are evaluated
+DRIFT = np.array([0.1, -0.2, 0.0, 0.0, 0.0, 0.0, 0.0, 0.3, -0.4])  # of nine users, six of whom are evaluated
 FITTED = {kind: replace(SUMS[kind], propensity_influence=DRIFT) for kind in ("ratio", "mean")}
 
 
 def test_users_move_a_ratio_by_their_own_values_and_through_the_weights():
     users, effects = FITTED["ratio"].effects()
-    expected = np.append(derivative(SUMS["ratio"]) / 6, 0.3)
+    expected = np.append(derivative(SUMS["ratio"]) / 6, [0.3, -0.4])
     expected[:2] += [0.1, -0.2]
-    assert users.tolist() == [0, 1, 2, 3, 4, 5, 7]
+    assert users.tolist() == [0, 1, 2, 3, 4, 5, 7, 8]
     np.testing.assert_allclose(effects, expected, rtol=1e-7, atol=1e-9)
     found = FITTED["ratio"].standard_error()
     assert found == pytest.approx(np.sqrt(6 / 5 * (expected @ expected)), rel=1e-7)
@@ -304,7 +308,7 @@ def test_what_the_weights_move_alike_leaves_the_error_of_a_difference():
     known = one.paired_error(other)[0]
     assert FITTED["ratio"].paired_error(FITTED["mean"])[0] == pytest.approx(known)
     apart = derivative(one) / 6 - derivative(other) / 6
-    apart = np.append(apart, 0.3) + np.append(DRIFT[:6], 0.0)
+    apart = np.append(apart + DRIFT[:6], [0.3, -0.4])
     found, n, _ = FITTED["ratio"].paired_error(other)
     assert (found, n) == (pytest.approx(np.sqrt(6 / 5 * (apart @ apart)), rel=1e-7), 6)
 
@@ -315,6 +319,6 @@ def test_propensity_influences_follow_users_through_codes_and_partitions():
     assert turned.standard_error() == pytest.approx(FITTED["ratio"].standard_error())
     assert turned.propensity_influence.tolist() == DRIFT[::-1].tolist()
     both = FITTED["mean"].followed_by(FITTED["mean"], 9)
-    assert both.effects()[0].tolist() == [0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 14, 16]
+    assert both.effects()[0].tolist() == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17]
     with pytest.raises(InputError, match="moments do not hold the error of fitted weights"):
         Moments.of([FITTED["ratio"]])

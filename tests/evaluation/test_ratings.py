@@ -202,6 +202,10 @@ def test_ratings_without_values_and_models_that_are_no_mapping_are_refused():
     no_value = ipseval.Interactions.from_frame(RATED[["user", "item"]])
     with pytest.raises(ipseval.InputError, match="no value"):
         evaluate_ratings({"m": PREDICTED}, no_value)
+    # One rating of two users: a prediction of the rating, not of users and items.
+    one = ipseval.Interactions.from_frame(RATED[:1], value="value", users=[0, 1], items=[0, 1, 2])
+    found = evaluate_ratings({"m": RATED["value"].to_numpy()[:1] - 2}, one, metrics=["mae"])
+    assert found.frame["estimate"].tolist() == [2]
     with pytest.raises(ipseval.InputError, match='"name": predictions'):
         evaluate_ratings(PREDICTED, log(n_users=2))
 

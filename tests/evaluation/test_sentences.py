@@ -59,6 +59,8 @@ def test_order_probabilities_and_loss_are_of_the_average_over_pairs():
     assert verdict_lines([found])[0].startswith("By the plain average over pairs a is ahead of b ")
     tied = replace(found, posterior=posterior({"a": 0.3 + 1e-16, "b": 0.3}, 0.7))
     assert tied.order == ("b", "a")
+    level = decided({"a": 0.2, "b": 0.2}, posteriors={"recall@10": posterior(AB, 0.7)}, unknown="")
+    assert verdict_lines([level])[0].startswith("By the plain average a is ahead of b ")
     same = with_posterior(AB, sure=0.7)
     assert verdict_lines([same])[0].startswith("By the plain average a is ahead of b ")
 

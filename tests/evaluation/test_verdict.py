@@ -149,6 +149,7 @@ def test_the_estimator_of_record_is_weighted_and_reliable_where_one_is():
     assert of_record(estimators, {"snips", "snips-global"}) == ("snips-global", "aoa")
     pooled = [resolve_estimator(one) for one in ("aoa", "aoa-pooled", "snips-pooled")]
     assert of_record(pooled, set()) == ("snips-pooled", "aoa-pooled")
+    assert of_record([*pooled, estimators[2]], set()) == ("snips-global", "aoa")
     assert of_record(estimators[:1], set()) == ("", "aoa")
 
 

@@ -153,12 +153,14 @@ def test_one_window_has_no_trend_and_its_own_error():
 def test_the_report_says_what_was_counted():
     log = timed_log()
     late = log.select((log.timestamp < 60) | (log.timestamp >= 80))
-    found = evaluate_windows(MODELS, split_sliding(late, start=40, test=20), **OPTIONS)
+    asked = {"metrics": ["recall@5", "hit@1"], "estimators": ["aoa", "aoa-pooled"]}
+    found = evaluate_windows(MODELS, split_sliding(late, start=40, test=20), **asked)
     text = " ".join(repr(found).split())
     assert "2 windows, tests from 40 to 80; 1 window without training or test rows" in text
     assert "a user of several windows is one cluster" in text
     axes = found.plot()
-    assert [line.get_xdata().tolist() for line in axes.lines[:1]] == [[1.0, 3.0]]
+    first = found.frame.query("model == 'popular' and metric == 'recall@5' and estimator == 'aoa'")
+    assert axes.lines[0].get_xydata().tolist() == [*map(list, zip([1, 3], first["estimate"], strict=True))]
 
 
 def favourite(log):

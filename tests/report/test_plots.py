@@ -149,7 +149,9 @@ def test_results_are_drawn_as_their_frames_are(evaluation):
     log = ipseval.Interactions.from_frame(
         pd.DataFrame({"user": [0, 0, 1, 1, 2, 2, 2], "item": [1, 2, 1, 2, 1, 2, 0]})
     )
-    assert plots.plot_popularity(log).lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
+    drawn = plots.plot_popularity(log)
+    assert drawn.lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
+    assert drawn.figure.get_size_inches().tolist() == [5.6, 3.6]
 
 
 def test_given_axes_are_used_and_returned():
@@ -157,6 +159,13 @@ def test_given_axes_are_used_and_returned():
 
     ax = Figure().add_subplot()
     assert plots.plot_estimates(estimates(), ax=ax) is ax
+    new = plots.plot_estimates(estimates()).spines
+    assert [new[side].get_visible() for side in ("left", "bottom", "top", "right")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
 
 
 def test_an_examination_curve_is_drawn_with_its_intervals():

@@ -146,8 +146,10 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
     assert "S: a user's held-out positives" in repr(evaluation.explain())
     assert "Propensity P: " in repr(evaluation.explain())
     alone = ipseval.evaluate_ranks(
-        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["recall@5"], estimators=["aoa"]
+        {"mine": evaluation.samples[ATTACK].ranked}, metrics=["ndcg@5", "recall@5"], estimators=["aoa"]
     )
+    claims = [line for line in repr(alone.explain()).splitlines() if line.startswith("aoa (")]
+    assert [line.split(":")[0] for line in claims] == ["aoa (ndcg@5)", "aoa (recall@5)"]
     for words in ("Propensity P: ", "order by", "highest"):
         assert words not in repr(alone.explain())
 
@@ -263,6 +265,7 @@ def test_json_holds_the_estimates_and_is_written_to_a_path(evaluation, tmp_path)
     assert evaluation.to_json(tmp_path / "e") == str(tmp_path / "e")
     assert (tmp_path / "e").read_text(encoding="utf-8") == evaluation.to_json()
     stored = json.loads(evaluation.to_json())
+    assert json.dumps(stored, indent=2) == evaluation.to_json()
     assert [one["estimate"] for one in stored["estimates"]] == evaluation.frame["estimate"].tolist()
 
 
@@ -340,6 +343,8 @@ def test_names_are_shortened_by_what_all_share_where_the_rest_is_short():
     longer = names_shown(*(f"{start}{one * 27}{end}" for one in "ab"))
     assert longer[:2] == ["sssssssssss…aaaaaaeeeee  1", "sssssssssss…bbbbbbeeeee  1"]
     assert names_shown("n" * 29) == ["nnnnnnnnnnn…nnnnnnnnnnn  1", f"  nnnnnnnnnnn…nnnnnnnnnnn: {'n' * 29}"]
+    alike = ["n" * 27 + letter for letter in "ab"]  # 28 letters are not too many
+    assert names_shown(*alike) == [f"{one}  1" for one in alike]
     twice = names_shown("m" * 40, "m" * 40)
     assert twice == ["mmmmmmmmmmm…mmmmmmmmmmm  1"] * 2 + [f"  mmmmmmmmmmm…mmmmmmmmmmm: {'m' * 40}"]
     three = names_shown(*("m" * 20 + letter + "m" * 20 + "x" * 9 + "m" * 11 for letter in "abc"), "z")
@@ -364,6 +369,9 @@ def test_bounds_of_a_name_of_several_words_stand_beside_it():
         ["1,000", "1234", "undefined"],
         ["2,000", "undefined", "a"],
     ]
+    words, counts = pd.Series([None, "b"], dtype=object), pd.array([1, None], dtype="Int64")
+    (first, second) = Table.of(pd.DataFrame({"words": words, "counts": counts})).rows
+    assert [cell.text for cell in (*first, *second)] == ["undefined", "1", "b", "undefined"]
 
 
 class Made(report.Result):

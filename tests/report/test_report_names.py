@@ -140,6 +140,7 @@ def test_a_name_that_cannot_be_encoded_is_written_as_its_code():
         assert text.encode("utf-8")
         for code in ("d800", "dc80", "dc81", "dc82", "dc84"):
             assert f"u{code}" in text
+    assert to_latex(tables).count("dc81") == 1  # below the table alone
     frame = pd.DataFrame({"model": pd.Series(["sur\ud800rogate", "=1"], dtype=object), "value": [-1.5, 2.0]})
     assert csv_text(frame) == "model,value\nsur\\ud800rogate,-1.5\n'=1,2.0\n"
 

@@ -82,14 +82,11 @@ def _totals(blocks: Sequence[Moments], of_queries: float | None) -> list[FloatAr
     """Return ΣD, ΣD², ΣN of each member, the mean volume over the users of all blocks, and the users."""
     found = []
     users = sum(one.n for one in blocks)
-    apart = len(blocks) > 1
-    shared = sum(one.mean[2::WIDTH] * one.n for one in blocks) / max(users, 1) if apart else None
+    shared = np.asarray(sum(one.mean[2::WIDTH] * one.n for one in blocks) / max(users, 1))
     for one in blocks:
         worth, total = one.n * one.mean[0::WIDTH], one.n * one.mean[1::WIDTH]
         square = np.diag(one.scatter)[1::WIDTH] + one.n * one.mean[1::WIDTH] ** 2
-        volume = one.mean[2::WIDTH] if shared is None else np.asarray(shared)
-        if of_queries is not None:
-            volume = np.full(total.size, of_queries)
+        volume = shared if of_queries is None else np.full(total.size, of_queries)
         found.append((total, square, worth, volume, np.full(total.size, float(one.n))))
     return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 

@@ -88,7 +88,7 @@ def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> G
     what = COUNTED[axis]
     level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
     middle = (np.cumsum(size) - size / 2) / counts.size
-    group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
+    group = (middle * min(n_groups, counts.size)).astype(np.int64)
     used, of_level = np.unique(group, return_inverse=True)
     labels = []
     for number in range(used.size):

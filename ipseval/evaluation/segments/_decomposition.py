@@ -276,5 +276,5 @@ def _shares_and_values(
         top = np.bincount(rows, weight * parts.value[defined], minlength=n_groups)
         share = low / low.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
-            values.append(np.where(low > 0, scale * top / low, np.nan))
+            values.append(scale * top / low)
     return share, np.array(values)

@@ -82,7 +82,7 @@ def tails_of(powers: FloatArray, total: FloatArray, ratio: FloatArray, n: FloatA
     with np.errstate(invalid="ignore", divide="ignore"):
         second = p[0] - 2 * r * p[1] + r**2 * p[2]
         # Users who are all alike: what rounding leaves of terms that cancel has no shape.
-        second = np.where(second > ROUNDING * n * (p[0] + r**2 * p[2]), second, np.nan)
+        second = np.where(second > ROUNDING * n * p[0], second, np.nan)
         third = p[3] - 3 * r * p[4] + 3 * r**2 * p[5] - r**3 * p[6]
         fourth = p[7] - 4 * r * p[8] + 6 * r**2 * p[9] - 4 * r**3 * p[10] + r**4 * p[11]
         even = p[2] / total**2
@@ -157,7 +157,7 @@ class SegmentCell:
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     suppressed: BoolArray
-    in_unit: bool = False
+    in_unit: bool = False  # files of the release candidate do not hold it
 
     def __post_init__(self) -> None:
         for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):

@@ -34,7 +34,7 @@ def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> 
             below += _groups_differ(_of(gaps, metric, estimator), models)
         table = _table(segments, f"{metric}, {spoken(str(estimator))}", rows, whole, below, digits)
         parts.append(replace(table, metric=str(metric)))
-    notes = [f"{frame['by'].iloc[0]}: {segments.note}."] if segments.note else []
+    notes = [f"{segments.name}: {segments.note}."] if segments.note else []
     notes.append(
         f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
         "groups at once."

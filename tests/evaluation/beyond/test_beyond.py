@@ -61,6 +61,11 @@ def test_calibration_reads_ten_groups_of_items(n_items, item, listed, same):
     found = measure("calibration@1").rule(data)
     assert found.value() == pytest.approx(0 if same else -np.log2(0.01), abs=1e-12)
     assert (found.n_users, found.n_undefined) == (1, 2)
+    # Cy has no history. Ann's items have 2 and 1 training users, and b, which both are shown, has 1.
+    lift = measure("popularity_lift@1").rule(
+        Recommended(TopLists(np.array([0, 2]), np.array([[1], [1]])), SPLIT.train)
+    )
+    assert (lift.value(), lift.n_undefined) == (pytest.approx((1 - 1.5) / 1.5), 1)
 
 
 def test_a_vector_of_zeros_is_like_no_other():
@@ -194,9 +199,9 @@ def test_the_report_has_digits_of_the_error_and_says_who_is_left_out():
 
 
 def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
-    """Lists with an item that three users have, one that two have, and lists that end."""
-    item = np.array([[0, 1, 2], [0, 1, 3], [0, 4, -1], [5, -1, -1]])
-    log = ipseval.Interactions(np.zeros(1, int), np.zeros(1, int), np.arange(4), np.arange(7))
+    """Lists with items of one, two and three users, one of items that are shown alike, and some that end."""
+    item = np.array([[0, 1, 2], [0, 1, 3], [0, 4, -1], [5, -1, -1], [2, 3, 4]])
+    log = ipseval.Interactions(np.zeros(1, int), np.zeros(1, int), np.arange(5), np.arange(7))
 
     def value(rule, keep):
         c = np.bincount(item[keep][item[keep] >= 0], minlength=7)
@@ -206,10 +211,10 @@ def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
         return -(p * np.log2(p)).sum()
 
     for rule in ("gini", "entropy"):
-        data = Recommended(TopLists(np.arange(4), item), log)
-        sums, n = measure(f"{rule}@3").rule(data), 4
-        without = np.array([value(rule, np.arange(4) != user) for user in range(n)])
-        whole = value(rule, np.arange(4))
+        data = Recommended(TopLists(np.arange(5), item), log)
+        sums, n = measure(f"{rule}@3").rule(data), 5
+        without = np.array([value(rule, np.arange(n) != user) for user in range(n)])
+        whole = value(rule, np.arange(n))
         assert sums.value() == pytest.approx(whole, abs=1e-12)
         jackknife = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
         assert sums.standard_error() == pytest.approx(jackknife, abs=1e-12)

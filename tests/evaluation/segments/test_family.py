@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,7 +63,9 @@ def test_two_independent_groups_are_tested_as_by_welch():
 
 def test_a_difference_to_a_group_whose_users_are_alike_has_no_error():
     one, two, both = np.array([0.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0]), np.array([0.0, 0.5, 1.0])
-    assert gap_error(one, two, both).tolist() == [0.0, np.sqrt(2), 0.0]
+    for pair in ((one, two), (two, one)):
+        assert gap_error(*pair, both).tolist() == [0.0, np.sqrt(2), 0.0]
+    assert gap_error(np.array([0.1]), np.array([0.1]), np.array([0.1 - 1e-16])).tolist() == [0.0]
     assert gap_error(1e-14 * one, 1e-14 * two, 1e-14 * both) == pytest.approx([0.0, 1e-7 * np.sqrt(2), 0.0])
 
 
@@ -86,7 +90,7 @@ def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
     """γ²/n, κ/n and the factor from e = N − R·D itself; the second group has users who are all alike."""
     rng = np.random.default_rng(0)
     top, low = rng.exponential(size=(2, 3, 12))
-    top[1] = 0.25 * low[1]
+    top[1] = 0.23 * low[1]
     low[2, 1:] *= 1e-3  # one user has nearly all of the weight
     total, n = low.sum(axis=1), np.full(3, 12.0)
     ratio = top.sum(axis=1) / total
@@ -118,6 +122,13 @@ def test_equal_recommenders_have_no_error_of_their_lead_however_small_variances_
     gap, covariance = cell.lead(0, 1)
     assert gap.tolist() == [0.25, 0.0]
     assert covariance == pytest.approx(np.diag([2e-14, 0]), rel=1e-9, abs=0)
+    # What rounding leaves of a variance is none either.
+    rounded = joint + np.diag([0, 0, 0, 1e-29])
+    assert replace(cell, covariance=rounded).lead(0, 1)[1][1].tolist() == [0, 0]
+    for hidden in ([[True, False], [False, False]], [[False, False], [True, False]]):
+        gap, covariance = replace(cell, suppressed=np.array(hidden)).lead(0, 1)
+        assert gap.tolist() == pytest.approx([np.nan, 0.0], nan_ok=True)
+        assert not covariance.any()
 
 
 def test_a_difference_is_tested_in_either_direction_with_one_degree_of_freedom_at_least():

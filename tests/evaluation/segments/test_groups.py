@@ -47,6 +47,7 @@ def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
     assert (found.axis, found.name, found.labels) == ("item", "kind", ("a", "b"))
     assert found.codes.tolist() == [0, 1, 0, 1]
     assert groups({10: "a", 20: "b", 30: "a", 40: "b"}).codes.tolist() == [0, 1, 0, 1]
+    assert groups({10: "a", 40: "b"}).codes.tolist() == [0, 2, 2, 1]
 
 
 def test_categories_of_a_frame_keep_missing_entries_apart():
@@ -63,6 +64,7 @@ def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_item
     decile = resolve("popularity", USERS, np.arange(1000), TrainingCounts(counts, np.zeros(3, int)))[0]
     assert decile.sizes.tolist() == [100] * 10
     assert (decile.codes == counts // 100).all()
+    assert groups("popularity:" + 30 * "9").codes.tolist() == [0, 1, 1, 2]  # more than there are counts
 
 
 def test_activity_and_cold_groups_read_the_training_counts():
@@ -71,6 +73,7 @@ def test_activity_and_cold_groups_read_the_training_counts():
     assert (none.labels, none.codes.tolist()) == ((), [])
     assert groups("cold-users").labels == ("cold (none)", "warm (1 or more)")
     assert groups("cold-users").codes.tolist() == [1, 0, 1]
+    assert groups("cold-items").labels == ("cold (none)", "warm (1 or more)")
     assert groups("cold-items:6").codes.tolist() == [0, 0, 0, 1]
     assert groups("cold-items:6").labels == ("cold (fewer than 6)", "warm (6 or more)")
     assert groups("cold-users").note == "cold: no training interaction"
@@ -198,6 +201,13 @@ def test_a_series_is_of_users_or_items_by_its_ids():
     assert groups(pd.Series(list("aab"), index=USERS)).axis == "user"
     with pytest.raises(ipseval.InputError, match="names both users and items"):
         resolve(pd.Series(["a", "b"], index=[10, 20]), ITEMS, ITEMS, COUNTS)
+    more = ipseval.evaluation.segments.user_groups(list("abcd")).resolve(np.arange(4))
+    with pytest.raises(ipseval.InputError, match="user group groups 4 users; there are 3 here"):
+        groups(more)
+    pairs = np.empty(2, dtype=object)
+    pairs[:] = [(1, 2), (3, 4)]
+    frame = pd.DataFrame({"user": pairs[::-1], "device": ["a", "b"]})
+    assert resolve(frame, pairs, ITEMS, COUNTS)[0].codes.tolist() == [1, 0]
 
 
 class Beginning(AdditiveMetric):

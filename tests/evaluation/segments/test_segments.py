@@ -70,6 +70,7 @@ def test_item_groups_by_hand():
         ["rare", "rare", "popular", "popular", "popular"], name="kind"
     )
     segments = by_hand().by(groups)
+    assert (segments.frame.index.tolist(), segments.gaps().index.tolist()) == ([*range(6)], [*range(3)])
     frame = segments.frame.set_index(["estimator", "group"])
     # aoa: positives weigh 1/3 and 1/2; rare: (1/3 + 1/2), all hit; popular: (2/3 + 1/2), none.
     assert frame.loc[("aoa", "rare"), "estimate"] == 1.0
@@ -143,9 +144,8 @@ def test_a_group_of_users_has_the_estimate_and_error_of_an_evaluation_of_these_u
 
 def test_ips_counts_the_users_of_a_group_without_positives():
     evaluation = by_hand()
-    everyone = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "x"], name="one")).frame.set_index(
-        "estimator"
-    )
+    one = ipseval.evaluation.segments.user_groups(["x", "x"], name="one")
+    everyone = evaluation.by(one).frame.set_index("estimator")
     assert everyone.loc["ips", "estimate"] == pytest.approx(evaluation.estimate("m", "recall@1", "ips").value)
 
 
@@ -171,9 +171,12 @@ def test_the_part_of_the_only_user_with_positives_is_the_whole():
     split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
     options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
     evaluation = ipseval.evaluate({"m": np.tile([0.0, 3, 2, 1], (2, 1))}, split, **options)
-    found = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"])).frame
+    segments = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"]))
     # Both are at the top: 1 + 1/log2(3).
-    assert found["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+    assert segments.frame["part"].tolist() == pytest.approx([1 + 1 / np.log2(3), 0])
+    # The other user has no positive, and so nothing that could be undefined.
+    nobody, cell = "undefined: no user has weight in the group", segments.cells["dcg@2", "aoa"]
+    assert (segments.frame["note"].tolist()[1], cell.in_unit) == (nobody, False)
 
 
 def influence(weight, value, member, row, n_users):
@@ -261,14 +264,20 @@ def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
     # Beside its two positives no user has a candidate, so that no pair can be compared.
-    train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
+    train = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 3, 0, 3]})
     test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
     split = ipseval.Split.from_frames(train, test)
-    evaluation = ipseval.evaluate({"m": np.arange(6.0).reshape(2, 3)}, split, metrics=["auc"])
-    for by in ("popularity:2", ipseval.evaluation.segments.user_groups(["x", "y"])):
+    evaluation = ipseval.evaluate({"m": np.arange(8.0).reshape(2, 4)}, split, metrics=["auc"])
+    nobody, why = "undefined: no user has weight in the group", "left out: the metric is undefined for them; "
+    for by, notes in (
+        (ipseval.evaluation.segments.item_groups(list("abbc")), [nobody, f"2 users {why}{nobody}", nobody]),
+        (ipseval.evaluation.segments.user_groups(["x", "y"]), [f"1 user {why}{nobody}"] * 2),
+    ):
         frame = evaluation.by(by).frame
-        assert frame["n_users"].tolist() == [0, 0]
-        assert frame["estimate"].isna().all()
+        np.testing.assert_equal(
+            frame[["n_users", "ess", "estimate"]].to_numpy(), [[0, 0, np.nan]] * len(notes)
+        )
+        assert frame["note"].tolist() == notes
 
 
 def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
@@ -281,9 +290,8 @@ def test_ips_of_list_metrics_has_no_form_for_groups_of_items():
 def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     world = random_world(5, n_users=60)
     label = np.array(["few"] * 4 + ["some"] * 20 + ["many"] * 36)
-    evaluation = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"]).by(
-        ipseval.evaluation.segments.user_groups(label, name="size")
-    )
+    size = ipseval.evaluation.segments.user_groups(label, name="size")
+    evaluation = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"]).by(size)
     rows = evaluation.frame.set_index("group")
     assert np.isnan(rows.loc["few", "estimate"])
     assert rows.loc["few", "note"].startswith("suppressed: 4 effective users")
@@ -292,9 +300,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     assert rows.loc["many", "note"] == ""
     assert "suppressed" in repr(evaluation)
     scores = {"m": world.scores, "n": -world.scores}
-    two = ipseval.evaluate(scores, world.split, metrics=["recall@5"], estimators=["aoa"]).by(
-        ipseval.evaluation.segments.user_groups(label, name="size")
-    )
+    two = ipseval.evaluate(scores, world.split, metrics=["recall@5"], estimators=["aoa"]).by(size)
     lead, gaps = two.differences().set_index("group"), two.gaps().set_index(["group", "reference"])
     columns = ["difference", "std_error", "ci_low", "p_value"]
     assert lead[columns].isna().all(axis=1).to_dict() == {"few": True, "many": False, "some": False}
@@ -316,9 +322,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
             metrics=["recall@5"],
             estimators=["snips-global"],
         )
-    notes = heavy.by(ipseval.evaluation.segments.user_groups(label, name="size")).frame.set_index("group")[
-        "note"
-    ]
+    notes = heavy.by(size).frame.set_index("group")["note"]
     assert notes.str.contains("effective sample size 2 of").to_dict() == {
         "few": False,
         "many": True,
@@ -352,6 +356,8 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     found = evaluation.by("popularity:3")
     assert repr(found).count("100.0%") == 1  # positives of hit@3 do not add up
     assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    units = [cell.in_unit for cell in found.cells.values()]
+    assert (units, found.differences().index.tolist()) == ([True, True], list(range(6)))
     plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2").tables().parts
     assert [one.title for one in plain[:-1]] == ["recall@5, plain average (aoa-pooled)"]
     report = Report([evaluation, found, evaluation.by("activity:2")])
