@@ -27,10 +27,14 @@ from tests.inside.estimators import AOA_POOLED
 from tests.inside.inference import (
     ALPHAS,
     RandomSample,
+    _correct,
     _difference,
+    _plan,
     _within_users,
     fit_odds,
     pairs_to_predict,
+    posterior_orders,
+    rank_with_exposure,
     ratio,
     totals,
 )
@@ -193,6 +197,39 @@ def test_the_names_of_users_do_not_matter(world, ranks, path):
     np.testing.assert_allclose(one.own, two.own, atol=1e-15)
 
 
+def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
+    first = next(iter(ranks.values()))
+    weight = np.linspace(0.1, 1, len(first))
+    one = RandomSample.of(ranks, path, weight)
+    value = np.column_stack(
+        [metric.contributions(each, ties="default") for metric in path.metrics for each in ranks.values()]
+    )
+    mean, n = weight @ value / weight.sum(), first.users.size
+    by_user = [(weight[mine] @ (value[mine] - mean), weight[mine].sum()) for mine in users_of(first)]
+    psi = np.array([sums for sums, _ in by_user]) / weight.sum()
+    np.testing.assert_allclose(one.value, mean, rtol=1e-12)
+    np.testing.assert_allclose(one.own, psi.T @ psi * n / (n - 1), atol=1e-15)
+    assert one.ess == one.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert one.repeated == pytest.approx(sum(total**2 for _, total in by_user) / (weight**2).sum())
+    same, plain = RandomSample.of(ranks, path, np.ones(len(first))), RandomSample.of(ranks, path)
+    for name in ("value", "own", "repeated", "size"):
+        np.testing.assert_allclose(getattr(same, name), getattr(plain, name), atol=1e-14)
+
+
+def test_what_the_log_says_of_orders_is_of_averages_and_of_the_best_where_there_are_many(world, monkeypatch):
+    _, split, models = world
+    made = rank_with_exposure(models, split, None)
+    asked = [ipseval.metric(one) for one in ("ndcg@10", *METRICS)]
+    plain = {"popular": 0.3, "noisy": 0.2, "random": 0.1}
+    monkeypatch.setattr(_correct, "MOST_MODELS", 2)
+    for most, labels, names in ((6, METRICS, list(models)), (5, METRICS[:1], ["popular", "noisy"])):
+        monkeypatch.setattr(_correct, "MOST_CELLS", most)
+        found = posterior_orders(made, split, asked, plain)
+        assert list(found) == labels
+        assert {one.models for one in found.values()} == {tuple(name for name in models if name in names)}
+    assert posterior_orders(made, split, asked[:1], plain) == "no metric is an average over relevant items"
+
+
 def test_comparisons_come_from_the_joint_posterior(found):
     frame = found.compare("popular")
     assert set(frame["model"]) == {"noisy", "random"}
@@ -219,6 +256,8 @@ def test_the_prior_can_be_replaced(path, alone):
 
 def test_the_report_has_every_estimator(found):
     printed = repr(found)
+    best = found.frame.query("metric == 'atop' and estimator == @CORRECTED")["estimate"].max()
+    assert f"{best:.4f} [" in [cell.text.partition("[")[0] + "[" for cell in found.leaderboards(3)[0].rows[0]]
     for text in (printed, found.to_markdown(), found.to_html(), found.to_latex()):
         for name in (AOA_POOLED, RANDOM_SAMPLE, CORRECTED):
             assert name in text
@@ -233,6 +272,17 @@ def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
     foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
     np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
     assert (plan["half_width"] < plan["half_width_random"]).all()
+    # Of 200 positives, four of each user: spread and correlation within users, and half a hit more.
+    path, mass = alone.path, alone.posterior.grid_mass
+    root = np.sqrt(1 + 4 * path.within)
+    noise = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200 + path.half_hit(200)
+    np.testing.assert_allclose(_plan._noise(alone, 200, 4), noise, rtol=1e-12)
+    known = found.sample.size / (found.sample.size + 1600)
+    path, mass = found.path, found.posterior.grid_mass
+    root = np.sqrt(1 + 4 * path.within)
+    lent = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
+    noise = (1 - known) * lent + known * found.sample.own * found.sample.size / 200 + path.half_hit(200)
+    np.testing.assert_allclose(_plan._noise(found, 200, 4), noise, rtol=1e-12)
     with_pilot = plan_exposure(found, n_users=[1000], n_items=[20])
     assert with_pilot["half_width"].max() < foreseen.max()
 
@@ -382,6 +432,13 @@ def test_a_prediction_that_is_right_leaves_no_noise():
         plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
         found.append((plain - control).sum(axis=0))
     assert np.ptp(found, axis=0) == pytest.approx([0, 0])
+
+
+def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_halves():
+    # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
+    plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
+    control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
+    assert _difference._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
 
 
 def test_the_ratio_and_its_covariance_by_hand():
