@@ -23,7 +23,7 @@ from ipseval.inference._intervals import (
     normal_interval,
     quantiles,
 )
-from ipseval.inference._leads import leading_factors, leading_gammas
+from ipseval.inference._leads import Reach, leading_factors, leading_gammas, reaches
 from ipseval.inference._linear import LinearGroup
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import (
@@ -42,7 +42,7 @@ from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._correct import posterior_orders, rank_with_exposure
 from ipseval.inference.correction._difference import pairs_to_predict, ratio, totals
 from ipseval.inference.correction._odds import fit_odds, logistic
-from ipseval.inference.correction._path import _within_users, on_line
+from ipseval.inference.correction._path import _typical_hit, _within_users, on_line
 from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
 from ipseval.inference.correction._prior import ALPHAS, SCALES
 from ipseval.inference.correction._result import UNEXPLAINED

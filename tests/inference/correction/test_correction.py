@@ -30,6 +30,7 @@ from tests.inside.inference import (
     _correct,
     _difference,
     _plan,
+    _typical_hit,
     _within_users,
     fit_odds,
     pairs_to_predict,
@@ -51,6 +52,8 @@ def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
     )
     ranked = rank_positives(np.zeros((2, 3)), split)
     values = np.array([[1.0, 1.0, 0.0], [0.6, 0.0, 0.0], [0.0, 0.5, 0.0]])
+    # Σc²/Σc of a metric, over its cells; nothing is hit by the second one.
+    assert _typical_hit(np.array([[0.2, 0.1, 0, 0]]), 2) == pytest.approx([0.05 / 0.3] * 2 + [0, 0])
     # In the second column users have the same mean, in the third nothing varies.
     assert _within_users(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
 
