@@ -105,6 +105,7 @@ def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(worl
     )
     hit = [(value[:, part] ** 2).sum() / value[:, part].sum() for part in (slice(3), slice(3, 6))]
     assert path.hit == pytest.approx(np.repeat(hit, 3))
+    assert path.half_hit(3) == pytest.approx(path.similarity * np.outer(path.hit, path.hit) / 2 / 4**2)
     n = len(np.unique(first.user))
     plain = value - value.mean(axis=0)
     for alpha in (0, 6, 24):
