@@ -290,6 +290,7 @@ CONTRADICTIONS = [
         "n_above and n_tied must be >= 0 and, together, below n_candidates; 2 of 3",
     ),
     ({"n_tied": [3, 0, -1]}, "n_above and n_tied must be >= 0 and, together, below n_candidates; 2 of 3"),
+    ({"n_above": [0, -1, 1], "n_tied": [2, -1, 1]}, "together, below n_candidates; 1 of 3"),
     ({"max_rank": 1}, "must be >= 0, n_above at most max_rank = 1; 1 of 3 positives break this."),
     ({"max_rank": -1}, "max_rank must be an integer >= 0"),
     ({"n_above": [0, 1]}, r"n_above must have shape \(3,\) like user; got \(2,\)."),
