@@ -211,6 +211,10 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
     # By 40 users against LEVEL = 20, as if all else were lent; t distributions are 39/37 as wide.
     expected = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
     np.testing.assert_allclose(ratio, expected[0] / expected[1], rtol=0.05)
+    # All is the sample's own where it is large; of few users a t distribution has a variance from 3 on.
+    for users, wider in ((2, 3), (4, 3), (5, 2), (6, 5 / 3)):
+        sample = RandomSample(np.array([0.5, 0.5]), lent, 10**9, users, 1.0)
+        np.testing.assert_allclose(sample.covariance(path, PRIOR.mass), wider * lent, rtol=1e-4, atol=1e-9)
 
 
 def test_with_much_random_exposure_it_is_the_random_sample():
