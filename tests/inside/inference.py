@@ -37,7 +37,7 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.correction import _correct, _difference, _plan
+from ipseval.inference.correction import _correct, _difference, _odds, _plan
 from ipseval.inference.correction._anchors import Anchors
 from ipseval.inference.correction._correct import posterior_orders, rank_with_exposure
 from ipseval.inference.correction._difference import pairs_to_predict, ratio, totals

@@ -287,11 +287,12 @@ def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
 
 def test_a_sample_that_no_strength_reaches_is_said():
     path, said = tiny_path(), []
-    for value in (path.value[8], np.array([0.01, 0.9])):
+    for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
         joint = posterior(path, CorrectionPrior(), sample)
         said.append(Correction(path, CorrectionPrior(), sample, joint).explained)
-    assert said == [True, False]
+        assert 0 <= joint.strained <= 1 + 1e-12
+    assert said == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 
 def test_what_a_choice_loses_is_of_values_between_0_and_1():
