@@ -102,6 +102,8 @@ def test_without_random_exposure_the_prior_stands_alone():
     path = tiny_path()
     found = posterior(path, PRIOR)
     np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-5)
+    strength, below = correct_path(path).alpha, np.cumsum(found.alpha_mass)
+    assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
     np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
     values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
     np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
