@@ -119,7 +119,6 @@ def required_factors(contributions: FloatArray, weights: FloatArray, target: Flo
     size += w.sum() * np.abs(target)
     with np.errstate(divide="ignore", invalid="ignore"):
         factor = np.sqrt(np.maximum(above / below, below / above))
-    factor[np.minimum(above, below) == 0] = np.inf
     # A target that is the estimate up to rounding needs nothing, also where all c are equal.
     factor[np.abs(above - below) <= 1e-14 * size] = 1.0
     factor[np.isnan(above + below)] = np.nan

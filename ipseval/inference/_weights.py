@@ -58,7 +58,7 @@ def fit_generalised_pareto(excess: FloatArray) -> tuple[float, float]:
     b = 1 / x[-1] + (1 - np.sqrt(n_grid / steps)) / (PRIOR_SCALE * quartile)
     b = b[b != 0]
     shape = np.log1p(-b[:, None] * x).mean(axis=1)
-    log_likelihood = n * (np.log(-b / shape) - shape - 1)
+    log_likelihood = n * (np.log(-b / shape) - shape)  # but for a constant
     weight = np.exp(log_likelihood - log_likelihood.max())
     mean_b = float(weight @ b / weight.sum())
     xi = float(np.log1p(-mean_b * x).mean())

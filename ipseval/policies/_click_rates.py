@@ -44,7 +44,7 @@ def click_rates(shown: FloatArray, clicks: FloatArray) -> FloatArray:
     """
     level = clicks.sum(axis=0) / np.maximum(shown.sum(axis=0), 1)
     rate = np.broadcast_to(level, shown.shape)
-    preferred = np.log((shown + 0.5) / (shown + 0.5).sum(axis=0)).mean(axis=1)
+    preferred = np.log(shown + 0.5).mean(axis=1)  # of shares, but for a constant
     of_items = shrunk_factors(clicks.sum(axis=1), (shown * rate).sum(axis=1), preferred - preferred.mean())
     rate = rate * of_items[:, None]
     return np.asarray(rate * shrunk_factors(clicks, shown * rate, np.zeros_like(rate)))

@@ -192,7 +192,7 @@ class Drawer:
         return drawn, np.broadcast_to(others, items.shape)[:, None] / (m * self.weights[drawn])
 
     def _with_replacement(self, generator: np.random.Generator, excluded: IntArray, size: int) -> IntArray:
-        if self.weights is None or self.cumulative is None:
+        if self.cumulative is None:
             return _skip(generator.integers(self.n_items - excluded.size, size=size), excluded)
         kept: list[IntArray] = []
         found = 0

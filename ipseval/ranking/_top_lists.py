@@ -161,5 +161,5 @@ def reaching(scores: AnyArray, low: AnyArray) -> tuple[IntArray, IntArray, AnyAr
     """Return (row, column, score) of the entries that reach the bound (n,) of their row, NaN left out."""
     with np.errstate(invalid="ignore"):
         found = np.flatnonzero(scores >= low[:, None])
-    row, column = np.divmod(found, max(scores.shape[1], 1))
+    row, column = np.divmod(found, scores.shape[1])
     return row, column, scores[row, column]

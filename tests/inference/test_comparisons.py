@@ -15,7 +15,7 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.inference import compare
 from tests.inside.estimators import Moments
-from tests.inside.inference import adjust, detectable
+from tests.inside.inference import FEW, adjust, detectable, pair_tests
 
 
 def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
@@ -101,6 +101,15 @@ def test_the_family_says_which_tests_are_corrected_together():
     assert cell["p_adjusted"].to_numpy() == pytest.approx(raw)
     assert estimator["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 2 * raw))
     assert whole["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 6 * raw))
+
+
+def test_differences_that_are_rounding_are_none_among_many_recommenders():
+    values = 1e3 * np.random.default_rng(5).random((FEW + 1, 9))
+    values[1] = values[0] + np.tile([1e-13, -1e-13, 0], 3)
+    tests = pair_tests(table(**{f"m{number}": made(one) for number, one in enumerate(values)}))["m", "e"]
+    assert tests.of("m0", "m1") == (0.0, 1.0)
+    assert 0 < tests.of("m0", "m2")[1] <= 1
+    assert tests.of("m0", "m2")[0] == pytest.approx(values[0].mean() - values[2].mean())
 
 
 def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():

@@ -43,13 +43,13 @@ def test_the_same_rng_gives_the_same_intervals():
 def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
     # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
     assert (least - 1) / (least + 1) >= level - 1e-12 > (least - 2) / least
-    few, enough = (
+    few, *enough = (
         evaluated(confidence_level=level).with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
-        for n in (least - 1, least)
+        for n in (least - 1, least, least + 1)
     )
     said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
     assert few.str.contains(said).all()
-    assert not enough.str.contains("too few|on one side").any()
+    assert not pd.concat(enough).str.contains("too few|on one side").any()
 
 
 def test_compare_is_on_the_level_of_the_evaluation():

@@ -64,6 +64,7 @@ def test_replicates_equal_a_loop_over_repeated_users(n_moved):
     if n_moved:
         sums[A] = replace(sums[A], propensity_influence=moved)
     result, counts = bootstrap(sums, n_resamples=300, rng=7), drawn(n, 300, 7)
+    assert list(blocks(300, n)) == [(0, 256), (1, 44)]
     assert (counts.sum(axis=1) == n).all()
     for column, (key, one) in enumerate(sums.items()):
         expected = [by_hand(one, np.repeat(np.arange(n), row.astype(int))) for row in counts]
@@ -180,7 +181,8 @@ def test_bca_is_nan_when_all_replicates_lie_on_one_side():
 
 def test_acceleration_of_a_hand_worked_case():
     # d = mean − value = 1, 1, −2: Σd³ = −6, Σd² = 6, so a = −6/(6·6^1.5) = −1/14.697.
-    assert jackknife_acceleration(np.array([0.0, 0.0, 3.0])) == pytest.approx(-1 / 6**1.5)
+    for unit in (1.0, 1e-16):
+        assert jackknife_acceleration(unit * np.array([0.0, 0.0, 3.0])) == pytest.approx(-1 / 6**1.5)
 
 
 def test_acceleration_of_values_equal_up_to_rounding_is_zero():

@@ -55,6 +55,11 @@ def test_without_popularity_groups_are_made_by_the_propensity():
 def test_without_weights_there_is_nothing_to_show():
     one = evaluated(None, ["aoa"])
     assert popularity_weights(one.samples["any"], one.definitions[1], one.propensity).empty
+    two = evaluated(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
+    assert popularity_weights(two.samples["any"], two.definitions[1][:1], two.propensity).empty
+    assert popularity_weights(one.samples["any"], two.definitions[1], None).empty
+    found = popularity_weights(two.samples["any"], two.definitions[1], two.propensity)
+    assert found.index.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
@@ -102,6 +107,10 @@ def test_the_fit_is_close_to_maximum_likelihood_and_to_the_truth(shape):
 def test_k_does_not_depend_on_the_unit_of_the_weights():
     values = np.random.default_rng(8).pareto(2, size=500)
     assert pareto_k(1000 * values) == pytest.approx(pareto_k(values), rel=1e-9)
+    # Ten of the tail are the value before it, up to rounding.
+    values = np.concatenate([np.ones(80), 1 + np.arange(1, 11) * 4.5e-16, 2 + np.arange(10) ** 2])
+    expected = pytest.approx(pareto_k(values.round(12)), rel=1e-9)
+    assert [pareto_k(2.0**40 * values), pareto_k(values)] == [expected] * 2
 
 
 @pytest.mark.parametrize("values", [np.arange(1.0, 20), np.ones(500), np.repeat([1.0, 2.0, 3.0], 100)])

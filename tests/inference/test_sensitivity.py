@@ -16,7 +16,15 @@ from ipseval.estimators import LinearForm, Sample
 from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
-from tests.inside.inference import LinearGroup, leading_factors, leading_gammas, sensitivity, standard_errors
+from tests.inside.inference import (
+    LinearGroup,
+    Reach,
+    leading_factors,
+    leading_gammas,
+    reaches,
+    sensitivity,
+    standard_errors,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
 ESTIMATORS = ("aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled", "snips-shrunk(0.5)")
@@ -257,6 +265,18 @@ def test_there_is_no_range_of_what_does_not_lead_and_of_metrics_that_nobody_lead
     assert ranges(0.5, {"a": HEAD, "b": HEAD}, {"recall@1": "a"}) == {}
     assert ranges(0.5, hits, {}) == {}
     assert ranges(0.5, hits, {"recall@1": "tail", "dcg@1": "tail"}).keys() == {"recall@1"}
+
+
+def test_what_a_lead_reaches_is_said_of_the_estimators_that_lead():
+    found = three_positives(0.5, {"head": HEAD, "tail": TAIL})
+    given = found.definitions, found.propensity
+    first = {("recall@1", "snips-pooled"): "tail"}
+    made = reaches(found.samples, *given, first)["recall@1"]
+    assert (made.gamma, made.unknown) == (pytest.approx((0.0, 3.0, -1.0, 3.0), abs=0.003), "")
+    (unknown,) = reaches({}, *given, first).values()
+    assert "is not known: the ranked positives stayed on the cluster." in unknown.said("a")
+    assert Reach((0.0, 1.0, -1.0, 3.0)).said("a") == "a is highest for γ from 0 to 1."
+    assert Reach((0.0, 1.0, 0.0, 1.0)).said("a") == "a is highest for every γ from 0 to 1."
 
 
 def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_not():

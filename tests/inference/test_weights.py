@@ -61,7 +61,9 @@ def test_the_rare_share_is_nan_where_popularity_is_not_known():
     positives = ranked([0], [0], [0], n_users=1, n_items=2)
     known = ipseval.KnownPropensity(item=[0.5, 0.5]).fit(positives)
     sample = Sample(positives, np.array([0.5]), True)
-    assert math.isnan(of_sample(sample, known).rare_share)
+    found = of_sample(sample, known)
+    assert math.isnan(found.rare_share)
+    assert found.n_items == 1  # the other has no positive
 
 
 def test_cautions_are_said_in_words():

@@ -11,6 +11,7 @@ from ipseval.inference._comparisons import (
     pair_tests,
 )
 from ipseval.inference._curves import standard_errors
+from ipseval.inference._frame import too_wide
 from ipseval.inference._interval_methods import bootstrap_refit
 from ipseval.inference._intervals import (
     bca_interval,
@@ -22,7 +23,7 @@ from ipseval.inference._intervals import (
     normal_interval,
     quantiles,
 )
-from ipseval.inference._leads import leading_factors, leading_gammas
+from ipseval.inference._leads import Reach, leading_factors, leading_gammas, reaches
 from ipseval.inference._linear import LinearGroup
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import (
@@ -36,11 +37,12 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.correction import _difference
+from ipseval.inference.correction import _correct, _difference, _odds, _plan
 from ipseval.inference.correction._anchors import Anchors
+from ipseval.inference.correction._correct import posterior_orders, rank_with_exposure
 from ipseval.inference.correction._difference import pairs_to_predict, ratio, totals
-from ipseval.inference.correction._odds import fit_odds
-from ipseval.inference.correction._path import _within_users, on_line
-from ipseval.inference.correction._posterior import RandomSample, posterior
+from ipseval.inference.correction._odds import fit_odds, logistic
+from ipseval.inference.correction._path import _typical_hit, _within_users, on_line
+from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
 from ipseval.inference.correction._prior import ALPHAS, SCALES
 from ipseval.inference.correction._result import UNEXPLAINED

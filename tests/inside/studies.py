@@ -13,7 +13,7 @@ from ipseval.studies.online._noise import (
     naive_pearson,
     reliability,
 )
-from ipseval.studies.protocols._compare import _inversions, mean_of_comparisons
+from ipseval.studies.protocols._compare import _inversions, _most_frequent, mean_of_comparisons
 from ipseval.studies.protocols._evaluate import Result, Setting, _covariance
 from ipseval.studies.protocols._protocol import Choice, described
 from ipseval.studies.protocols._result import _reference

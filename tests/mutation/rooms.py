@@ -53,15 +53,19 @@ class Room:
 SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("ENTRIES",),
     "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
+    "ipseval/inference/_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/_intervals.py": ("TOGETHER",),
+    "ipseval/inference/correction/_path.py": ("BLOCK",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
+    "ipseval/policies/rewards/_models.py": ("PAIRS",),
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
-    "ipseval/ranking/_passes.py": ("WORTH",),
-    "ipseval/ranking/_top_lists.py": ("ENTRIES", "SHARED"),
-    "ipseval/ranking/kernels/numpy_kernels.py": ("COPIED", "PAIRS", "FEW"),
+    "ipseval/ranking/_passes.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
+    "ipseval/ranking/_threads.py": ("CALL_TARGET",),
+    "ipseval/ranking/_top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
+    "ipseval/ranking/kernels/numpy_kernels.py": ("BLOCK_BYTES", "COPIED", "PAIRS", "FEW"),
 }
 SHARED = (
     "tests/contracts/test_numbers.py",

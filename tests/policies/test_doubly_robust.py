@@ -246,6 +246,7 @@ def test_the_item_reward_is_the_shrunk_click_rate():
     # All: 1 click of 2 examinations. Item 4: (1 + 2 · .5)/(1.5 + 2); item 2: (0 + 1)/(.5 + 2).
     values = ItemReward(shrinkage=2.0).fit(data).predict(np.zeros(3, int), np.array([4, 2, 0]))
     assert values == pytest.approx([2 / 3.5, 1 / 2.5, 0.5])
+    assert ItemReward().fit(data).user_factors.size == 0
     values = ItemReward(shrinkage=0.0).fit(data).predict(np.zeros(3, int), np.array([4, 2, 0]))
     assert values == pytest.approx([1 / 1.5, 0 / 0.5, 0.5])  # an item that nobody saw has the rate of all
     assert train.n_items == 30
@@ -353,6 +354,9 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
     first = ipseval.metric("recall@1")
     found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
     assert (found.shown.tolist(), found.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    options["compute"] = ComputeOptions(block_size=1)  # a user after the other
+    single = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
+    assert (single.shown.tolist(), single.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
     assert np.isnan(made.weight).all()
     ranked = ipseval.rank_positives(SCORES, SPLIT)
     dm = resolve_estimator("dm")

@@ -123,6 +123,10 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     row = few.frame.iloc[0]
     assert 0.1 < row["ci_high"] - row["ci_low"] < 0.2
     assert f"{row['estimate']:.3f} [".replace("0.", ".") in repr(few)
+    few = evaluate_policies(drawn(np.random.default_rng(0), 170), {"new": NEW}, estimators=["ips"], rng=0)
+    row = few.frame.iloc[0]
+    assert 0.2 < row["ci_high"] - row["ci_low"] < 0.3
+    assert f"{row['estimate']:.2f} [".replace("0.", ".") in repr(few)
     one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0)
     assert "One policy: its value by dm stands above." in repr(one)
     assert "new" in one.to_html()

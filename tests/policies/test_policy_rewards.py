@@ -197,6 +197,8 @@ def test_one_factor_is_kept():
     # One factor fewer than items at most.
     few = ipseval.Interactions.from_frame(pairs[pairs["item"] < 2])
     assert [one.shape for one in _truncated_svd(few, 9)] == [(3, 1), (2, 1)]
+    few = ipseval.Interactions.from_frame(pairs[pairs["user"] < 2])
+    assert [one.shape for one in _truncated_svd(few, 9)] == [(2, 1), (3, 1)]
 
 
 @pytest.mark.parametrize("shrinkage", [3.0, 0.0])

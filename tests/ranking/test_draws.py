@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ipseval import InputError, SampledCandidates
+from ipseval import InputError, SampledCandidates, rank_positives
 from tests.inside.ranking import Drawer, Targets, _skip
 from tests.ranking.worlds import world_of
 
@@ -56,6 +56,10 @@ def test_each_positive_may_have_draws_of_its_own():
     assert (n, found.shape, inverse.shape) == (5, (2, 2), (2, 2))
     n, found, inverse = drawn(0, [0, 3], 2, per="positive")
     assert (n, found.shape, inverse) == (5, (2, 2), None)
+    for law, is_uniform in (("uniform", True), (np.ones(7), False)):
+        candidates = SampledCandidates(2, distribution=law, rng=0)
+        made = rank_positives(np.zeros((2, 7)), WORLD.split, candidates=candidates).sampling
+        assert (made.uniform, made.rank_estimate is None) == (is_uniform, is_uniform)
     first = drawn(0, [0], 2, **options)[1]  # its sequence is the first, whatever follows
     assert drawn(0, [0, 3], 2, **options)[1][0].tolist() == first[0].tolist()
 

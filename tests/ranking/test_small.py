@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import InputError, SampledCandidates, Split, rank_positives
+from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.ranking.kernels.numpy_count import SLOTS, Counter
 from tests.inside.ranking import (
@@ -273,3 +273,53 @@ def test_counted_entries_above_and_beside_are_those_of_the_same_group():
     counted = np.array([False, True, True, True])
     above, same = counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), counted)
     assert (above.tolist(), same.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])
+
+
+RANKS = {"user": [0, 0, 1], "item": [0, 2, 1], "n_above": [0, 2, 1], "n_tied": [2, 0, 1]}
+RANKS |= {"n_candidates": [3, 3, 3], "user_ids": ["a", "b"], "item_ids": [5, 6, 7]}
+
+
+CONTRADICTIONS = [
+    ({"user": [0, 0, 2]}, "user must hold codes from 0 to 1; 1 of 3 are not."),
+    ({"user": [-1, 0, 1]}, "user must hold codes from 0 to 1; 1 of 3 are not."),
+    ({"item": [0, 3, 1]}, "item must hold codes from 0 to 2; 1 of 3 are not."),
+    ({"item": [2, 0, 1]}, "ranked positives must be sorted by user, then item, without repetition."),
+    ({"item": [0, 0, 1]}, "ranked positives must be sorted by user, then item, without repetition."),
+    (
+        {"n_above": [0, 3, -1]},
+        "n_above and n_tied must be >= 0 and, together, below n_candidates; 2 of 3",
+    ),
+    ({"n_tied": [3, 0, -1]}, "n_above and n_tied must be >= 0 and, together, below n_candidates; 2 of 3"),
+    ({"n_above": [0, -1, 1], "n_tied": [2, -1, 1]}, "together, below n_candidates; 1 of 3"),
+    ({"max_rank": 1}, "must be >= 0, n_above at most max_rank = 1; 1 of 3 positives break this."),
+    ({"max_rank": -1}, "max_rank must be an integer >= 0"),
+    ({"n_above": [0, 1]}, r"n_above must have shape \(3,\) like user; got \(2,\)."),
+    ({"left_out": [True]}, r"left_out must have shape \(2,\) like user_ids; got \(1,\)."),
+    ({"left_out": [0, 1]}, "left_out must hold True or False; got dtype int64."),
+    ({"n_tied": [2.0, 0, 1]}, "n_tied must hold whole numbers; got dtype float64."),
+    ({"cluster": [0, 0]}, "cluster and cluster_ids go together."),
+    ({"cluster": [0, 1], "cluster_ids": ["x"]}, "cluster must hold codes from 0 to 0; 1 of 3 are not."),
+    ({"gain": [1, np.inf, 1]}, "gain"),
+    ({"user_ids": ["a", "a"]}, "user_ids repeats 1 of 2 ids; each id may occur once."),
+    ({"item_ids": [[5, 6, 7]]}, r"item_ids must be one-dimensional; got shape \(1, 3\)."),
+]
+
+
+def test_ranks_that_contradict_each_other_are_refused():
+    for change, message in CONTRADICTIONS:
+        with pytest.raises(InputError, match=message):
+            RankedPositives(**RANKS | change)
+
+
+def test_sums_over_users_need_a_value_of_each_positive():
+    made = RankedPositives(**RANKS, gain=[0.0, 1, 2], left_out=[False, True], max_rank=2)
+    assert (made.starts.tolist(), made.counts.tolist(), made.segment.tolist()) == ([0, 2], [2, 1], [0, 0, 1])
+    assert made.sum_by_user(np.array([1.0, 2, 4])).tolist() == [3, 4]
+    assert made.mean_by_user(np.array([1.0, 2, 4]), np.array([3.0, 1, 5])).tolist() == [1.25, 4]
+    assert made.in_one_list is made
+    for other in (np.ones(2), np.ones(4)):
+        with pytest.raises(InputError, match="values must have one entry for each of 3 positives"):
+            made.sum_by_user(other)
+        for values, weights in ((other, np.ones(3)), (np.ones(3), other)):
+            with pytest.raises(InputError, match="values and weights must have one entry for each of 3 pos"):
+                made.mean_by_user(values, weights)

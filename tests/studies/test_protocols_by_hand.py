@@ -15,7 +15,14 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Inversion, ProtocolStudy
 from tests.inside.report import Heading, Notes, Table
-from tests.inside.studies import Result, Setting, _covariance, _inversions, mean_of_comparisons
+from tests.inside.studies import (
+    Result,
+    Setting,
+    _covariance,
+    _inversions,
+    _most_frequent,
+    mean_of_comparisons,
+)
 
 NAN = float("nan")
 LEVEL = 0.8
@@ -302,6 +309,8 @@ def test_a_swap_is_beyond_uncertainty_below_the_level_alone(found: ProtocolStudy
     (first, *_) = found.comparisons("split")
     object.__setattr__(first, "inversions", (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01)))
     assert [one.better_in_b for one in first.beyond_uncertainty(0.05)] == ["z"]
+    other = replace(first, inversions=(Inversion("x", "z", 0.02), *first.inversions[1:]))
+    assert _most_frequent([other, first], 0.05) == "y > z under a, the reverse under b (2)"
 
 
 def test_a_covariance_needs_two_users() -> None:

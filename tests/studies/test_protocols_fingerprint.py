@@ -112,8 +112,8 @@ def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
     texts = {textwrap.dedent: "textwrap dedent", Fraction: "fractions Fraction", Fraction(1, 2): "fractions "}
     for value, text in texts.items():
         assert _Reader()._followed(value, set()).startswith(text)
-    assert [fingerprint(value) for value in (None, 1.5, "a", True)] == [
-        *("NoneType:None", "float:1.5", "str:'a'", "bool:True"),
+    assert [fingerprint(value) for value in (None, 1.5, "a", True, Fraction)] == [
+        *("NoneType:None", "float:1.5", "str:'a'", "bool:True", "fractions.Fraction"),
     ]
 
 

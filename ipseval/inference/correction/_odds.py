@@ -49,9 +49,9 @@ def fit_odds(
     """
     drawn = _uniform(split, positive[0], rng)
     own, uniform = _Pairs.of(split.train, *positive, *drawn)
-    of_pairs = _fitted(split, own, uniform)
+    of_pairs = _fitted(own, uniform)
     only = own.only(POPULARITY)
-    found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(split, only, uniform.only(POPULARITY))(only.x)}
+    found = {PAIRS: of_pairs(own.x), ITEMS: _fitted(only, uniform.only(POPULARITY))(only.x)}
     found[PROFILES] = found[PAIRS] - found[ITEMS]
     if others is not None:
         found[INTERACTIONS] = _odds_of_all(split, positive, others, drawn, rng)
@@ -77,7 +77,7 @@ def _odds_of_all(
     drawn = (one[new] for one in uniform)
     own, rest, free = _Pairs.of(seen, *positive, *np.divmod(others[~known], split.n_items), *drawn)
     user, x = (np.concatenate([a, b, b]) for a, b in ((own.user, rest.user), (own.x, rest.x)))
-    return _fitted(split, _Pairs(user, x), free)(own.x)
+    return _fitted(_Pairs(user, x), free)(own.x)
 
 
 def _uniform(split: Split, user: IntArray, rng: np.random.Generator) -> Pairs:
@@ -108,7 +108,7 @@ class _Pairs:
         return _Pairs(self.user, self.x[:, features])
 
 
-def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray], FloatArray]:
+def _fitted(seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray], FloatArray]:
     """Return the log odds of features, by a logistic regression of seen against uniform pairs."""
     if not uniform.user.size:  # hardly any candidate beside the positives: the odds are equal
         return lambda x: np.zeros(len(x))
@@ -116,7 +116,7 @@ def _fitted(split: Split, seen: _Pairs, uniform: _Pairs) -> Callable[[FloatArray
     mean, spread = x.mean(axis=0), x.std(axis=0)
     spread = np.where(spread > 1e-9 * np.abs(x).max(axis=0), spread, np.inf)  # constant but for rounding
     design = np.vstack([np.ones(len(x)), ((x - mean) / spread).T]).T
-    weight = np.concatenate([_equal_users(one.user, split.n_users) for one in (seen, uniform)]) * len(x) / 2
+    weight = np.concatenate([_equal_users(one.user) for one in (seen, uniform)]) * len(x) / 2
     y = np.arange(len(x)) < seen.user.size
     if x.shape[1] == POPULARITY.stop:  # rows of equal popularity are one row with all their weight
         first, alike = np.unique(x[:, 0], return_index=True, return_inverse=True)[1:]
@@ -132,7 +132,7 @@ def logistic(design: FloatArray, y: BoolArray, weight: FloatArray) -> FloatArray
     return fit_logistic(design, y, weight, np.zeros(ridge.size), ridge)
 
 
-def _equal_users(user: IntArray, n_users: int) -> FloatArray:
+def _equal_users(user: IntArray) -> FloatArray:
     """Return weights with which every user counts alike, and all sum to 1."""
-    weight = 1 / np.maximum(np.bincount(user, minlength=n_users), 1)[user]
+    weight = 1 / np.bincount(user)[user]
     return np.asarray(weight / weight.sum())

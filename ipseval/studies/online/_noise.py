@@ -70,7 +70,7 @@ class TrueSpread:
         # The limit is the χ² quantile times the kurtosis of the residuals, where that is above 1: under heavy
         # tails the deviance of a correlation is that much larger (Shapiro and Browne 1987).
         critical = float(chi2.ppf(level, 1)) * max(1.0, self.kurtosis)
-        centre = float(np.arctanh(np.clip(self.rho, -np.tanh(LIMIT), np.tanh(LIMIT))))
+        centre = float(np.arctanh(self.rho))
         ends = []
         for end in (-LIMIT, LIMIT):
             if self._excess(end, critical) <= 0:

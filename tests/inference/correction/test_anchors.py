@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 import ipseval
 from ipseval import Evidence, InputError
@@ -53,6 +54,23 @@ def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_anchor
     assert (np.abs(after.total_mean - mean) < noise).all()
     assert np.sqrt(np.diag(after.total_covariance)) == pytest.approx(sd, rel=0.02)
     assert after.grid_mass.sum() == pytest.approx(1)
+
+
+def test_each_strength_is_weighed_by_the_density_of_the_anchors():
+    path = tiny_path()
+    path = replace(path, covariance=path.covariance * (1 + path.alpha)[:, None, None])
+    before = posterior(path, PRIOR)
+    anchors = Anchors.of(known(a=(0.3, 0.05), b=(0.2, 0.02)), path, before.total_mean)
+    after = posterior(path, PRIOR, None, anchors)
+    spread = before.covariance + np.diag([0.05**2, 0.02**2])
+    parts = zip(before.mean, spread, strict=True)
+    weight = before.weight * [multivariate_normal(*one).pdf([0.3, 0.2]) for one in parts]
+    np.testing.assert_allclose(after.weight, weight / weight.sum(), rtol=1e-9)
+    np.testing.assert_allclose(after.grid_mass[after.grid_mass > 0], after.weight, rtol=1e-12)
+    gain = before.covariance @ np.linalg.inv(spread)
+    missed = np.array([0.3, 0.2]) - before.mean
+    np.testing.assert_allclose(after.mean, before.mean + (gain @ missed[..., None])[..., 0], rtol=1e-9)
+    np.testing.assert_allclose(after.covariance, before.covariance - gain @ before.covariance, atol=1e-15)
 
 
 def test_a_value_without_error_is_taken_and_one_without_information_changes_nothing():

@@ -1,16 +1,15 @@
-"""The correction strength and the difference estimator: limits, enumeration, what must not change them."""
+"""The correction strength: its path, limits, the plan, and what must not change them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, product
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Evidence, Exposure, Interactions, rank_positives
+from ipseval import Evidence, Exposure, rank_positives
 from ipseval.errors import DataWarning, InputError
 from ipseval.inference.correction import (
     CORRECTED,
@@ -27,12 +26,13 @@ from tests.inside.estimators import AOA_POOLED
 from tests.inside.inference import (
     ALPHAS,
     RandomSample,
-    _difference,
+    _correct,
+    _plan,
+    _typical_hit,
     _within_users,
     fit_odds,
-    pairs_to_predict,
-    ratio,
-    totals,
+    posterior_orders,
+    rank_with_exposure,
 )
 
 METRICS = ["atop", "recall@5"]
@@ -47,6 +47,8 @@ def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
     )
     ranked = rank_positives(np.zeros((2, 3)), split)
     values = np.array([[1.0, 1.0, 0.0], [0.6, 0.0, 0.0], [0.0, 0.5, 0.0]])
+    # Σc²/Σc of a metric, over its cells; nothing is hit by the second one.
+    assert _typical_hit(np.array([[0.2, 0.1, 0, 0]]), 2) == pytest.approx([0.05 / 0.3] * 2 + [0, 0])
     # In the second column users have the same mean, in the third nothing varies.
     assert _within_users(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
 
@@ -98,6 +100,7 @@ def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(worl
     )
     hit = [(value[:, part] ** 2).sum() / value[:, part].sum() for part in (slice(3), slice(3, 6))]
     assert path.hit == pytest.approx(np.repeat(hit, 3))
+    assert path.half_hit(3) == pytest.approx(path.similarity * np.outer(path.hit, path.hit) / 2 / 4**2)
     n = len(np.unique(first.user))
     plain = value - value.mean(axis=0)
     for alpha in (0, 6, 24):
@@ -193,6 +196,39 @@ def test_the_names_of_users_do_not_matter(world, ranks, path):
     np.testing.assert_allclose(one.own, two.own, atol=1e-15)
 
 
+def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
+    first = next(iter(ranks.values()))
+    weight = np.linspace(0.1, 1, len(first))
+    one = RandomSample.of(ranks, path, weight)
+    value = np.column_stack(
+        [metric.contributions(each, ties="default") for metric in path.metrics for each in ranks.values()]
+    )
+    mean, n = weight @ value / weight.sum(), first.users.size
+    by_user = [(weight[mine] @ (value[mine] - mean), weight[mine].sum()) for mine in users_of(first)]
+    psi = np.array([sums for sums, _ in by_user]) / weight.sum()
+    np.testing.assert_allclose(one.value, mean, rtol=1e-12)
+    np.testing.assert_allclose(one.own, psi.T @ psi * n / (n - 1), atol=1e-15)
+    assert one.ess == one.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert one.repeated == pytest.approx(sum(total**2 for _, total in by_user) / (weight**2).sum())
+    same, plain = RandomSample.of(ranks, path, np.ones(len(first))), RandomSample.of(ranks, path)
+    for name in ("value", "own", "repeated", "size"):
+        np.testing.assert_allclose(getattr(same, name), getattr(plain, name), atol=1e-14)
+
+
+def test_what_the_log_says_of_orders_is_of_averages_and_of_the_best_where_there_are_many(world, monkeypatch):
+    _, split, models = world
+    made = rank_with_exposure(models, split, None)
+    asked = [ipseval.metric(one) for one in ("ndcg@10", *METRICS)]
+    plain = {"popular": 0.3, "noisy": 0.2, "random": 0.1}
+    monkeypatch.setattr(_correct, "MOST_MODELS", 2)
+    for most, labels, names in ((6, METRICS, list(models)), (5, METRICS[:1], ["popular", "noisy"])):
+        monkeypatch.setattr(_correct, "MOST_CELLS", most)
+        found = posterior_orders(made, split, asked, plain)
+        assert list(found) == labels
+        assert {one.models for one in found.values()} == {tuple(name for name in models if name in names)}
+    assert posterior_orders(made, split, asked[:1], plain) == "no metric is an average over relevant items"
+
+
 def test_comparisons_come_from_the_joint_posterior(found):
     frame = found.compare("popular")
     assert set(frame["model"]) == {"noisy", "random"}
@@ -219,6 +255,8 @@ def test_the_prior_can_be_replaced(path, alone):
 
 def test_the_report_has_every_estimator(found):
     printed = repr(found)
+    best = found.frame.query("metric == 'atop' and estimator == @CORRECTED")["estimate"].max()
+    assert f"{best:.4f} [" in [cell.text.partition("[")[0] + "[" for cell in found.leaderboards(3)[0].rows[0]]
     for text in (printed, found.to_markdown(), found.to_html(), found.to_latex()):
         for name in (AOA_POOLED, RANDOM_SAMPLE, CORRECTED):
             assert name in text
@@ -233,6 +271,17 @@ def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
     foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
     np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
     assert (plan["half_width"] < plan["half_width_random"]).all()
+    # Of 200 positives, four of each user: spread and correlation within users, and half a hit more.
+    path, mass = alone.path, alone.posterior.grid_mass
+    root = np.sqrt(1 + 4 * path.within)
+    noise = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200 + path.half_hit(200)
+    np.testing.assert_allclose(_plan._noise(alone, 200, 4), noise, rtol=1e-12)
+    known = found.sample.size / (found.sample.size + 1600)
+    path, mass = found.path, found.posterior.grid_mass
+    root = np.sqrt(1 + 4 * path.within)
+    lent = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
+    noise = (1 - known) * lent + known * found.sample.own * found.sample.size / 200 + path.half_hit(200)
+    np.testing.assert_allclose(_plan._noise(found, 200, 4), noise, rtol=1e-12)
     with_pilot = plan_exposure(found, n_users=[1000], n_items=[20])
     assert with_pilot["half_width"].max() < foreseen.max()
 
@@ -340,75 +389,3 @@ def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world,
         verdict = correct_path(path).verdict
         assert bool(verdict) == bool(n_said)
         assert verdict.count("not told apart") == n_said
-
-
-# Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
-PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
-LIKED = np.array([1, 0, 1, 0, 0, 1, 1], dtype=bool)
-VALUE = np.array([0.9, 0.4, 0.2, 0.7, 0.1, 0.8, 0.3])
-PREDICTED = np.array([0.2, 0.9, 0.4, 0.6, 0.1, 0.3, 0.8])
-
-
-def choices(size: int) -> list[np.ndarray]:
-    """Return every choice of so many pairs of each user, as masks."""
-    each = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
-    masks = []
-    for one, other in product(*each):
-        mask = np.zeros(PLACE.size, dtype=bool)
-        mask[[*one, *other]] = True
-        masks.append(mask)
-    return masks
-
-
-@pytest.mark.parametrize("drawn", [1, 2, None])
-def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
-    columns = VALUE[:, None]
-    free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
-    found = []
-    for seen, other in product(choices(2), free):
-        plain, control = totals(PLACE, columns, LIKED & seen, PREDICTED, seen, other)
-        found.append([(plain - share * control).sum(axis=0) for share in (0.0, 0.7)])
-    # Two shown pairs of each user: twice the mean over the user's candidates.
-    above = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
-    below = 2 * (2 / 3 + 2 / 4)
-    np.testing.assert_allclose(np.mean(found, axis=0), [[above, below]] * 2)
-
-
-def test_a_prediction_that_is_right_leaves_no_noise():
-    columns = VALUE[:, None]
-    found = []
-    for seen in choices(2):
-        right = LIKED.astype(float)
-        plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
-        found.append((plain - control).sum(axis=0))
-    assert np.ptp(found, axis=0) == pytest.approx([0, 0])
-
-
-def test_the_ratio_and_its_covariance_by_hand():
-    found = ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
-    assert found.value == pytest.approx([1.0])
-    # Influences (1 − 2)/4 and (3 − 2)/4: their squares sum to 1/8, times 2/1.
-    assert found.covariance == pytest.approx(np.array([[0.25]]))
-
-
-def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
-    ids = np.arange(3), np.arange(4)
-    split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
-    shown = Exposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
-    assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
-    monkeypatch.setattr(_difference, "N_DRAWN", 3)
-    assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
-
-
-def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth():
-    world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
-    split = world.split(rng=1)
-    models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
-    exposure = Exposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
-    found = correct(models, split, evidence=Evidence(exposure), metrics=["recall@10"], rng=0).frame
-    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, DIFFERENCE, CORRECTED]
-    truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]
-    rows = found[found["estimator"] == DIFFERENCE].set_index("model")
-    assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
-    plain = found[found["estimator"] == RANDOM_SAMPLE].set_index("model")
-    assert (rows["std_error"] < 1.02 * plain["std_error"]).all()

@@ -1,9 +1,11 @@
 """Odds of all interactions: exposure that the positives hardly show, and none where exposure is equal."""
 
 import numpy as np
+import pytest
+from scipy.special import expit
 
 from ipseval import Interactions, Split
-from tests.inside.inference import fit_odds
+from tests.inside.inference import _odds, fit_odds, logistic
 
 N_USERS, N_ITEMS = 600, 120
 
@@ -45,3 +47,20 @@ def test_a_feature_that_is_constant_but_for_rounding_says_nothing():
     odds = fit_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[0]
     assert abs(odds["profiles"]).max() < 0.1
     assert abs(odds["pairs"]).max() < 20
+
+
+def test_of_many_users_one_pair_each_is_drawn(monkeypatch):
+    monkeypatch.setattr(_odds, "MAX_UNIFORM", 0)  # as for more users than pairs
+    ids = np.arange(6), np.arange(9)
+    train = Interactions(np.array([0, 1, 2]), np.array([0, 0, 1]), *ids)
+    split = Split(train, Interactions(np.arange(6), np.array([1, 1, 0, 0, 0, 1]), *ids))
+    odds = fit_odds(split, (split.test.user, split.test.item), None, np.random.default_rng(0))[0]
+    assert np.ptp(odds["pairs"]) > 0
+
+
+def test_a_logistic_regression_has_a_ridge_of_a_thousandth():
+    design = np.column_stack([np.ones(4), [0.0, 1, 2, 3]])
+    y, weight = np.array([False, True, False, True]), np.array([1.0, 2, 3, 1])
+    found = logistic(design, y, weight)
+    # Where the penalised likelihood is largest its slope is 0.
+    assert design.T @ (weight * (y - expit(design @ found))) == pytest.approx(1e-3 * found, rel=1e-6)

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 import ipseval
+from ipseval.errors import InputError
 from ipseval.inference.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
-from tests.inside.inference import ALPHAS, SCALES, UNEXPLAINED, RandomSample, on_line, posterior
+from tests.inside.inference import ALPHAS, SCALES, UNEXPLAINED, Posterior, RandomSample, on_line, posterior
 
 PRIOR = CorrectionPrior()
 
@@ -100,9 +102,54 @@ def test_without_random_exposure_the_prior_stands_alone():
     path = tiny_path()
     found = posterior(path, PRIOR)
     np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-5)
+    strength, below = correct_path(path).alpha, np.cumsum(found.alpha_mass)
+    assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
     np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
     values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
     np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
+
+
+def test_strengths_and_scales_have_the_masses_of_their_laws():
+    np.testing.assert_allclose(ALPHAS, np.arange(25) * 0.075, rtol=1e-12)
+    np.testing.assert_allclose(SCALES, [0.4, 1, 2.5, 6.25, 15.625], rtol=1e-12)
+    spike, wide, scale = (
+        norm.pdf(ALPHAS, 0, 0.03),
+        norm.pdf(ALPHAS, 0.5, 0.6),
+        norm.pdf(np.log(SCALES), 0, 0.7),
+    )
+    expected = 0.08 * spike / spike.sum() + 0.92 * wide / wide.sum()
+    np.testing.assert_allclose(PRIOR.mass, expected, rtol=1e-12)
+    np.testing.assert_allclose(PRIOR.scale_mass, scale / scale.sum(), rtol=1e-12)
+    sizes = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd", "flatness")
+    for name in (*sizes, "own_personal", "interactions_deviation"):
+        with pytest.raises(InputError, match=f"{name} must be"):
+            CorrectionPrior(**{name: 0.0})
+
+
+def test_deviations_have_the_size_of_the_prior_and_a_shift_in_common():
+    # Means: .4 above chance and .1 corrected in the first metric, .2 and .8 in the second: sizes
+    # .4 (.5 · .4/.1)^.8 and .2 (.5 · .2/.8)^.8, of which the second power is of a fifth at least.
+    spread = np.diag([0.04, 0.16, 0.09, 0.09])
+    spread[0, 1] = spread[1, 0] = 0.02
+    found = PRIOR.deviations(
+        *(np.array([0.05, -0.15, 0.8, 0.8]), spread, np.array([0.5, 0.3, -0.2, 0.2])),
+        *(np.array([0, 0, 1, 1]), np.array([False, False, True, True])),
+    )
+    unit = np.repeat([0.06 * 0.4 * 2**0.8 / 0.1**0.5, 0.11 * 0.2 * 0.2**0.8 / 0.3], 2)
+    own = spread * np.outer(unit, unit)
+    # In standard deviations both recommenders move alike along (1, 1): there 1.6² times as much.
+    sd = np.sqrt(np.diag(own))[:2]
+    along = own[:2, :2] @ (1 / sd)
+    own[:2, :2] += (1.6**2 - 1) * np.outer(along, along) / (along @ (1 / sd))
+    np.testing.assert_allclose(found, own, rtol=1e-12)
+
+
+def test_a_quantile_between_two_sharp_values_is_found():
+    sharp = Posterior(np.ones(1), np.array([0.4, 0.6]), np.array([[0.0], [1.0]]), np.full((2, 1, 1), 1e-8))
+    low, high = (sharp.quantile(np.ones((1, 1)), level)[0] for level in (0.2, 0.7))
+    assert low == pytest.approx(0, abs=1e-12)
+    assert high == pytest.approx(1)
+    assert sharp.quantile(np.ones((1, 1)), 0.1)[0] == pytest.approx(1e-4 * ndtri(0.25))
 
 
 def test_interactions_have_a_strength_and_a_weight_of_their_own():
@@ -152,6 +199,7 @@ def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
     error = np.sqrt(np.diag(found.total_covariance))
     assert error[:19].max() < 0.7 * error[19:].min()  # the others keep what the path says of them
     assert found.strained > 0.5
+    assert found.weight.min() > 1e-6  # what is negligible has no part
 
 
 def test_the_level_of_a_small_samples_variance_is_its_own():
@@ -165,6 +213,10 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
     # By 40 users against LEVEL = 20, as if all else were lent; t distributions are 39/37 as wide.
     expected = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
     np.testing.assert_allclose(ratio, expected[0] / expected[1], rtol=0.05)
+    # All is the sample's own where it is large; of few users a t distribution has a variance from 3 on.
+    for users, wider in ((2, 3), (4, 3), (5, 2), (6, 5 / 3)):
+        sample = RandomSample(np.array([0.5, 0.5]), lent, 10**9, users, 1.0)
+        np.testing.assert_allclose(sample.covariance(path, PRIOR.mass), wider * lent, rtol=1e-4, atol=1e-9)
 
 
 def test_with_much_random_exposure_it_is_the_random_sample():
@@ -237,11 +289,12 @@ def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
 
 def test_a_sample_that_no_strength_reaches_is_said():
     path, said = tiny_path(), []
-    for value in (path.value[8], np.array([0.01, 0.9])):
+    for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
         joint = posterior(path, CorrectionPrior(), sample)
         said.append(Correction(path, CorrectionPrior(), sample, joint).explained)
-    assert said == [True, False]
+        assert 0 <= joint.strained <= 1 + 1e-12
+    assert said == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 
 def test_what_a_choice_loses_is_of_values_between_0_and_1():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,8 +134,10 @@ def test_one_differing_experiment_is_validated_on_parts_without_any_difference()
     # Without experiment 7 all online differences are 0: the prediction is 0 with or without the indicator.
     offline = pd.DataFrame({"experiment": range(8), "difference": np.arange(8.0), "std_error": 0.3})
     online = offline.assign(difference=[0.0] * 7 + [1.0])
-    row = online_agreement(offline, online, n_folds=8, rng=0).frame.loc[0]
+    found = online_agreement(offline, online, n_folds=8, rng=0)
+    row = found.frame.loc[0]
     assert row[["sign", "cv_sign"]].tolist() == [(1 + 0.5 * 7) / 8, 0.0]
+    assert found.nested_gain == row["cv_gain"]  # there is no choice
     assert np.isfinite(row["cv_gain"])
 
 
@@ -145,21 +149,26 @@ def test_versions_in_the_other_order_change_the_sign():
     swapped = offline.rename(columns={"model": "reference", "reference": "model"})
     swapped["difference"] *= -1
     # A name of the experiment in one frame alone is not read.
-    named = online.assign(experiment="x")
+    named = online.assign(experiment="x").set_index("model", drop=False)
     calls = ((offline, online), (swapped, named), (offline.assign(experiment="x"), online))
     first, *others = (online_agreement(*call, n_folds=2, rng=0).frame for call in calls)
     for other in others:
         pd.testing.assert_frame_equal(first, other)
+    with pytest.raises(InputError, match="n_folds must be an integer >= 2"):
+        online_agreement(offline, online, n_folds=1)
 
 
 def test_what_has_no_match_and_what_is_undefined_is_counted():
     offline, online = frames(10)
     offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
     offline.loc[3, "difference"] = np.nan
+    offline.loc[4, "std_error"] = 0.0  # known without error
     more = pd.DataFrame({"experiment": [10, 11], "difference": 1.0, "std_error": 1.0})
     online = pd.concat([online[online["experiment"] != 0], more], ignore_index=True)
     found = online_agreement(offline, online, n_folds=2, rng=0)
     assert found.n_experiments == 8
+    columns = ["indicator", "experiment", "offline", "offline_error", "online", "online_error"]
+    assert found.data.columns.tolist() == columns
     assert set(found.data["experiment"]) == {"1", "2", "4", "5", "6", "7", "8", "9"}
     assert found.notes == (
         "1 experiment of offline has no match and is left out",
@@ -185,6 +194,9 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
 
 def test_the_picture_shows_every_experiment_and_the_line():
     found = online_agreement(*frames(30), n_folds=2, rng=0)
+    three = pd.concat([found.data.assign(indicator=number) for number in range(3)])
+    beside = replace(found, frame=pd.concat([found.frame] * 3, ignore_index=True), data=three)
+    assert sum(len(one.get_children()[0].get_xdata()) for one in beside.plot(1).containers) == 30
     axes = found.plot()
     assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 30
     line = axes.lines[-1]
@@ -237,7 +249,7 @@ BAD = {
         "offline needs a column 'experiment', .* it has 'difference', 'std_error', 'a', .*, 'i', 'j', …",
     ),
     "negative": (
-        lambda a, b: (a.assign(std_error=-1.0), b),
+        lambda a, b: (a.assign(std_error=-1.0, difference=np.inf), b),
         "12 rows of offline are infinite or have a std_",
     ),
     "infinite": (

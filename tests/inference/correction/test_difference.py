@@ -1,0 +1,92 @@
+"""The difference estimator: unbiased by enumeration, its share and ratio by hand, and near the truth."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval import Evidence, Exposure, Interactions
+from ipseval.inference.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
+from ipseval.validation.simulation import World
+from tests.inside.inference import _difference, pairs_to_predict, ratio, totals
+
+# Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
+PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
+LIKED = np.array([1, 0, 1, 0, 0, 1, 1], dtype=bool)
+VALUE = np.array([0.9, 0.4, 0.2, 0.7, 0.1, 0.8, 0.3])
+PREDICTED = np.array([0.2, 0.9, 0.4, 0.6, 0.1, 0.3, 0.8])
+
+
+def choices(size: int) -> list[np.ndarray]:
+    """Return every choice of so many pairs of each user, as masks."""
+    each = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
+    masks = []
+    for one, other in product(*each):
+        mask = np.zeros(PLACE.size, dtype=bool)
+        mask[[*one, *other]] = True
+        masks.append(mask)
+    return masks
+
+
+@pytest.mark.parametrize("drawn", [1, 2, None])
+def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
+    columns = VALUE[:, None]
+    free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
+    found = []
+    for seen, other in product(choices(2), free):
+        plain, control = totals(PLACE, columns, LIKED & seen, PREDICTED, seen, other)
+        found.append([(plain - share * control).sum(axis=0) for share in (0.0, 0.7)])
+    # Two shown pairs of each user: twice the mean over the user's candidates.
+    above = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
+    below = 2 * (2 / 3 + 2 / 4)
+    np.testing.assert_allclose(np.mean(found, axis=0), [[above, below]] * 2)
+
+
+def test_a_prediction_that_is_right_leaves_no_noise():
+    columns = VALUE[:, None]
+    found = []
+    for seen in choices(2):
+        right = LIKED.astype(float)
+        plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
+        found.append((plain - control).sum(axis=0))
+    assert np.ptp(found, axis=0) == pytest.approx([0, 0])
+
+
+def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_halves():
+    # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
+    plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
+    control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
+    assert _difference._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+
+
+def test_the_ratio_and_its_covariance_by_hand():
+    found = ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
+    assert found.value == pytest.approx([1.0])
+    # Influences (1 − 2)/4 and (3 − 2)/4: their squares sum to 1/8, times 2/1.
+    assert found.covariance == pytest.approx(np.array([[0.25]]))
+
+
+def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
+    ids = np.arange(3), np.arange(4)
+    split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
+    shown = Exposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
+    assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
+    monkeypatch.setattr(_difference, "N_DRAWN", 3)
+    assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
+
+
+def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth():
+    world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
+    split = world.split(rng=1)
+    models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
+    exposure = Exposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
+    found = correct(models, split, evidence=Evidence(exposure), metrics=["recall@10"], rng=0).frame
+    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, DIFFERENCE, CORRECTED]
+    truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]
+    rows = found[found["estimator"] == DIFFERENCE].set_index("model")
+    assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
+    plain = found[found["estimator"] == RANDOM_SAMPLE].set_index("model")
+    assert (rows["std_error"] < 1.02 * plain["std_error"]).all()
