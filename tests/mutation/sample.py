@@ -16,6 +16,8 @@ from tests.mutation.rooms import SPEED
 # that keep a result only time is lost. Two operators need names to insert.
 SAME = ("Is_Eq", "IsNot_NotEq", "Eq_Is", "NotEq_IsNot")
 NO_OPERATORS = ("RemoveDecorator", "VariableReplacer", "VariableInserter")
+# Of truth values the product is their conjunction, and the sum their disjunction.
+OF_TRUTH = ("ReplaceBinaryOperator_BitAnd_Mul", "ReplaceBinaryOperator_BitOr_Add")
 WITH_NONE = ("Is_", "IsNot_")  # of `is` only the opposite: any other comparison with None is a TypeError
 
 
@@ -47,7 +49,7 @@ def applies(name: str) -> bool:
     change = name.removeprefix("ReplaceComparisonOperator_")
     if change.startswith(WITH_NONE):
         return change in ("Is_IsNot", "IsNot_Is")
-    return change not in SAME and name not in NO_OPERATORS
+    return change not in SAME and name not in (*NO_OPERATORS, *OF_TRUTH)
 
 
 def nodes(node: Any) -> Iterator[Any]:
