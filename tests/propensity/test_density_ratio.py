@@ -136,6 +136,13 @@ def test_all_models_are_on_one_scale():
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
             mean = np.average(np.exp(free - odds.level[assignment, fold]), weights=per_user)
             assert mean == pytest.approx(1)
+            # The derivatives by the slopes: of the limit, the features of the pair at it; of the level, the
+            # mean features of the pairs, or of that one beyond it, under the odds.
+            bound = odds.at_limit[assignment, fold]
+            assert bound @ odds.slope[assignment, fold] == pytest.approx(odds.limit[assignment, fold])
+            beyond = (x @ odds.slope[assignment, fold] > odds.limit[assignment, fold])[:, None]
+            moved = np.average(np.where(beyond, bound, x), axis=0, weights=per_user * np.exp(free))
+            assert odds.at_level[assignment, fold] == pytest.approx(moved)
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
@@ -171,6 +178,20 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
     before = ipseval.evaluate_ranks(ranks, propensity=fitted, **options).frame
     assert inside.estimate.item() == before.estimate.item()
     assert fitted.fit.n_biased <= len(split.train)
+    # Each of five parts has features of its own log, standardised over its own uniform pairs.
+    problem = fitted.fit.problem
+    part = np.cumsum(np.append(0, np.diff(problem.sample.kind) < 0))
+    assert part[-1] == 4
+    for number in range(5):
+        own = problem.x[(part == number) & (problem.sample.kind == UNIFORM)]
+        assert own.mean(axis=0) == pytest.approx(np.zeros(8), abs=1e-9)
+        assert own.std(axis=0) == pytest.approx(np.ones(8))
+
+
+def test_the_pairs_of_a_user_have_weights_that_add_up_to_one_or_to_its_count():
+    user, kind = np.array([0, 0, 1, 0, 2]), np.array([0, 0, 0, 1, 1])
+    assert user_weights(user, kind).tolist() == [0.5, 0.5, 1, 1, 1]
+    assert user_weights(user, kind, np.array([3.0, 2, 0])).tolist() == [1.5, 1.5, 2, 3, 0]
 
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
@@ -292,8 +313,12 @@ def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew(
     assert more.fit.slope[1:].tolist() == [0, 0]
     assert weights(more, split.test) == pytest.approx(weights(one, split.test))
     user, item = np.array([0, 1]), np.array([3, 12])
-    first = one.at(user, item)
-    assert one.at(user, item[::-1])[1] != one.at(user[::-1], item[::-1])[1] == first[0]
+    asked = [(user, item), (user, item[::-1]), (user[::-1], item[::-1]), (user, item), (user, user)]
+    found = [one.at(*pairs).tolist() for pairs in asked]
+    assert found == [
+        [one.at(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)] for pairs in asked
+    ]
+    assert found[0] != found[1]
 
 
 def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():

@@ -67,6 +67,7 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
         return best, best[2:] - best[1] * np.array([1.0, -0.5])
 
     fit, whole = slopes(None)
+    assert samples.fits((ridge,))[0] == pytest.approx(fit, abs=1e-5)
     found = samples.left_out(fit, ridge, user[kind != UNIFORM], 28) - whole
     expected = np.array([slopes(one)[1] for one in range(5)]) - whole
     # Of a step it lacks what is of second order, here a hundredth. Without the user's own part in the
