@@ -10,14 +10,21 @@ import pytest
 
 from ipseval.data import Evidence, Exposure, Interactions
 from ipseval.data.splits import Split, split_random
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.evaluation import evaluate
-from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.propensity import (
+    DensityRatioPropensity,
+    DirectPropensity,
+    KnownPropensity,
+    PowerLawPropensity,
+    Propensity,
+    fit_gamma_from_exposure,
+)
 from ipseval.ranking import baselines
 from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from ipseval.validation.simulation import World
-from tests.inside.validation import resolve_propensity
+from tests.inside.validation import Calibration, _pure_svd, resolve_propensity, seeded
 
 MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
@@ -185,6 +192,10 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
         popularity = np.full(80, 0.5 / len(seen))
         return Propensity(popularity, True, "test", 80)
 
+    def by_pair(calibration):
+        item = rule(calibration).item
+        return Propensity(None, True, "test", 80, function=lambda user, code: item[code])
+
     split = split_random(study.positives().biased, rng=3)
     positives = study.positives()
     liked = np.isin(study.random.pair_key, positives.random.pair_key)
@@ -195,7 +206,49 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     assert [set(one.held_out.user % 2) for one in seen] == [{1}, {0}]
     values = fitted.at(split.test.user, split.test.item)
     # The first call had odd users to calibrate on and weights the even ones with P = 1/2; the second P = 1/4.
-    assert np.array_equal(values, np.where(split.test.user % 2 == 0, 0.5, 0.25))
+    expected = np.where(split.test.user % 2 == 0, 0.5, 0.25)
+    assert np.array_equal(values, expected)
+    assert "_made" not in repr(seen[0])
+    seen.clear()
+    fitted = resolve_propensity("test", by_pair, split, exposure, {}, fold)
+    assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
+
+
+def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
+    rng = np.random.default_rng(0)
+    rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), **EQUAL}
+    found = seeded(rules, rng)
+    assert found["none"].rng is rng
+    assert (found["own"], found["equal"]) == (rules["own"], EQUAL["equal"])
+
+
+def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives(study):
+    split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
+    shown = Exposure.from_ratings(study.random, threshold=4).without(split.train)
+    given = Calibration(split.train, split.test, shown, {})
+    counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
+    held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        for name, held in held_out.items():
+            found = rules[name](given)
+            assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
+            assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
+
+
+def test_the_default_models_are_what_their_names_say():
+    options = {name: one.keywords for name, one in default_models().items() if isinstance(one, partial)}
+    assert options == {
+        "item-kNN 20": {"n_neighbors": 20},
+        "EASE": {"regularization": 50},
+        "EASE 500": {"regularization": 500},
+        "PureSVD 10": {"n_factors": 10},
+        "PureSVD 50": {"n_factors": 50},
+    }
+    for n_users, n_items in ((3, 5), (5, 3)):  # of which 2 factors are the most
+        user, item = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.7)
+        log = Interactions(user, item, np.arange(n_users), np.arange(n_items))
+        assert _pure_svd(log, 10)[0].shape == (n_users, 2)
 
 
 def test_a_factor_that_differs_between_folds_does_not_matter(study):
@@ -220,6 +273,16 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
 def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
     values = np.full(80, 0.2)
     values[:40] = np.nan
+    steep = {"steep": KnownPropensity(item=np.append(1e-3, np.ones(79)), is_probability=False)}
+    estimators = ["snips-pooled", "aoa-pooled"]
+    result = validate(
+        MODELS, study, propensities=steep, metrics=["atop"], estimators=estimators, n_resamples=0
+    )
+    assert "By atop" not in repr(result)  # it is the only one
+    flags = result.frame.set_index("estimator").query("propensity == 'steep'")["flag"]
+    assert all(flags["snips-pooled"])
+    assert flags["aoa-pooled"].tolist() == ["", ""]
+    assert result.n_compared == 0  # no estimator is an average over users
     result = validate(
         MODELS, study, propensities={"half": KnownPropensity(item=values)}, metrics=["atop"], n_resamples=10
     )
@@ -248,6 +311,10 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     cell = result.cells["recall@10", "equal", "snips-pooled"]
     rows = result.frame[result.frame["propensity"] == "equal"]
     # E|N(0, σ)| = σ √(2/π): the noise of the cell and the analytic standard errors tell the same σ.
+    assert result.frame.index.equals(pd.RangeIndex(len(result.frame)))
+    (row,) = result.summary.query("propensity == 'equal'").to_dict("records")
+    assert (result.n_resamples, row["if_unbiased"]) == (2000, 1 - cell.noise / cell.baseline[0, 0])
+    assert row["falls_short"] == (row["reduction_high"] < row["if_unbiased"])
     analytic = np.mean(rows["bias_se"]) * np.sqrt(2 / np.pi)
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
@@ -322,10 +389,15 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 
 
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
-    result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
+    result = validate(MODELS, study, propensities=EQUAL, metrics=["recall@5", "atop"], n_resamples=20)
     printed = repr(result)
+    for before in ("\nrecall@5", "By recall@5, "):  # as asked
+        assert 0 < printed.index(before) < printed.index(before.replace("recall@5", "atop"))
     assert max(map(len, printed.splitlines())) <= 100
-    assert "2 recommenders · 1 split · 300 users" in printed
+    assert "2 recommenders · 1 split · 300 users · 95 % intervals in brackets" in printed
+    assert printed.index("aoa-pooled") < printed.index("snips-pooled  ")  # the most that is removed is first
+    with pytest.raises(InputError, match="metric"):
+        result.plot("ndcg")
     text = " ".join(repr(result.explain()).split())
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
@@ -333,6 +405,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert result.to_html(tmp_path / "page.html") == str(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>Validation on simulated world</title>" in page
+    assert "reduction_low" in page
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).
     assert page.count("<tr") == 4 + (4 + 4) + (4 + 4) + (8 + 16)
@@ -344,7 +417,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
         "equal, snips-global",
         "equal, snips-pooled",
     ]
-    drawn = axes.containers[1].lines[0].get_xdata()
+    drawn = axes.containers[0].lines[0].get_xdata()
     assert np.array_equal(drawn, 100 * result.summary["reduction"][result.summary["metric"] == "recall@5"])
 
 

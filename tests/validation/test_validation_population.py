@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from ipseval.data import Evidence, Interactions
 from ipseval.data.splits import Split, split_random
@@ -239,6 +240,8 @@ def test_contributions_of_some_users_are_those_computed_for_them_alone():
     fewer = Compared("pooled", metrics, ranked, random, "default")
     np.testing.assert_array_equal(left.contributions, fewer.contributions)
     np.testing.assert_array_equal(left.reference.value, whole.reference.value)
+    few = {name: one.select(one.user < 3) for name, one in held_out.items()}
+    assert replace(whole, held_out=few).n_users == np.unique(few["a"].user).size
 
 
 def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other_fold(study):
@@ -345,6 +348,13 @@ def test_the_factor_is_where_the_bounds_meet_the_reference():
     recall = rows[rows["metric"] == "recall@10"]
     odds = [recall[name] / (1 - recall[name]) for name in ("reference", "estimate")]
     assert recall["factor"].to_numpy() == pytest.approx(
+        np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
+    )
+    # Beyond noise it is to the reference moved towards the estimate by as many standard errors as six need.
+    reach = norm.ppf(1 - 0.05 / (2 * 6)) * recall["bias_se"]
+    near = recall["reference"] + recall["bias"].clip(-reach, reach)
+    odds[0] = near / (1 - near)
+    assert recall["factor_beyond_noise"].to_numpy() == pytest.approx(
         np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
     )
     assert result.summary["falls_short"].isna().all()  # without resamples nothing says how far it may be
