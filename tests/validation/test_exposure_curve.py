@@ -161,6 +161,7 @@ def test_the_picture_draws_the_errors_and_the_report_has_a_table_per_metric(curv
     assert [one.get_text() for one in ax.get_xticklabels()] == ["0", "50", "200"]
     assert f" {rows['error'].iloc[0]:.3f} " in str(curve)
     assert "recall@5" in str(curve)
+    assert "index" not in str(curve)
     assert isinstance(curve, ExposureCurve)
     with pytest.raises(InputError, match="no metric 'atop'"):
         curve.plot("atop")

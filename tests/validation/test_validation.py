@@ -122,6 +122,8 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
         estimators=estimators,
         split=split,
     )
+    factors = result.frame[result.frame["propensity"] == "p"].groupby("estimator")["factor"].count()
+    assert factors.to_dict() == {"snips": 0, "snips-global": 2, "snips-pooled": 2}  # none of ratios by user
     random = study.positives().random
     shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
     both = Split(split.train, split.test.select(np.isin(split.test.user, shown)))
@@ -234,6 +236,7 @@ def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives(st
             found = rules[name](given)
             assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
             assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
+    assert rules["piecewise"](given).model.startswith("5 strata")
 
 
 def test_the_default_models_are_what_their_names_say():
@@ -314,6 +317,10 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     assert result.frame.index.equals(pd.RangeIndex(len(result.frame)))
     (row,) = result.summary.query("propensity == 'equal'").to_dict("records")
     assert (result.n_resamples, row["if_unbiased"]) == (2000, 1 - cell.noise / cell.baseline[0, 0])
+    sample = result.cells["recall@10", "random-sample", "aoa-pooled"]
+    share = 1 - sample.estimator[:, 0] / sample.baseline[:, 0]
+    other = result.summary.set_index(["propensity", "estimator"]).loc[("random-sample", "aoa-pooled")]
+    assert other["reduction_high"] == pytest.approx(share[0] + 1.959964 * share[1:].std(ddof=1), rel=1e-6)
     assert row["falls_short"] == (row["reduction_high"] < row["if_unbiased"])
     analytic = np.mean(rows["bias_se"]) * np.sqrt(2 / np.pi)
     assert cell.noise == pytest.approx(analytic, rel=0.08)
@@ -406,6 +413,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>Validation on simulated world</title>" in page
     assert "reduction_low" in page
+    assert [one.folded for one in result.tables(page=True).appendix[2:]] == [True, True]
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).
     assert page.count("<tr") == 4 + (4 + 4) + (4 + 4) + (8 + 16)

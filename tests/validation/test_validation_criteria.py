@@ -119,6 +119,8 @@ def test_bias_that_is_not_found_is_named_by_the_size_that_eighty_percent_of_samp
 def test_weights_that_harm_the_order_are_no_weights_to_decide_with():
     assert verdict({"tau_change_low": -0.5, "tau_change_high": -0.1}).startswith("no weights to decide with")
     assert not verdict({}).startswith("no weights")
+    nothing = "no weights come nearer to random exposure than the plain average does."
+    assert [verdict({"reduction": one}) == nothing for one in (0.0, 1e-12, 2e-12)] == [True, True, False]
     assert verdict({"tau_change_high": 0.0}).startswith("p with snips comes nearest")
     # Nor are those whose share is not shown to be above 0.
     assert verdict({"reduction_low": 0.0}).startswith("no weights are shown to help. p with snips comes")

@@ -242,6 +242,8 @@ def test_a_scale_that_takes_a_propensity_above_one_is_refused(world):
     top = np.argmax(world.item_propensity)
     assert world.observe(0, scale=2).popularity[top] == world.relevant.popularity[top]  # seen for certain
     assert [world.study(0, scale=one).propensity for one in (0.5, 1.5)] == [None, None]
+    study = world.study(0)
+    assert (study.threshold, study.propensity.is_probability) == (4, True)
     with pytest.raises(InputError, match="n_per_user must be at most n_items = 120"):
         world.expose(121)
     with pytest.raises(InputError, match="length must be at most n_items = 120"):
