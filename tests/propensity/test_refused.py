@@ -177,6 +177,7 @@ CASES: dict[str, Callable[[], object]] = {
     "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
     r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
     r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
+    r"2 of 2 are not \(e.g. 5\)": lambda: gamma([1, 2], [[5, -2]], None),
     "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
     "fewer than 2 popularity levels were ever recommended": lambda: gamma(
         [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0

@@ -180,6 +180,15 @@ def test_users_without_random_exposure_are_in_neither_side(study):
     fewer = Split(split.train, split.test.select(np.isin(split.test.user, chosen)))
     again = validate(models, exposed_to(study, chosen), split=fewer, **options)
     pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
+    # Held-out positives of one user are in one fold, whose random sample is judged, first or last.
+    liked = shown_outside(study, split)
+    user = np.intersect1d(held_out, liked.user[liked.positive])[0]
+    alone = Split(split.train, split.test.select(split.test.user == user))
+    folds = [
+        validate(models, study, split=alone, rng=seed, **options).frame["fold"].dropna().unique().tolist()
+        for seed in range(4)
+    ]
+    assert sorted(set(map(tuple, folds))) == [(0,), (1,)]
 
 
 def test_a_study_where_no_user_has_both_kinds_of_positives_is_refused_for_averages_over_users():
