@@ -30,7 +30,6 @@ from tests.inside.propensity import (
     fit_logistic,
     fit_slopes,
     user_weights,
-    weighted_auc,
 )
 
 # Odds -----------------------------------------------------------------------------------------------------
@@ -188,12 +187,6 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
         assert own.std(axis=0) == pytest.approx(np.ones(8))
 
 
-def test_the_pairs_of_a_user_have_weights_that_add_up_to_one_or_to_its_count():
-    user, kind = np.array([0, 0, 1, 0, 2]), np.array([0, 0, 0, 1, 1])
-    assert user_weights(user, kind).tolist() == [0.5, 0.5, 1, 1, 1]
-    assert user_weights(user, kind, np.array([3.0, 2, 0])).tolist() == [1.5, 1.5, 2, 3, 0]
-
-
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     # Held-out and random positives are drawn alike: the slopes are noise only. 300 users.
     split, exposure = two_samples(300)
@@ -203,18 +196,6 @@ def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     assert found.fit.auc == pytest.approx(0.5, abs=0.05)
     assert found.fit.uncovered <= 0.05
     assert found.fit.ess_share > 0.9
-
-
-def test_auc_is_over_pairs_of_one_fold_with_their_weights():
-    score = np.array([1.0, 2.0, 5.0, 4.0, 9.0])
-    positive = np.array([False, True, False, True, True])
-    weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
-    # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
-    assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
-    # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
-    assert weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
-    assert weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
-    assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
 
 
 def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_odds():

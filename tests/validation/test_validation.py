@@ -10,21 +10,19 @@ import pytest
 
 from ipseval.data import Evidence, Exposure, Interactions
 from ipseval.data.splits import Split, split_random
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
 from ipseval.propensity import (
-    DensityRatioPropensity,
     DirectPropensity,
     KnownPropensity,
     PowerLawPropensity,
     Propensity,
-    fit_gamma_from_exposure,
 )
 from ipseval.ranking import baselines
 from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from ipseval.validation.simulation import World
-from tests.inside.validation import Calibration, _pure_svd, resolve_propensity, seeded
+from tests.inside.validation import resolve_propensity
 
 MODELS = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
@@ -214,44 +212,6 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     seen.clear()
     fitted = resolve_propensity("test", by_pair, split, exposure, {}, fold)
     assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
-
-
-def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
-    rng = np.random.default_rng(0)
-    rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), **EQUAL}
-    found = seeded(rules, rng)
-    assert found["none"].rng is rng
-    assert (found["own"], found["equal"]) == (rules["own"], EQUAL["equal"])
-
-
-def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives(study):
-    split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
-    shown = Exposure.from_ratings(study.random, threshold=4).without(split.train)
-    given = Calibration(split.train, split.test, shown, {})
-    counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
-    held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", IdentificationWarning)
-        for name, held in held_out.items():
-            found = rules[name](given)
-            assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
-            assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
-    assert rules["piecewise"](given).model.startswith("5 strata")
-
-
-def test_the_default_models_are_what_their_names_say():
-    options = {name: one.keywords for name, one in default_models().items() if isinstance(one, partial)}
-    assert options == {
-        "item-kNN 20": {"n_neighbors": 20},
-        "EASE": {"regularization": 50},
-        "EASE 500": {"regularization": 500},
-        "PureSVD 10": {"n_factors": 10},
-        "PureSVD 50": {"n_factors": 50},
-    }
-    for n_users, n_items in ((3, 5), (5, 3)):  # of which 2 factors are the most
-        user, item = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.7)
-        log = Interactions(user, item, np.arange(n_users), np.arange(n_items))
-        assert _pure_svd(log, 10)[0].shape == (n_users, 2)
 
 
 def test_a_factor_that_differs_between_folds_does_not_matter(study):

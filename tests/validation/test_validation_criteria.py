@@ -2,23 +2,29 @@
 
 import warnings
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.errors import DataWarning
+from ipseval.data import Exposure, Interactions
+from ipseval.data.splits import split_random
+from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.estimators import UserSums
-from ipseval.propensity import KnownPropensity
+from ipseval.propensity import DensityRatioPropensity, KnownPropensity, fit_gamma_from_exposure
 from ipseval.ranking import baselines
-from ipseval.validation import validate
+from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.simulation import World
 from tests.inside.validation import (
     CRITERIA,
+    Calibration,
     Estimates,
     _noise,
+    _pure_svd,
     criteria,
     resampled,
+    seeded,
     user_weights,
     validation_verdict,
 )
@@ -160,3 +166,42 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(true=converted, function=lambda calibration: converted, low=low)
+
+
+def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
+    rng = np.random.default_rng(0)
+    rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), "other": 3}
+    found = seeded(rules, rng)
+    assert found["none"].rng is rng
+    assert (found["own"], found["other"]) == (rules["own"], 3)
+
+
+def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
+    study = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0).study(1)
+    split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
+    shown = Exposure.from_ratings(study.random, threshold=4).without(split.train)
+    given = Calibration(split.train, split.test, shown, {})
+    counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
+    held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        for name, held in held_out.items():
+            found = rules[name](given)
+            assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
+            assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
+    assert rules["piecewise"](given).model.startswith("5 strata")
+
+
+def test_the_default_models_are_what_their_names_say():
+    options = {name: one.keywords for name, one in default_models().items() if isinstance(one, partial)}
+    assert options == {
+        "item-kNN 20": {"n_neighbors": 20},
+        "EASE": {"regularization": 50},
+        "EASE 500": {"regularization": 500},
+        "PureSVD 10": {"n_factors": 10},
+        "PureSVD 50": {"n_factors": 50},
+    }
+    for n_users, n_items in ((3, 5), (5, 3)):  # of which 2 factors are the most
+        user, item = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.7)
+        log = Interactions(user, item, np.arange(n_users), np.arange(n_items))
+        assert _pure_svd(log, 10)[0].shape == (n_users, 2)
