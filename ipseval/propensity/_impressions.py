@@ -304,7 +304,7 @@ class _Chance:
             again = np.where(shown, self.again[place], 0.0)
             each = (again + self.shrinkage * each) / (n - shown + self.shrinkage)
         with np.errstate(divide="ignore"):  # log 0 where every slate shows the item
-            chance = -np.expm1(n * np.log1p(-np.minimum(each, 1.0)))
+            chance = -np.expm1(n * np.log1p(-each))
         return np.where(chance > 0, chance, np.nan)
 
 

@@ -139,12 +139,12 @@ def _maximise(xmin: FloatArray, mean_log: FloatArray) -> FloatArray:
 
 def _distance(level: FloatArray, frequency: npt.NDArray[np.int64], xmin: float, alpha: float) -> float:
     """Return the largest difference of the two distribution functions at any whole number of the tail."""
-    survival = zeta(alpha, np.append(level, level[-1] + 1)) / zeta(alpha, xmin)
+    survival = zeta(alpha, level) / zeta(alpha, xmin)
     at_level, before_next = 1 - zeta(alpha, level + 1) / zeta(alpha, xmin), 1 - survival[1:]
     empirical = np.cumsum(frequency) / frequency.sum()
     # Between two observed values the fitted function rises on its own: both ends of each gap count.
     start = 1 - survival[0]
-    return float(max(np.abs(at_level - empirical).max(), np.abs(before_next - empirical)[:-1].max(), start))
+    return float(max(np.abs(at_level - empirical).max(), np.abs(before_next - empirical[:-1]).max(), start))
 
 
 def _standard_error(alpha: float, xmin: float, n_tail: float) -> float:

@@ -205,8 +205,7 @@ class TwoSamples(NamedTuple):
         p = expit(self.design @ fit)
         sure = self.weight * p * (1 - p)
         curvature = (self.design.T * sure) @ self.design + np.diag(self.precision(ridge))
-        own = np.flatnonzero(place >= 0)
-        own = own[np.argsort(place[own], kind="stable")]
+        own = np.argsort(place, kind="stable")  # rows of nobody come first, and are in no user's part
         design, residual = self.design[own], self.weight[own] * (self.random[own] - p[own])
         first = np.searchsorted(place[own], np.arange(n))
         score = np.add.reduceat(design * residual[:, None], first)

@@ -30,7 +30,6 @@ from tests.inside.propensity import (
     fit_logistic,
     fit_slopes,
     user_weights,
-    weighted_auc,
 )
 
 # Odds -----------------------------------------------------------------------------------------------------
@@ -136,6 +135,13 @@ def test_all_models_are_on_one_scale():
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
             mean = np.average(np.exp(free - odds.level[assignment, fold]), weights=per_user)
             assert mean == pytest.approx(1)
+            # The derivatives by the slopes: of the limit, the features of the pair at it; of the level, the
+            # mean features of the pairs, or of that one beyond it, under the odds.
+            bound = odds.at_limit[assignment, fold]
+            assert bound @ odds.slope[assignment, fold] == pytest.approx(odds.limit[assignment, fold])
+            beyond = (x @ odds.slope[assignment, fold] > odds.limit[assignment, fold])[:, None]
+            moved = np.average(np.where(beyond, bound, x), axis=0, weights=per_user * np.exp(free))
+            assert odds.at_level[assignment, fold] == pytest.approx(moved)
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
@@ -171,6 +177,14 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
     before = ipseval.evaluate_ranks(ranks, propensity=fitted, **options).frame
     assert inside.estimate.item() == before.estimate.item()
     assert fitted.fit.n_biased <= len(split.train)
+    # Each of five parts has features of its own log, standardised over its own uniform pairs.
+    problem = fitted.fit.problem
+    part = np.cumsum(np.append(0, np.diff(problem.sample.kind) < 0))
+    assert part[-1] == 4
+    for number in range(5):
+        own = problem.x[(part == number) & (problem.sample.kind == UNIFORM)]
+        assert own.mean(axis=0) == pytest.approx(np.zeros(8), abs=1e-9)
+        assert own.std(axis=0) == pytest.approx(np.ones(8))
 
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
@@ -182,18 +196,6 @@ def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     assert found.fit.auc == pytest.approx(0.5, abs=0.05)
     assert found.fit.uncovered <= 0.05
     assert found.fit.ess_share > 0.9
-
-
-def test_auc_is_over_pairs_of_one_fold_with_their_weights():
-    score = np.array([1.0, 2.0, 5.0, 4.0, 9.0])
-    positive = np.array([False, True, False, True, True])
-    weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
-    # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
-    assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
-    # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
-    assert weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
-    assert weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
-    assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
 
 
 def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_odds():
@@ -292,8 +294,12 @@ def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew(
     assert more.fit.slope[1:].tolist() == [0, 0]
     assert weights(more, split.test) == pytest.approx(weights(one, split.test))
     user, item = np.array([0, 1]), np.array([3, 12])
-    first = one.at(user, item)
-    assert one.at(user, item[::-1])[1] != one.at(user[::-1], item[::-1])[1] == first[0]
+    asked = [(user, item), (user, item[::-1]), (user[::-1], item[::-1]), (user, item), (user, user)]
+    found = [one.at(*pairs).tolist() for pairs in asked]
+    assert found == [
+        [one.at(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)] for pairs in asked
+    ]
+    assert found[0] != found[1]
 
 
 def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():

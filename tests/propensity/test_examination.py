@@ -63,7 +63,8 @@ def test_em_reaches_the_largest_likelihood():
     assert theta == pytest.approx(grid[np.argmax([best(one) for one in grid])], abs=6e-4)
 
 
-def test_the_accelerated_em_ends_where_plain_steps_end():
+def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
+    monkeypatch.setattr("ipseval.propensity._examination.MOST_STEPS", 160)  # plain ones take thousands
     log = simulated(np.random.default_rng(3), n_users=20, n_items=30)
     clicks, shown = np.zeros((log.n_items, 5)), np.zeros((log.n_items, 5))
     np.add.at(clicks, (log.item, log.position - 1), log.clicked)
@@ -177,3 +178,11 @@ def test_a_position_that_no_group_links_has_no_chance():
     curve = ExaminationModel().fit(log)
     assert np.isnan(curve.theta).tolist() == [False, False, True]
     assert curve.frame["n_impressions"].tolist() == [9, 9, 9]
+    # An item without a click links nothing: whatever the examination, it says that nobody wants it.
+    log = table([(1, 1, 9, 3), (1, 2, 9, 3), (2, 1, 9, 0), (2, 3, 9, 0)])
+    assert ExaminationModel().fit(log).theta == pytest.approx([1, 1, np.nan], nan_ok=True)
+
+
+def test_em_of_clicks_alone_examines_every_position():
+    curve = ExaminationModel("em").fit(table([(1, 1, 4, 4), (1, 2, 4, 4)]))
+    assert (curve.theta.tolist(), curve.std_error.tolist()) == ([1, 1], [0, 0])

@@ -14,7 +14,7 @@ from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import fit_gamma
-from tests.inside.propensity import refit_levels
+from tests.inside.propensity import refit_levels, warn_of_fit
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400
@@ -88,6 +88,14 @@ def test_dispersion_is_found_where_items_vary_little_and_where_they_vary_much(sp
     joint = model(recommended, add_constant(np.log(popularity))).fit(start, method="newton", disp=0)
     assert start == pytest.approx(joint.params, rel=1e-6)
     assert low < found.dispersion < high
+
+
+@pytest.mark.parametrize("counts", [[25, 6, 2, 2, 0, 7, 4, 4], [105, 5, 1, 0, 29, 0, 0, 1]])
+def test_dispersion_of_few_items_whose_likelihood_is_flat_is_the_maximum_too(counts):
+    popularity, recommended = np.arange(1.0, 9), np.array(counts, dtype=float)
+    found = fit(popularity, recommended, 10**6, drop_top=0)
+    joint = joint_likelihood(popularity, recommended)
+    assert np.append(found.slope, found.dispersion) == pytest.approx(joint.params, rel=1e-6)
 
 
 def test_dispersion_of_other_models_is_the_chi_square_of_pearson_by_degree_of_freedom():
@@ -171,6 +179,7 @@ def test_lists_give_the_same_fit_as_their_counts():
 
 def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert warn_of_fit(1.0, 5, more=None, unusable=None) == ()
     with pytest.warns(IdentificationWarning, match=r"2 > 1 says that true .* \(n_i ∝ n\*_i\^-0.5\)"):
         found = fit(popularity, popularity**2, drop_top=0)
     assert "falls as observed popularity rises" in found.warnings[0]

@@ -143,6 +143,8 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
         assert (found.model, found.item.tolist()) == ("from impressions, by item", [1.0])
         one = np.array([0])
         assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(one, one).tolist() == [1.0]
+        # With a finite K it is one by pair, also where all users have as many slates.
+        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).item is None
 
 
 def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():

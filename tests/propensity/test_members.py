@@ -117,6 +117,7 @@ def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
     with pytest.warns(DataWarning, match=r"2 of 4 items .* \(at most 2\)"):
         capped = PowerLawPropensity(gamma=steep, scale="calibrated").fit(popularity=[4, 25, 49, 100])
     assert capped.item == pytest.approx([0.4, 1, 1, 1])
+    assert PowerLawPropensity(gamma=steep, scale="max").fit(popularity=[4, 9]).item.max() == 1
     assert repr(capped.steps) == "(power-law(gamma=0, top=2), cap())"
     p, slope = capped.gamma_chain().at(0.0)
     assert (p, slope[2:].tolist()) == (pytest.approx([0.4, 1, 1, 1]), [0, 0])

@@ -81,6 +81,9 @@ def test_xmin_is_found_where_the_tail_begins():
     found = fit_popularity_exponent(np.concatenate([head, tail]))
     assert 8 <= found.xmin <= 16
     assert found.exponent == pytest.approx(2.5, abs=4 * found.standard_error + 0.02)
+    few = fit_popularity_exponent([4, 4, 5, 7, 7, 8])  # two values are left
+    each = [fit_popularity_exponent([4, 4, 5, 7, 7, 8], xmin=start).ks_distance for start in (4, 5, 7)]
+    assert (few.xmin, few.ks_distance) == (7, min(each))
 
 
 def test_levels_stand_beside_what_the_power_law_expects():
@@ -88,6 +91,7 @@ def test_levels_stand_beside_what_the_power_law_expects():
     frame = fit.levels([1, 1, 2, 3, 0])
     assert frame["popularity"].tolist() == [1, 2, 3]
     assert frame["n_items"].tolist() == [2, 1, 1]
+    assert (fit.n_items, fit.n_tail) == (4, 2)
     assert frame["n_at_least"].tolist() == [4, 2, 1]
     assert np.isnan(frame["fitted"][0])
     # Two items from xmin = 2 on; of those at least 3, all but the share at 2: 2^−α/ζ(α, 2).

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ipseval.data import Interactions
 from ipseval.errors import PropensityError
 from ipseval.propensity import PowerLawPropensity, Propensity
 
@@ -48,6 +49,7 @@ def test_a_power_law_is_worked_by_hand_for_every_scale_and_policy(options, expec
     found = PowerLawPropensity(**options).fit(popularity=[0, 4, 16])
     assert found.item == pytest.approx(expected, nan_ok=True)
     assert found.is_probability == ("scale" in options)
+    assert found.n_capped == 0
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=1, max_size=8), st.floats(0.001, 1))
@@ -79,3 +81,10 @@ def test_gamma_and_eta_name_the_same_propensity(gamma, eta):
     other = PowerLawPropensity(eta=eta).fit(popularity=[1, 2, 7])
     assert one.item == pytest.approx(other.item)
     assert (one.gamma, one.eta) == pytest.approx((other.gamma, other.eta))
+    # A refit counts n* in a resample of users, here of items 0 and 1, 1, 1; γ stays, or is fitted to them.
+    log = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), np.arange(2), np.arange(2))
+    counts = np.array([1, 2])
+    fits = ((PowerLawPropensity(eta=eta), None), (PowerLawPropensity(gamma=0.5), lambda *_: gamma))
+    for model, rule in fits:
+        again = model.refit(log, rule)(counts)
+        assert (again.gamma, again.popularity.tolist()) == (pytest.approx(gamma), [1, 3])

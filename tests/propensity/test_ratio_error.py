@@ -20,6 +20,7 @@ from tests.inside.propensity import (
     ridge_weights,
     slope_influence,
     user_weights,
+    weighted_auc,
 )
 from tests.propensity.test_density_ratio import ratio, two_samples
 
@@ -67,6 +68,7 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
         return best, best[2:] - best[1] * np.array([1.0, -0.5])
 
     fit, whole = slopes(None)
+    assert samples.fits((ridge,))[0] == pytest.approx(fit, abs=1e-5)
     found = samples.left_out(fit, ridge, user[kind != UNIFORM], 28) - whole
     expected = np.array([slopes(one)[1] for one in range(5)]) - whole
     # Of a step it lacks what is of second order, here a hundredth. Without the user's own part in the
@@ -94,7 +96,10 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
     found = ridge_weights(x, Sample(user, np.arange(180), kind))
     assert found == pytest.approx(expected, abs=0.005)
     two = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user > 1), UNIFORM, kind))
-    assert (ridge_weights(x, two) > 0).all()
+    found = ridge_weights(x, two)
+    assert (found > 0).all()
+    turned = two._replace(user=np.where(user < 2, 1 - user, user))  # numbers of users are names
+    assert ridge_weights(x, turned) == pytest.approx(found)
     for n_users in (0, 1):  # nobody is left to judge by: only the tempered direction
         few = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user >= n_users), UNIFORM, kind))
         assert ridge_weights(x, few).tolist() == [0, 0, 0, 0, 0, 0, 1]
@@ -152,3 +157,21 @@ def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_lim
     assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
     pair = CrossFitted(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
     assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most
+
+
+def test_the_pairs_of_a_user_have_weights_that_add_up_to_one_or_to_its_count():
+    user, kind = np.array([0, 0, 1, 0, 2]), np.array([0, 0, 0, 1, 1])
+    assert user_weights(user, kind).tolist() == [0.5, 0.5, 1, 1, 1]
+    assert user_weights(user, kind, np.array([3.0, 2, 0])).tolist() == [1.5, 1.5, 2, 3, 0]
+
+
+def test_auc_is_over_pairs_of_one_fold_with_their_weights():
+    score = np.array([1.0, 2.0, 5.0, 4.0, 9.0])
+    positive = np.array([False, True, False, True, True])
+    weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
+    # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
+    assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
+    # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
+    assert weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
+    assert weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
+    assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))

@@ -31,6 +31,8 @@ def test_the_best_items_of_scores_are_lists_without_training_items(simple_log):
         (1, 1),
         (1, 2),
     ]
+    longer = best_items(SCORES, simple_log, 3)  # cut at one item each
+    assert count_recommendations(longer, simple_log, k=1).sum(axis=0).tolist() == [0, 1, 1, 0]
     other = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [0]}))
     with pytest.raises(InputError, match="the best items have other ids than the training log"):
         count_recommendations(best_items(SCORES, simple_log, 2), other, k=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -105,6 +106,9 @@ CASES: dict[str, Callable[[], object]] = {
     "1 rows that repeat an item": lambda: at(item=pd.DataFrame({"item": [2, 2], "propensity": [0.4, 0.4]})),
     "sequence of numbers": lambda: at(item=["a", "b"]),
     "user_ids, item_ids.*DataFrame": lambda: KnownPropensity(item=[0.5]).fit(NOBODY),
+    "user_ids, item_ids.*SimpleNamespace": lambda: KnownPropensity(item=[0.5]).fit(
+        SimpleNamespace(item_ids=LOG.item_ids)
+    ),
     "must be a callable": lambda: at(function=3),
     r"shape \(\) for 2 pairs": lambda: at(function=lambda u, i: 0.5),
     r"of 2 values 2 are not \(e.g. 2\)": lambda: at(function=lambda u, i: u + 2.0),
@@ -173,6 +177,7 @@ CASES: dict[str, Callable[[], object]] = {
     "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
     r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
     r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
+    r"2 of 2 are not \(e.g. 5\)": lambda: gamma([1, 2], [[5, -2]], None),
     "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
     "fewer than 2 popularity levels were ever recommended": lambda: gamma(
         [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0
@@ -229,6 +234,9 @@ CASES: dict[str, Callable[[], object]] = {
     "shrinkage must be a finite number > 0": lambda: DirectPropensity(SHOWN, shrinkage=0),
     "unknown value for shrinkage": lambda: DirectPropensity(SHOWN, shrinkage="auto"),
     "unknown value for unseen": lambda: DirectPropensity(SHOWN, unseen="smooth"),
+    "sensitivity to γ needs a power-law propensity": lambda: (
+        StratifiedPropensity(SHOWN, 2).fit(SHOWN_LOG).clip(floor=0.1).gamma_chain()
+    ),
     # The density ratio
     "needs random exposure: exposu": lambda: DensityRatioPropensity().fit(SPLIT.train),
     r"split\.train": lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT),
@@ -241,6 +249,9 @@ CASES: dict[str, Callable[[], object]] = {
     ),
     r"there are 0 random-exposure positives outside the training log and \d+ held-out": lambda: ratio(
         SPLIT, Exposure(EXPOSURE.user, EXPOSURE.item, EXPOSURE.positive & False, 60, 30)
+    ),
+    r"there are \d+ random-exposure positives outside the training log and 0 held-out": lambda: (
+        DensityRatioPropensity(EXPOSURE, SPLIT.test.select(SPLIT.test.user < 0)).fit(SPLIT.train)
     ),
     r"features must be \(n, k\); got shape": lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
     r"features must be finite; (\d+) of \1 entries": lambda: ratio(
@@ -296,6 +307,7 @@ CASES: dict[str, Callable[[], object]] = {
     # Lists
     "Of a scorer pass its best items": lambda: count_recommendations(np.eye(2), LOG, k=2),
     "if it holds scores, pass its best items": lambda: count_recommendations(LISTS, LOG),
+    "recommendations is an ndarray": lambda: count_recommendations(np.zeros((1, 1, 1), dtype=int), LOG),
     "recommendations is a str": lambda: count_recommendations("popular", LOG),
     "k must be an integer >= 1": lambda: count_recommendations(LISTS[:, :1], LOG, k=0),
     "1 ids that are not in the given universe": lambda: count_recommendations(

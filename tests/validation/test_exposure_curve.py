@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
-from ipseval import plan_exposure
+from ipseval import Interactions, Split, evaluate, plan_exposure, split_random
 from ipseval.errors import InputError
 from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, correct
-from ipseval.propensity import DensityRatioPropensity
+from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import baselines
 from ipseval.report import plots
 from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation.simulation import World
 from tests.inside.estimators import AOA_POOLED
-from tests.inside.validation import POWER_LAW, SCORES, WITH_INTERACTIONS, _scores
+from tests.inside.validation import (
+    DENSITY_RATIO,
+    POWER_LAW,
+    SCORES,
+    WITH_INTERACTIONS,
+    _scores,
+    shown_outside,
+)
 
 MODELS = {
     "popularity": baselines.popularity,
@@ -75,6 +84,37 @@ def test_there_is_a_row_of_every_estimator_at_every_size(curve):
     assert sample.loc[200, "removed"] > 0.5
 
 
+def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_row(study, monkeypatch):
+    def refuse(*_, **__):
+        raise InputError("too few")
+
+    monkeypatch.setattr("ipseval.validation._curve.DensityRatioPropensity", refuse)
+    judged = []
+    scores = "ipseval.validation._curve._scores"
+    monkeypatch.setattr(scores, lambda *given: judged.append(given) or _scores(*given))
+    strict = replace(study, threshold=5)
+    options = {"metrics": ["recall@5"], "n_draws": 1, "test_fraction": 0.5, "rng": 0}
+    found = exposure_curve(MODELS, strict, n_users=[0, 50], **options)
+    # Without exposure the truth is that of all users; both it and the weighted estimate have their errors.
+    split = split_random(strict.positives().biased, test_fraction=0.5, rng=np.random.default_rng(0))
+    shown = shown_outside(strict, split)
+    pairs = shown.select(shown.positive)
+    truth = Split(split.train, Interactions(pairs.user, pairs.item, split.user_ids, split.item_ids))
+    models = {name: train(split.train) for name, train in MODELS.items()}
+    given = {"metrics": ["recall@5"], "on_low_ess": "ignore"}
+    right = evaluate(models, truth, propensity=None, estimators=[AOA_POOLED], **given).frame
+    power = PowerLawPropensity(gamma=0, unseen="smooth")
+    own = evaluate(models, split, propensity=power, estimators=["snips-pooled"], **given).frame
+    expected = (own["estimate"], (own["ci_high"] - own["ci_low"]) / 2, right["estimate"], right["std_error"])
+    place = found.scores["estimator"].tolist().index(POWER_LAW)
+    for one, column, factor in zip(judged[place], expected, (1, 1, 1, norm.ppf(0.975)), strict=True):
+        assert one[0] == pytest.approx(factor * column.to_numpy())
+    names = found.frame.loc[found.frame["n_users"] == 50, "estimator"].tolist()
+    assert names == found.scores.loc[found.scores["n_users"] == 50, "estimator"].tolist()  # in one order
+    assert set(names) == {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW, WITH_INTERACTIONS}
+    assert DENSITY_RATIO not in names
+
+
 def test_removed_is_one_minus_the_ratio_of_mean_errors_and_its_error_is_over_splits(curve):
     scores = curve.scores[curve.scores["n_users"] == 50]
     each = scores.groupby(["split", "estimator"])["error"].mean().unstack()
@@ -99,6 +139,7 @@ def test_the_same_seed_gives_the_same_curve(study, curve):
     [
         ({"n_users": [0, 300]}, "below 300"),
         ({"n_users": []}, "below 300"),
+        ({"n_users": [-1, 50]}, "n_users must be an integer >= 0"),
         ({"metrics": ["ndcg@5"]}, "not an average"),
         ({"models": {"one": baselines.popularity}}, "at least two"),
         ({"models": {"a": 1, "b": 2}}, "the model 'a'"),
@@ -118,7 +159,9 @@ def test_the_picture_draws_the_errors_and_the_report_has_a_table_per_metric(curv
     lines = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     np.testing.assert_allclose(lines[CORRECTED], rows["error"])
     assert [one.get_text() for one in ax.get_xticklabels()] == ["0", "50", "200"]
+    assert f" {rows['error'].iloc[0]:.3f} " in str(curve)
     assert "recall@5" in str(curve)
+    assert "index" not in str(curve)
     assert isinstance(curve, ExposureCurve)
     with pytest.raises(InputError, match="no metric 'atop'"):
         curve.plot("atop")

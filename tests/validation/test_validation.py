@@ -12,7 +12,12 @@ from ipseval.data import Evidence, Exposure, Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
-from ipseval.propensity import DirectPropensity, KnownPropensity, PowerLawPropensity, Propensity
+from ipseval.propensity import (
+    DirectPropensity,
+    KnownPropensity,
+    PowerLawPropensity,
+    Propensity,
+)
 from ipseval.ranking import baselines
 from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
@@ -115,6 +120,8 @@ def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):
         estimators=estimators,
         split=split,
     )
+    factors = result.frame[result.frame["propensity"] == "p"].groupby("estimator")["factor"].count()
+    assert factors.to_dict() == {"snips": 0, "snips-global": 2, "snips-pooled": 2}  # none of ratios by user
     random = study.positives().random
     shown = random.user[~np.isin(random.pair_key, split.train.pair_key)]
     both = Split(split.train, split.test.select(np.isin(split.test.user, shown)))
@@ -185,6 +192,10 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
         popularity = np.full(80, 0.5 / len(seen))
         return Propensity(popularity, True, "test", 80)
 
+    def by_pair(calibration):
+        item = rule(calibration).item
+        return Propensity(None, True, "test", 80, function=lambda user, code: item[code])
+
     split = split_random(study.positives().biased, rng=3)
     positives = study.positives()
     liked = np.isin(study.random.pair_key, positives.random.pair_key)
@@ -195,7 +206,12 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     assert [set(one.held_out.user % 2) for one in seen] == [{1}, {0}]
     values = fitted.at(split.test.user, split.test.item)
     # The first call had odd users to calibrate on and weights the even ones with P = 1/2; the second P = 1/4.
-    assert np.array_equal(values, np.where(split.test.user % 2 == 0, 0.5, 0.25))
+    expected = np.where(split.test.user % 2 == 0, 0.5, 0.25)
+    assert np.array_equal(values, expected)
+    assert "_made" not in repr(seen[0])
+    seen.clear()
+    fitted = resolve_propensity("test", by_pair, split, exposure, {}, fold)
+    assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
 
 
 def test_a_factor_that_differs_between_folds_does_not_matter(study):
@@ -220,6 +236,16 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
 def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
     values = np.full(80, 0.2)
     values[:40] = np.nan
+    steep = {"steep": KnownPropensity(item=np.append(1e-3, np.ones(79)), is_probability=False)}
+    estimators = ["snips-pooled", "aoa-pooled"]
+    result = validate(
+        MODELS, study, propensities=steep, metrics=["atop"], estimators=estimators, n_resamples=0
+    )
+    assert "By atop" not in repr(result)  # it is the only one
+    flags = result.frame.set_index("estimator").query("propensity == 'steep'")["flag"]
+    assert all(flags["snips-pooled"])
+    assert flags["aoa-pooled"].tolist() == ["", ""]
+    assert result.n_compared == 0  # no estimator is an average over users
     result = validate(
         MODELS, study, propensities={"half": KnownPropensity(item=values)}, metrics=["atop"], n_resamples=10
     )
@@ -248,6 +274,14 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     cell = result.cells["recall@10", "equal", "snips-pooled"]
     rows = result.frame[result.frame["propensity"] == "equal"]
     # E|N(0, σ)| = σ √(2/π): the noise of the cell and the analytic standard errors tell the same σ.
+    assert result.frame.index.equals(pd.RangeIndex(len(result.frame)))
+    (row,) = result.summary.query("propensity == 'equal'").to_dict("records")
+    assert (result.n_resamples, row["if_unbiased"]) == (2000, 1 - cell.noise / cell.baseline[0, 0])
+    sample = result.cells["recall@10", "random-sample", "aoa-pooled"]
+    share = 1 - sample.estimator[:, 0] / sample.baseline[:, 0]
+    other = result.summary.set_index(["propensity", "estimator"]).loc[("random-sample", "aoa-pooled")]
+    assert other["reduction_high"] == pytest.approx(share[0] + 1.959964 * share[1:].std(ddof=1), rel=1e-6)
+    assert row["falls_short"] == (row["reduction_high"] < row["if_unbiased"])
     analytic = np.mean(rows["bias_se"]) * np.sqrt(2 / np.pi)
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
@@ -322,10 +356,15 @@ def test_a_study_whose_random_positives_are_all_training_pairs_has_no_reference(
 
 
 def test_text_page_and_plot_show_the_summary(study, tmp_path):
-    result = validate(MODELS, study, propensities=EQUAL, metrics=["atop", "recall@5"], n_resamples=20)
+    result = validate(MODELS, study, propensities=EQUAL, metrics=["recall@5", "atop"], n_resamples=20)
     printed = repr(result)
+    for before in ("\nrecall@5", "By recall@5, "):  # as asked
+        assert 0 < printed.index(before) < printed.index(before.replace("recall@5", "atop"))
     assert max(map(len, printed.splitlines())) <= 100
-    assert "2 recommenders · 1 split · 300 users" in printed
+    assert "2 recommenders · 1 split · 300 users · 95 % intervals in brackets" in printed
+    assert printed.index("aoa-pooled") < printed.index("snips-pooled  ")  # the most that is removed is first
+    with pytest.raises(InputError, match="metric"):
+        result.plot("ndcg")
     text = " ".join(repr(result.explain()).split())
     assert "2 recommenders, 1 split, 300 users" in text
     assert "over the 300 users with random exposure" in text
@@ -333,6 +372,8 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert result.to_html(tmp_path / "page.html") == str(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text("utf-8")
     assert "<title>Validation on simulated world</title>" in page
+    assert "reduction_low" in page
+    assert [one.folded for one in result.tables(page=True).appendix[2:]] == [True, True]
     # Heads; a table per metric; then every criterion and every estimate (of the propensity, and of the
     # random sample in two folds).
     assert page.count("<tr") == 4 + (4 + 4) + (4 + 4) + (8 + 16)
@@ -344,7 +385,7 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
         "equal, snips-global",
         "equal, snips-pooled",
     ]
-    drawn = axes.containers[1].lines[0].get_xdata()
+    drawn = axes.containers[0].lines[0].get_xdata()
     assert np.array_equal(drawn, 100 * result.summary["reduction"][result.summary["metric"] == "recall@5"])
 
 

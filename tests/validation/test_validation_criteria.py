@@ -1,18 +1,33 @@
 """Error of the level and agreement of the order, their resamples, and what the verdict says of them."""
 
 import warnings
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.errors import DataWarning
+from ipseval.data import Exposure, Interactions
+from ipseval.data.splits import split_random
+from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.estimators import UserSums
-from ipseval.propensity import KnownPropensity
+from ipseval.propensity import DensityRatioPropensity, KnownPropensity, fit_gamma_from_exposure
 from ipseval.ranking import baselines
-from ipseval.validation import validate
+from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation.simulation import World
-from tests.inside.validation import CRITERIA, Estimates, criteria, resampled, user_weights, validation_verdict
+from tests.inside.validation import (
+    CRITERIA,
+    Calibration,
+    Estimates,
+    _noise,
+    _pure_svd,
+    criteria,
+    resampled,
+    seeded,
+    user_weights,
+    validation_verdict,
+)
 
 
 def test_criteria_of_the_error_are_worked_by_hand():
@@ -24,6 +39,14 @@ def test_criteria_of_the_error_are_worked_by_hand():
     assert (out["ipc"], out["or1"], out["regret"]) == (1, 0, pytest.approx(0.2))
     assert out["tau_b"] == pytest.approx(1 / 3)  # 2 of 3 pairs agree
     assert out["src"] == pytest.approx(0.5)  # 1 − 6·2/(3·8)
+    # Without an estimate of one recommender there are none of all.
+    assert np.isnan(criteria(np.array([[0.1, np.nan, 0.3]]), np.array([[0.1, 0.2, 0.4]]))).all()
+
+
+def test_noise_is_the_mean_absolute_value_of_normal_errors_with_the_spread_of_the_resamples():
+    error = np.array([[[9.0, 9.0]], [[0.0, 1.0]], [[2.0, 1.0]]])  # standard deviations √2 and 0
+    assert _noise(error) == pytest.approx([np.sqrt(2 / np.pi) * np.sqrt(2) / 2])
+    assert np.isnan(_noise(error[:2])).all()
 
 
 def test_recommenders_that_differ_by_rounding_are_tied():
@@ -48,10 +71,16 @@ def test_resampled_ratios_are_ratios_of_weighted_sums():
         UserSums.of(users[:2], np.array([5.0, 0.0]), np.array([1.0, 4.0])),  # the same denominators
         UserSums.of(users[1:], np.array([1.0, 2.0]), np.array([1.0, 4.0])),  # of other users
     ]
-    out = resampled(Estimates.of_sums(sums, 2), users, weights)
+    found = Estimates.of_sums(sums, 2)
+    out = resampled(found, users, weights)
     assert out[:2].tolist() == [[0.6, 1.0, 0.6], [1.0, 5.0, 0.5]]
     assert np.isnan(out[2, :2]).all()
     assert out[2, 2] == 0.5
+    # Two users add (N − vD)/ΣD = ±.4/5, ±4/5 and ±.4/5 to the errors: √(2 · .08² · 2/1), and so on.
+    assert found.std_error == pytest.approx([0.16, 1.6, 0.16])
+    for n_users in (0, 1):
+        few = replace(found, share=found.share[:n_users], n_users=np.full(3, n_users))
+        assert np.isnan(few.std_error).all()
 
 
 def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
@@ -59,6 +88,7 @@ def test_user_weights_start_with_the_sample_itself_and_keep_its_size():
     assert weights.shape == (51, 7)
     assert np.array_equal(weights[0], np.ones(7))
     assert (weights.sum(1) == 7).all()
+    assert (user_weights(50, 3, np.random.default_rng(0))[1:] != 1).any(axis=1).all()
 
 
 ROW = {
@@ -95,6 +125,23 @@ def test_bias_that_is_not_found_is_named_by_the_size_that_eighty_percent_of_samp
 def test_weights_that_harm_the_order_are_no_weights_to_decide_with():
     assert verdict({"tau_change_low": -0.5, "tau_change_high": -0.1}).startswith("no weights to decide with")
     assert not verdict({}).startswith("no weights")
+    nothing = "no weights come nearer to random exposure than the plain average does."
+    assert [verdict({"reduction": one}) == nothing for one in (0.0, 1e-12, 2e-12)] == [True, True, False]
+    assert verdict({"tau_change_high": 0.0}).startswith("p with snips comes nearest")
+    # Nor are those whose share is not shown to be above 0.
+    assert verdict({"reduction_low": 0.0}).startswith("no weights are shown to help. p with snips comes")
+    assert verdict({"reduction_low": 0.001}).startswith("p with snips comes nearest")
+
+
+def test_the_order_is_better_or_worse_where_the_interval_of_the_change_says_so():
+    said = "Its order of recommenders is {} than the plain one (tau 0.50, plain 0.50)."
+    for low, high, word in ((0.01, 0.2, "better"), (-0.2, -0.01, "worse")):
+        assert verdict({"tau_change_low": low, "tau_change_high": high}).endswith(said.format(word))
+    for low, high in ((0.0, 0.2), (-0.2, 0.0)):
+        unclear = verdict({"tau_change_low": low, "tau_change_high": high})
+        assert unclear.endswith("is not clearly better or worse (tau 0.50, plain 0.50).")
+    for name in ("tau_b", "tau_b_aoa"):
+        assert "order" not in verdict({name: np.nan})
 
 
 @pytest.mark.parametrize("reduction", [0.46, -0.2])
@@ -119,3 +166,42 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(true=converted, function=lambda calibration: converted, low=low)
+
+
+def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
+    rng = np.random.default_rng(0)
+    rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), "other": 3}
+    found = seeded(rules, rng)
+    assert found["none"].rng is rng
+    assert (found["own"], found["other"]) == (rules["own"], 3)
+
+
+def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
+    study = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0).study(1)
+    split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
+    shown = Exposure.from_ratings(study.random, threshold=4).without(split.train)
+    given = Calibration(split.train, split.test, shown, {})
+    counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
+    held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", IdentificationWarning)
+        for name, held in held_out.items():
+            found = rules[name](given)
+            assert found.gamma == fit_gamma_from_exposure(*counts, held_out=held).gamma
+            assert found.popularity.tolist() == (split.train.popularity + 1).tolist()
+    assert rules["piecewise"](given).model.startswith("5 strata")
+
+
+def test_the_default_models_are_what_their_names_say():
+    options = {name: one.keywords for name, one in default_models().items() if isinstance(one, partial)}
+    assert options == {
+        "item-kNN 20": {"n_neighbors": 20},
+        "EASE": {"regularization": 50},
+        "EASE 500": {"regularization": 500},
+        "PureSVD 10": {"n_factors": 10},
+        "PureSVD 50": {"n_factors": 50},
+    }
+    for n_users, n_items in ((3, 5), (5, 3)):  # of which 2 factors are the most
+        user, item = np.nonzero(np.random.default_rng(0).random((n_users, n_items)) < 0.7)
+        log = Interactions(user, item, np.arange(n_users), np.arange(n_items))
+        assert _pure_svd(log, 10)[0].shape == (n_users, 2)

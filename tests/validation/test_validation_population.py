@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from ipseval.data import Evidence, Interactions
 from ipseval.data.splits import Split, split_random
@@ -179,6 +180,15 @@ def test_users_without_random_exposure_are_in_neither_side(study):
     fewer = Split(split.train, split.test.select(np.isin(split.test.user, chosen)))
     again = validate(models, exposed_to(study, chosen), split=fewer, **options)
     pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
+    # Held-out positives of one user are in one fold, whose random sample is judged, first or last.
+    liked = shown_outside(study, split)
+    user = np.intersect1d(held_out, liked.user[liked.positive])[0]
+    alone = Split(split.train, split.test.select(split.test.user == user))
+    folds = [
+        validate(models, study, split=alone, rng=seed, **options).frame["fold"].dropna().unique().tolist()
+        for seed in range(4)
+    ]
+    assert sorted(set(map(tuple, folds))) == [(0,), (1,)]
 
 
 def test_a_study_where_no_user_has_both_kinds_of_positives_is_refused_for_averages_over_users():
@@ -239,6 +249,8 @@ def test_contributions_of_some_users_are_those_computed_for_them_alone():
     fewer = Compared("pooled", metrics, ranked, random, "default")
     np.testing.assert_array_equal(left.contributions, fewer.contributions)
     np.testing.assert_array_equal(left.reference.value, whole.reference.value)
+    few = {name: one.select(one.user < 3) for name, one in held_out.items()}
+    assert replace(whole, held_out=few).n_users == np.unique(few["a"].user).size
 
 
 def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other_fold(study):
@@ -345,6 +357,13 @@ def test_the_factor_is_where_the_bounds_meet_the_reference():
     recall = rows[rows["metric"] == "recall@10"]
     odds = [recall[name] / (1 - recall[name]) for name in ("reference", "estimate")]
     assert recall["factor"].to_numpy() == pytest.approx(
+        np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
+    )
+    # Beyond noise it is to the reference moved towards the estimate by as many standard errors as six need.
+    reach = norm.ppf(1 - 0.05 / (2 * 6)) * recall["bias_se"]
+    near = recall["reference"] + recall["bias"].clip(-reach, reach)
+    odds[0] = near / (1 - near)
+    assert recall["factor_beyond_noise"].to_numpy() == pytest.approx(
         np.exp(np.abs(np.log(odds[0] / odds[1])) / 2), rel=1e-9
     )
     assert result.summary["falls_short"].isna().all()  # without resamples nothing says how far it may be

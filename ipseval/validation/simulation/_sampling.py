@@ -32,7 +32,7 @@ def draw_distinct(
         for _ in range(MAX_ROUNDS):
             # Twice what is missing: most proposals are used in the first rounds, few users need many rounds.
             row = np.repeat(np.arange(block.size), 2 * missing + 2 * (missing > 0))
-            item = np.minimum(np.searchsorted(cdf, rng.random(row.size)), n_items - 1)
+            item = np.searchsorted(cdf, rng.random(row.size))  # cdf[-1] is 1, and no draw is
             if taste is not None:
                 users, items_of, affinity = taste
                 cosine = np.einsum("ij,ij->i", users[block[row]], items_of[item])

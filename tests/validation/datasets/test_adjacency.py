@@ -21,8 +21,11 @@ def pairs(log):
 
 @pytest.mark.parametrize(
     "content",
-    ["0 3 5\n7 3\n", "0 3 5\n7 3", "0 3 5\r\n7 3\r\n", "0\t3  5 \n7 3 \n\n", "\ufeff0 3 5\n7 3\n"],
-    ids=["lf", "no end", "cr lf", "blanks", "byte order mark"],
+    [
+        *("0 3 5\n7 3\n", "0 3 5\n7 3", "0 3 5\r\n7 3\r\n", "0\t3  5 \n7 3 \n\n", "\ufeff0 3 5\n7 3\n"),
+        "0\v3\f5\n7 3\n",
+    ],
+    ids=["lf", "no end", "cr lf", "blanks", "byte order mark", "other blanks"],
 )
 def test_each_line_is_a_user_and_then_items(tmp_path, content):
     log = load_adjacency(write(tmp_path, content=content))
@@ -37,6 +40,8 @@ def test_users_without_items_are_users_and_repeated_items_are_counted(tmp_path):
     assert pairs(log) == [(2, 9), (2, 1)]
     assert log.timestamp.tolist() == [0, 2]  # the place of the first of equal items
     assert log.n_duplicates_dropped == 2
+    longest = load_adjacency(write(tmp_path, content="7 123456789012345678\n"))  # 18 digits
+    assert pairs(longest) == [(7, 123456789012345678)]
 
 
 def test_several_files_are_a_split_over_the_ids_of_all(tmp_path):
@@ -67,8 +72,11 @@ def test_several_files_are_a_split_over_the_ids_of_all(tmp_path):
         ("0 3\n\n7 1\n", "line 2 of .* is empty"),
         ("0 3\n7 1\n0 2\n", "line 3 of .* begins with the user of line 1 again"),
         ("2 0 3\n1 4\n2 7 8\n", "line 3 of .* begins with the user of line 1 again.*reads tables of pairs"),
-        ("0 1234567890123456789\n", "line 1 of .* holds a number of more than 18 digits"),
+        ("0 3\n7 3\n8 1234567890123456789\n", "line 3 of .* holds a number of more than 18 digits: '8 123"),
+        ("0 3\n7 1\x0e5\n", "line 2 of .* holds something else"),
+        ("0 3\n7 1\x085\n", "line 2 of .* holds something else"),
         (b"0 3\n\x80\x05\x95.", "line 2 of .* holds something else"),
+        ("x" * 50, r": 'x{40}'\. Expected"),
         ("0\n1\n", "holds no item"),
         ("", "holds no item"),
     ],
@@ -81,7 +89,8 @@ def test_a_malformed_file_is_refused_with_the_line(tmp_path, content, message):
 def test_files_that_do_not_make_a_split_are_refused(tmp_path):
     path = write(tmp_path)
     for files, message in (
-        (tmp_path / "none.txt", "none.txt cannot be read"),
+        (tmp_path / "none.txt", r"none.txt cannot be read \(No such file"),
+        (tmp_path / "a\0b", r"cannot be read \(no file can have that name\)\.$"),
         (tmp_path, "cannot be read"),
         ({"train": path}, "files must name train and test; got train"),
         ({"train": path, "test": path, "valid": path}, "Choices: test, train, validation"),

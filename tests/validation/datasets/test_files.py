@@ -43,6 +43,12 @@ def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack,
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_packed_file_of_two_bytes_is_no_packed_file(tmp_path):
+    (tmp_path / "u.data.gz").write_bytes(b"ab")
+    with pytest.raises(InputError, match=r"truncated or damaged \(Not a gzipped file"):
+        load_movielens(tmp_path)
+
+
 def test_two_members_of_the_same_name_are_ambiguous(tmp_path):
     path = zipped(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
     with pytest.raises(InputError, match=r"u\.data is 2 times \('x/u.data', 'y/u.data'\) in .*expected once"):

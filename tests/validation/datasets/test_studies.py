@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -84,6 +85,13 @@ def test_a_matrix_of_coat_becomes_pairs_with_ratings_and_positives_from_the_thre
     assert positives.n_positive.tolist() == [1, 1, 0, 0]
     assert positives.n_in_both == 1  # user 0, item 3
     assert positives.biased.value is None
+    assert study.threshold == 4
+    for name in ("n_exposed", "n_positive"):
+        with pytest.raises(InputError, match=f"{name} must have 4 entries"):
+            replace(positives, **{name: np.zeros(3)})
+    for name, word in (("biased", "biased"), ("random", "random-exposure")):
+        with pytest.raises(InputError, match=f"the {word} log of a study needs ratings as value"):
+            replace(study, **{name: replace(getattr(study, name), value=None)})
     assert repr(positives) == "StudyPositives(3 biased and 2 random positives, from 4; 3 users, 4 items)"
 
 
@@ -98,7 +106,7 @@ def test_yahoo_reads_two_tab_separated_files_with_ids_from_one(tmp_path):
     study = load_yahoo_r3(yahoo(tmp_path), verify=False)
     assert pairs(study.biased) == [(1, 1), (1, 3), (3, 2)]
     assert study.biased.value.tolist() == [5, 2, 4]
-    assert pairs(study.positives().random) == [(2, 3)]
+    assert (study.threshold, pairs(study.positives().random)) == (4, [(2, 3)])
     assert (study.random.n_users, study.random.n_items) == (3, 3)
 
 
@@ -109,7 +117,8 @@ def test_kuairand_joins_clicks_of_the_feed_and_both_outcomes_of_random_exposure(
     assert (pairs(found.random), pairs(found.random_negatives)) == ([(0, 0)], [(1, 2), (1, 3)])
     assert found.n_exposed.tolist() == [1, 0, 1, 1]
     assert found.n_positive.tolist() == [1, 0, 0, 0]
-    assert study.biased.user_ids.tolist() == [0, 1]
+    assert (study.threshold, study.biased.user_ids.tolist()) == (1, [0, 1])
+    assert (study.biased.value.tolist(), study.random.value.tolist()) == ([1, 1, 1, 1], [1, 0, 0])
     assert study.random.item_ids.tolist() == [0, 1, 2, 3]
 
 
@@ -119,11 +128,13 @@ def test_kuairec_keeps_the_largest_watch_ratio_and_one_universe_of_ids(tmp_path)
     assert study.biased.value.tolist() == [2.5, 0.5]
     assert study.biased.item_ids.tolist() == [5, 6, 7]
     positives = study.positives()
+    assert (study.threshold, positives.threshold) == (2, 2)
     assert (pairs(positives.random), pairs(positives.random_negatives)) == ([(4, 5)], [(4, 7)])
 
 
 def test_both_logs_of_open_bandit_are_read_with_their_propensities(tmp_path):
-    study = load_open_bandit(bandit(tmp_path))
+    east = TIME.replace("24 00", "24 09").replace("+00", "+09")  # the same moment elsewhere
+    study = load_open_bandit(bandit(tmp_path, bts=f"0,{east},2,1,1,0.25,abc\n"))
     assert (study.random.item.tolist(), study.random.position.tolist()) == ([14], [3])
     assert study.bts.propensity.tolist() == [0.25]
     assert study.bts.clicked.tolist() == [True]
@@ -190,6 +201,7 @@ MALFORMED = {
     (bandit, load_open_bandit): [
         ({"bts": f"0,{TIME},34,1,1,0.25,a\n"}, "item_id of bts/men/men.csv must be 0 … 33; 1 of 1"),
         ({"bts": f"0,{TIME},3,4,1,0.25,a\n"}, "position of .* must be 1, 2 or 3"),
+        ({"bts": f"0,{TIME},3,0,1,0.25,a\n"}, "position of .* must be 1, 2 or 3"),
         ({"bts": f"0,{TIME},3,1,2,0.25,a\n"}, r"click of .* must be 0 or 1; 1 of 1 are not \(e.g. 2\)"),
         ({"bts": f"0,{TIME},3,1,1,0,a\n"}, r"propensity_score of .* must be in \(0, 1\]"),
         ({"bts": f"0,{TIME},3,1,1,1.5,a\n"}, r"propensity_score of .* must be in \(0, 1\]"),
@@ -199,7 +211,10 @@ MALFORMED = {
     ],
     (bandit, partial(load_open_bandit, campaign="kids")): [({}, "Choices: all, men, women")],
     (write, load_movielens): [
-        ({"u.data": "1\t3\t9\t1\n"}, r"ratings must be in 0.5–5; 1 of 1 are not \(e.g. 9\)"),
+        (
+            {"u.data": "1\t3\t5.5\t1\n2\t3\t0\t1\n"},
+            r"ratings must be in 0.5–5; 2 of 2 are not \(e.g. 5.5\)",
+        ),
         ({"u.data": "1\t3\t4\t1\n1\t3\t4\t1\n"}, "1 of 2 rows repeat"),
         ({"ratings.dat": "1::3::4\n"}, "cannot be read as user, item, rating, timestamp|truncated"),
         ({"ratings.dat": "1::3::4::5:6\n"}, "cannot be read as user, item, rating, timestamp"),
@@ -235,7 +250,7 @@ def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_ra
     for name in ("train.ascii", "test.ascii"):
         content = (source / name).read_bytes()
         (tmp_path / name).write_bytes(content.replace(b"5", b"4", name == "test.ascii"))
-    with pytest.raises(InputError, match=r"test\.ascii has sha256"):
+    with pytest.raises(InputError, match=r"test\.ascii has sha256 [0-9a-f]{12}…, expected [0-9a-f]{12}…: it"):
         load_coat(tmp_path)
 
 

@@ -15,8 +15,29 @@ def small_world():
 
 def test_every_user_has_its_number_of_distinct_relevant_items(world):
     assert np.array_equal(world.relevant.activity, world.n_relevant)
-    assert np.unique(world.relevant.pair_key).size == len(world.relevant)
+    assert (np.diff(world.relevant.pair_key) > 0).all()
     assert 1 <= world.n_relevant.min() < world.n_relevant.max() <= 60
+    # A wide log-normal law, held in [1, 50]. Its median is 40·exp(−2²/2), its quartiles are 2·.6745 away.
+    wide = World(n_users=400, n_items=100, mean_relevant=40, relevant_spread=2, affinity=0, rng=0)
+    assert (wide.n_relevant.min(), wide.n_relevant.max()) == (1, 50)
+    low, median = np.log(np.quantile(wide.n_relevant, [0.25, 0.5]))
+    assert median == pytest.approx(np.log(40) - 2, abs=0.5)  # its standard error is .125
+    assert median - low == pytest.approx(2 * 0.6745, abs=0.5)
+    assert np.sort(-world.appeal) == pytest.approx(0.8 * np.log(np.arange(1, 121)))
+    assert repr(world).startswith("World(n_users=400, n_items=120, mean_relevant=12, relevant_spread=0.5, ")
+    assert repr(world).endswith(", gamma=0.0, max_propensity=0.5, selection=0.0, self_selection=0.0)")
+
+
+def test_the_smallest_world_is_one_user_with_one_of_two_items():
+    options = {"mean_relevant": 1, "n_factors": 1, "max_propensity": 1.0, "selection": 1e6, "affinity": 1e6}
+    world = World(n_users=1, n_items=2, **options, rng=0)
+    assert world.n_relevant.tolist() == [1]
+    assert world.item_propensity.tolist() == [1, 1]  # an item that nobody likes counts as liked by one
+    assert (len(world.expose(2)), world.recommend([0, 3], length=2, noise=1e6).n_users) == (2, 1)
+    few = World(n_users=5, n_items=60, mean_relevant=3, gamma=0.5, rng=0)
+    popularity = few.relevant.popularity
+    assert (popularity.min(), popularity.max()) == (0, 3)
+    assert few.item_propensity == pytest.approx(0.5 * (np.maximum(popularity, 1) / 3) ** 3)
 
 
 def test_the_same_seed_gives_the_same_world_and_logs(world):
@@ -45,6 +66,8 @@ def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
     expected = world.item_propensity[item] * np.exp(1.5 * (cosine - 1) - 0.7 * (5 - rating))
     assert np.allclose(world.propensity.at(user, item), expected, rtol=1e-10)
     assert world.propensity.pair.max() <= 0.9
+    for name in ("selection", "self_selection"):
+        assert World(n_users=9, n_items=9, mean_relevant=2, rng=0, **{name: 1.0}).propensity.item is None
 
 
 def test_pairs_are_observed_as_often_as_their_propensity_says(world):
@@ -94,18 +117,64 @@ def test_ratings_are_four_or_five_exactly_where_relevant_and_random_exposure_is_
     assert abs(liked.mean() - chance) < 4 * np.sqrt(chance / 12000)
     per_item = 400 * 30 / 120
     assert np.abs(shown.popularity - per_item).max() < 5 * np.sqrt(per_item)
+    assert (np.diff(shown.pair_key) > 0).all()
+
+
+def test_ratings_rise_with_affinity():
+    world = World(n_users=40, n_items=30, mean_relevant=10, n_factors=1, affinity=0.5, rng=0)
+    user, item = np.divmod(np.arange(1200), 30)
+    suits = world.affinity_at(user, item)  # 1 or −1, as there is one factor
+    relevant, rating = np.isin(user * 30 + item, world.relevant.pair_key), world.rating_at(user, item)
+    found = [set(rating[(suits == one) & (relevant == liked)]) for one in (-1, 1) for liked in (False, True)]
+    assert found == [{1, 2}, {4}, {2, 3}, {5}]
+    square = World(n_users=300, n_items=300, mean_relevant=1, rng=0)
+    for sign in (1, -1):  # of a vector and itself, which is 1 but for rounding
+        vars(square).update(item_factors=sign * square.user_factors)
+        found = square.affinity_at(np.arange(300), np.arange(300))
+        assert (sign * found).max() == 1
 
 
 def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says():
     world = World(n_users=3000, n_items=50, mean_relevant=5, gamma=0.8, rng=0)
-    popularity = np.arange(1, 51) ** 1.0
+    popularity = np.arange(50)
     lists = world.recommend(popularity, length=1, n_lists=40000, rng=1)
-    chance = popularity**0.8 / (popularity**0.8).sum()
+    chance = np.maximum(popularity, 0.5) ** 0.8  # an item that was never observed counts as half observed
+    chance /= chance.sum()
     deviation = (lists.popularity - 40000 * chance) / np.sqrt(40000 * chance)
     assert np.abs(deviation).max() < 4.5
+    assert (lists.n_users, world.recommend(popularity, length=1, n_lists=7, rng=1).n_users) == (40000, 7)
     longer = world.recommend(popularity, length=10, rng=1)
     assert np.unique(longer.pair_key).size == len(longer) == 30000
     assert longer.value[:10].tolist() == list(range(1, 11))
+    # Equally popular items differ by their effect alone, the spread of 50 of which is known to a tenth.
+    noisy = world.recommend(np.full(50, 3), length=1, n_lists=20000, noise=1.0, rng=2)
+    assert np.log(noisy.popularity).std() == pytest.approx(1, abs=0.4)
+
+
+def test_example_models_are_made_of_what_their_names_say(world):
+    split = world.split(3)
+    models = world.example_models(split, rng=0)
+    none = (np.zeros((400, 1)), np.zeros((120, 1)))
+    exact = {
+        "taste": (2.0 * world.user_factors, world.item_factors, world.appeal),
+        "niche": (2.0 * world.user_factors, world.item_factors),
+        "appeal": (*none, world.appeal),
+    }
+    for name, parts in exact.items():
+        assert all(np.array_equal(one, other) for one, other in zip(models[name], parts, strict=True))
+    assert [np.any(one) for one in models["popular"]] == [False, False, True]
+    assert np.floor(models["popular"][2]).tolist() == split.train.popularity.tolist()  # ties are broken
+    for noisy, plain in zip(models["noisy"][:2], exact["niche"], strict=True):
+        # Of 960 draws and more: the relative standard error of a standard deviation is 1/√1920.
+        assert (noisy - plain).std() == pytest.approx(0.5, rel=0.1)
+    assert np.array_equal(models["noisy"][2], world.appeal)
+    assert [one.shape[1] for one in models["random"]] == [2, 2]
+    for other in ("a split", World(n_users=400, n_items=121, rng=0, mean_relevant=1).split(0)):
+        with pytest.raises(InputError, match="must be one of this world, 400 × 120; got"):
+            world.example_models(other)
+    for wrong in (({}, ["atop"]), (models, [])):
+        with pytest.raises(InputError, match=r"^models and metrics must not be empty\.$"):
+            world.truth(*wrong, split)
 
 
 def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
@@ -147,11 +216,14 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
     [
         ({"n_users": 0}, "n_users must be an integer >= 1"),
         ({"n_items": 1}, "n_items must be an integer >= 2"),
-        ({"gamma": 1.0}, r"gamma must be in \[-1, 1\)"),
+        ({"n_factors": 0}, "n_factors must be an integer >= 1"),
+        ({"gamma": 1.0}, r"gamma must be in \[-1, 1\); got 1.0"),
+        ({"gamma": -1.1}, r"gamma must be in \[-1, 1\); got -1.1"),
         ({"gamma": float("nan")}, r"gamma must be in"),
         ({"max_propensity": 0.0}, r"max_propensity must be in \(0, 1\]"),
         ({"max_propensity": 1.5}, r"max_propensity must be in \(0, 1\]"),
-        ({"mean_relevant": 600}, r"mean_relevant must be in \[1, n_items / 2\]"),
+        ({"mean_relevant": 10.1}, r"mean_relevant must be in \[1, n_items / 2\] = \[1, 10\]; got 10.1"),
+        ({"mean_relevant": 0.9}, r"mean_relevant must be in \[1, n_items / 2\]"),
         ({"selection": -1}, "selection must be a finite number >= 0"),
         ({"affinity": float("inf")}, "affinity must be a finite number >= 0"),
         ({"affinity": 1_000_000.5}, r"affinity must be at most 1e\+06; got 1000000.5"),
@@ -165,6 +237,13 @@ def test_impossible_worlds_are_refused(options, message):
 def test_a_scale_that_takes_a_propensity_above_one_is_refused(world):
     with pytest.raises(InputError, match=r"scale must be in \(0, 2\]"):
         world.observe(0, scale=2.1)
+    with pytest.raises(InputError, match="got 0"):
+        world.observe(0, scale=0)
+    top = np.argmax(world.item_propensity)
+    assert world.observe(0, scale=2).popularity[top] == world.relevant.popularity[top]  # seen for certain
+    assert [world.study(0, scale=one).propensity for one in (0.5, 1.5)] == [None, None]
+    study = world.study(0)
+    assert (study.threshold, study.propensity.is_probability) == (4, True)
     with pytest.raises(InputError, match="n_per_user must be at most n_items = 120"):
         world.expose(121)
     with pytest.raises(InputError, match="length must be at most n_items = 120"):
@@ -189,8 +268,11 @@ def plackett_luce_pairs(weight):
 
 
 @pytest.mark.parametrize("affinity", [0.0, 1.5])
-def test_ordered_pairs_follow_the_plackett_luce_law(affinity):
-    n, weight = 20_000, np.array([5.0, 2.0, 1.0, 0.5])
+@pytest.mark.parametrize(("n", "rounds"), [(20_000, 40), (3000, 1), (3000, 0)])  # by rejection; with the rest
+def test_ordered_pairs_follow_the_plackett_luce_law(affinity, n, rounds, monkeypatch):
+    monkeypatch.setattr("ipseval.validation.simulation._sampling.MAX_ROUNDS", rounds)
+    monkeypatch.setattr("ipseval.validation.simulation._sampling.BLOCK_ENTRIES", 4 * 500)
+    weight = np.array([5.0, 2.0, 1.0, 0.5])
     item_factors = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])
     user_factors = np.tile([1.0, 0.0], (n, 1))
     row, item = draw_distinct(
@@ -214,6 +296,9 @@ def test_drawing_every_item_is_possible_although_some_are_very_rare():
     assert np.bincount(row, minlength=3).tolist() == [13, 0, 5]
     assert sorted(item[row == 0]) == list(range(13))
     assert np.unique(item[row == 2]).size == 5
+    # Weights are known up to a factor, however large they are.
+    again = draw_distinct(np.array([13, 0, 5]), log_weight + 1000, np.random.default_rng(0))
+    assert np.array_equal(again, (row, item))
 
 
 def test_hash_is_uniform_and_depends_on_key_and_seed_only():
@@ -226,5 +311,9 @@ def test_hash_is_uniform_and_depends_on_key_and_seed_only():
 
 
 def test_the_splitmix_stream_matches_its_published_reference():
-    # Vigna's splitmix64.c started from state 0 gives 0xE220A8397B1DCDAF first; ours at key 0, seed 0.
-    assert uniform_hash(np.array([0]), 0)[0] == (0xE220A8397B1DCDAF >> 11) * 2.0**-53
+    # What Vigna's splitmix64.c gives from state 0 on; ours at key 0 and seeds 0, 1, 2, or a step as key.
+    stream = (0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F)
+    for seed, one in enumerate(stream):
+        assert uniform_hash(np.array([0]), seed)[0] == (one >> 11) * 2.0**-53
+    step = np.array([0x9E3779B97F4A7C15], dtype=np.uint64)
+    assert uniform_hash(step, 1)[0] == (stream[2] >> 11) * 2.0**-53
