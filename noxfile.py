@@ -3,7 +3,7 @@
     pip install "nox[uv]"
     nox -s tests                                     the whole matrix: Python x oldest/newest x core/extras
     nox -s "tests(python='3.13', versions='newest', extras='extras')"
-    nox -s tests -- --share 3                        one in three of the tests, chosen by the name of the test
+    nox -s tests -- --share 3                        one in three of the files of tests, chosen by their names
     nox -s wheel sdist                               what is published, installed where nothing else is
 
 uv makes the environments, from the package registry that it is told of (UV_INDEX_URL). Interpreters that are

@@ -134,7 +134,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="of the tests marked slow, run one in N, chosen by a checksum of the test's name",
     )
     parser.addoption(
-        "--share", type=int, default=1, metavar="N", help="of all tests, run one in N, chosen in the same way"
+        "--share",
+        type=int,
+        default=1,
+        metavar="N",
+        help="of the files, read one in N, chosen in the same way",
     )
     parser.addoption(
         "--turn", type=int, default=0, metavar="K", help="which share: N turns one after the other run all"
@@ -169,6 +173,9 @@ class Collected:
         # To import a file takes time, also where none of its tests is chosen.
         if collection_path.suffix != ".py":
             return None
+        name = collection_path.relative_to(ROOT).as_posix()
+        if not in_share(name, config.getoption("--share"), config.getoption("--turn")):
+            return True
         text = collection_path.read_text(encoding="utf-8")
         return None if may_be_chosen(layer_of(collection_path), text, config.option.markexpr) else True
 
@@ -187,10 +194,9 @@ class Collected:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(layer_of(item.path))
-    of_slow, of_all, turn = map(config.getoption, ("--slow-share", "--share", "--turn"))
-    left_out = [
-        item for item in items if not (in_share(item, of_all, turn) and in_share(item, of_slow, turn, "slow"))
-    ]
+    share, turn = config.getoption("--slow-share"), config.getoption("--turn")
+    slow = (item for item in items if item.get_closest_marker("slow") is not None)
+    left_out = [item for item in slow if not in_share(item.nodeid, share, turn)]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         gone = set(left_out)
@@ -204,7 +210,6 @@ def pytest_collection_finish() -> None:
     atexit.register(gc.unfreeze)
 
 
-def in_share(item: pytest.Item, share: int, turn: int, marker: str = "") -> bool:
-    """Return whether a test is among one in `share` tests, or has not the marker that is shared out."""
-    counts = not marker or item.get_closest_marker(marker) is not None
-    return not counts or (zlib.crc32(item.nodeid.encode()) + turn) % max(share, 1) == 0
+def in_share(name: str, share: int, turn: int) -> bool:
+    """Return whether a test, or a file of tests, is among one in `share` of them."""
+    return (zlib.crc32(name.encode()) + turn) % max(share, 1) == 0
