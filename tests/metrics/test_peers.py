@@ -95,7 +95,7 @@ def test_with_everything_observed_each_estimator_is_the_textbook_value_of_each_q
 
 
 # scikit-learn takes one query at a time where scores are tied, and a fifth of a millisecond for each.
-SOME = 300
+SOME = 100
 
 
 @cache
