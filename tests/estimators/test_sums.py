@@ -90,6 +90,9 @@ def test_moments_of_parts_add_up_to_those_of_the_whole(cut):
     # Of two users 0 and 1 the variance is 1/2, and that of their mean half of it.
     two = Moments.of_columns(np.array([[0.0, 1.0], [1.0, 1.0], [1.0, 1.0]]))
     assert (two.covariance().tolist(), two.n_undefined, two.root) == ([[0.25]], 0, False)
+    # Of a value that all users share nothing varies, not even with one that is undefined.
+    both = Moments.of_columns(np.array([[1.0], [1], [1], [0], [0], [1]]) * np.ones(2))
+    np.testing.assert_array_equal(both.covariance(), [[0, 0], [0, np.nan]])
 
 
 def test_nothing_merged_with_nothing_is_nothing():
@@ -285,6 +288,7 @@ def test_the_total_of_parts_is_a_weighted_mean_times_the_mean_volume():
     assert Parts(weight, parts, USERS[:2], np.array([2.0, 4.0])).total() == 2.5 / 4 * 3
     assert np.isnan(Parts(weight, np.full(3, np.nan)).total())
     assert np.isnan(Parts(np.zeros(3), parts).total())
+    assert np.isnan(Parts(-weight, parts).total())
 
 
 # Fitted weights -------------------------------------------------------------------------------------------

@@ -102,7 +102,7 @@ def coverage(data: Recommended) -> UserSums:
 
 def gini(data: Recommended) -> UserSums:
     """Return the Gini coefficient of the exposure of all items of the catalogue, with jackknife terms."""
-    n_items, total = data.train.n_items, float(data.exposure.sum())
+    n_items, total = data.train.n_items, np.float64(data.exposure.sum())
     order = np.sort(data.exposure)
     up_to = np.cumsum(np.bincount(data.exposure))  # items exposed at most c times
     above = float(((2 * np.arange(1, n_items + 1) - n_items - 1) * order).sum())
@@ -120,7 +120,7 @@ def gini(data: Recommended) -> UserSums:
 
 def entropy(data: Recommended) -> UserSums:
     """Return −Σ p log2 p of the shares of exposure, in bits, with jackknife terms."""
-    c, total = data.exposure.astype(np.float64), float(data.exposure.sum())
+    c, total = data.exposure.astype(np.float64), np.float64(data.exposure.sum())
     whole = float(_times_log(c).sum())
     left = total - data.length
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -83,6 +83,15 @@ def test_the_catalogue_by_a_single_user_has_a_value_without_an_error(name, value
     assert np.isnan(found.standard_error())
 
 
+@pytest.mark.parametrize("name", ["gini", "entropy"])
+def test_exposure_that_nobody_has_is_undefined(name):
+    lists = LISTS[:2].assign(user="cy")  # who has no positive
+    ranked = ipseval.rank_positives(lists, SPLIT, top_k=2)
+    found = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=[f"{name}@2"]).frame
+    assert np.isnan(found["estimate"].item())
+    assert found["n_users"].item() == 0
+
+
 def test_vectors_are_added_up_a_few_users_at_a_time(monkeypatch):
     whole = result(["ild@2"]).frame
     for entries in (1, 4):
