@@ -336,6 +336,14 @@ def test_an_additive_metric_of_ones_own_can_be_corrected():
     assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
     result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
     assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
+
+    class Below(AdditiveMetric):
+        name, kind = "below", "mean"
+
+        def _curve(self, rank, n_candidates):
+            return (n_candidates - rank) / (n_candidates - 1)  # warns of one candidate
+
+    assert find_metric(Below(), sampled="rank").table(3, 2).tolist() == [1, 0.5, 0]
     with pytest.raises(InputError, match="depends on the grade"):
         correct_sampled([1, 3], 3, 2, "dcg(gain=linear)")
 
