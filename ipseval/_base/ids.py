@@ -50,6 +50,8 @@ def _plain(array: AnyArray, name: str) -> AnyArray:
     # Before anything is hashed: 1, 1.0 and True are one and the same to a hash table.
     if kind.startswith("mixed") and len({type(value) for value in array}) > 1:
         raise mixed(array, name)
+    if kind == "datetime" and any(getattr(one, "tzinfo", None) is not None for one in array):
+        raise InputError(f"{name} mixes dates with and without a time zone; give all of them one.")
     if kind == "integer":
         low, high = min(array), max(array)
         if low >= -(2**63) and high < 2**63:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -42,6 +43,12 @@ def same(found: list[np.ndarray]) -> bool:
 
 def test_a_digest_does_not_depend_on_the_order_of_names():
     assert artefacts._digest({"a": 1, "b": 2}) == artefacts._digest({"b": 2, "a": 1})
+
+
+def test_an_archive_is_compressed():
+    stream = io.BytesIO()
+    artefacts.write_archive(stream, {}, [np.arange(1000)])
+    assert len(stream.getvalue()) < 4000
 
 
 def test_an_archive_comes_back_as_it_was_and_has_the_same_bytes_each_time(tmp_path):

@@ -60,6 +60,10 @@ def test_dates_with_a_zone_are_ids_in_utc():
     for other in ([dates[0], 3], [3, dates[0]]):
         text = refused(lambda other=other: ids.as_ids(other, "users"))
         assert text == "users mixes ids of types Timestamp, int; convert them to one type."
+    with_zone, without = pd.Timestamp("2026-01-01", tz="UTC"), pd.Timestamp("2026-01-01")
+    for mixed in ([with_zone, without], [without, with_zone]):
+        with pytest.raises(InputError, match="mixes dates with and without a time zone"):
+            ids.to_id_array(mixed, "items")
 
 
 class NoArray:

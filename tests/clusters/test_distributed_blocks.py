@@ -75,6 +75,12 @@ def test_lists_of_any_length_come_back_from_several_blocks(sizes, n_partitions, 
 def test_blocks_of_different_types_come_back_in_one_that_holds_both():
     whole, half = (blocks_of(pd.DataFrame({"user": [one], "item": [one]}), [0], 1)[0] for one in (1, 0.5))
     assert opened([whole, half])["user"].tolist() == [1.0, 0.5]
+    # Without an entry, the type is that of the first: lists that are all empty are of no whole numbers.
+    whole, half = (
+        blocks_of(pd.DataFrame({"user": [0], "items": [np.zeros(0, kind)]}), [0], 1)[0]
+        for kind in (int, float)
+    )
+    assert [opened(pair).item.dtype for pair in ([whole, half], [half, whole])] == [np.int64, np.float64]
 
 
 def test_the_place_of_a_block_is_that_of_one_of_its_rows():

@@ -103,6 +103,20 @@ class Share(AdditiveMetric):
         return 1 / (rank + n_candidates)
 
 
+class Below(AdditiveMetric):
+    """√(n − r), which is no number beyond the last place."""
+
+    name, kind, definition, reads_n = "below", "mean", METRICS["dcg"].definition, True
+    value_range = (0.0, float("inf"))
+
+    def _curve(self, rank, n_candidates):
+        return np.sqrt(n_candidates - rank)
+
+
+def test_a_metric_is_asked_for_places_of_the_catalogue_alone():  # any other warns, which is an error here
+    assert Below().contributions(ranks([1], [3], [1], [5])).tolist() == [0.5]  # places 4 and 5 of 5
+
+
 @pytest.mark.parametrize("cutoff", [None, 3])
 def test_ties_are_averaged_over_the_places_of_each_user_s_own_catalogue(cutoff):
     # Users with 9, 5, 9 and 7 candidates; the last positive of each stands alone.

@@ -136,12 +136,19 @@ def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tupl
         triangle = triangle[:size]  # the residual, below, is not read
     design, right = triangle[:, :size], triangle[:, size]
     singular = svdvals(design)
-    condition = float(singular[0] / max(singular[-1], np.finfo(float).tiny))
+    least = singular[-1] if singular.size == design.shape[1] else 0.0  # fewer ranks than sampled ranks
+    condition = float(singular[0] / max(least, np.finfo(float).tiny))
     if constrained:
         from scipy.optimize import nnls  # it takes longer to import than what most calls need
 
         # M̂ = Tδ with T upper-triangular ones and δ >= 0: non-increasing, never below 0.
-        steps, _ = nnls(np.cumsum(design, axis=1), right, maxiter=20 * size)
+        try:
+            steps, _ = nnls(np.cumsum(design, axis=1), right, maxiter=20 * size)
+        except RuntimeError:
+            raise InputError(
+                f"method 'cls' comes to no end with {grid.n_sampled} of {grid.n_candidates:,} candidates: "
+                "tables that differ by rounding fit alike. Use method='bv' (variance_weight=0.01), or 'rank'."
+            ) from None
         return np.cumsum(steps[::-1])[::-1], condition
     if condition > MAX_CONDITION:
         raise InputError(

@@ -127,6 +127,19 @@ def test_constrained_least_squares_beats_every_other_non_increasing_table():
         assert np.sum((a @ other - b) ** 2) >= loss - 1e-12
 
 
+def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_no_end(monkeypatch):
+    n, m = 100, 20
+    values = corrected_metric(n, m, "rbp(0.9)", "cls")  # three to five steps for each sampled rank
+    np.testing.assert_allclose(pmf(n, m, True) @ values, 0.1 * 0.9 ** np.arange(n), atol=1e-3)
+
+    def without_end(*_, **__):
+        raise RuntimeError("Maximum number of iterations reached.")
+
+    monkeypatch.setattr("scipy.optimize.nnls", without_end)
+    with pytest.raises(InputError, match=r"'cls' comes to no end with 20 of 100 candidates.*method='bv'"):
+        corrected_metric(n, m, "rbp(0.9)", "cls")
+
+
 def test_plain_least_squares_is_exact_where_an_unbiased_correction_exists():
     # With m = n − 1 draws without replacement the sampled rank is the rank.
     values = corrected_metric(6, 5, "recall@2", "ls", replacement=False)
@@ -138,6 +151,8 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
         corrected_metric(N, 99, "ap", "ls")
     with pytest.raises(InputError, match=r"condition number 4\.8e\+08 with 30"):  # √C(61, 30)
         corrected_metric(N, 30, "ap", "ls")
+    with pytest.raises(InputError, match=r"ill-conditioned here.* with 3 of 3 candidates"):  # 4 from 3 ranks
+        corrected_metric(3, 3, "ap", "ls")
     assert [_shown(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
 
 
@@ -321,6 +336,14 @@ def test_an_additive_metric_of_ones_own_can_be_corrected():
     assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
     result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
     assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
+
+    class Below(AdditiveMetric):
+        name, kind = "below", "mean"
+
+        def _curve(self, rank, n_candidates):
+            return (n_candidates - rank) / (n_candidates - 1)  # warns of one candidate
+
+    assert find_metric(Below(), sampled="rank").table(3, 2).tolist() == [1, 0.5, 0]
     with pytest.raises(InputError, match="depends on the grade"):
         correct_sampled([1, 3], 3, 2, "dcg(gain=linear)")
 
