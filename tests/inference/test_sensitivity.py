@@ -145,8 +145,10 @@ def test_a_hand_worked_curve_and_slope():
 
 
 def test_equal_recommenders_never_tip():
-    row = two_items({"a": (1, 0), "b": (1, 0)}).tipping_points().iloc[0]
+    found = two_items({"a": (1, 0), "b": (1, 0)})
+    row = found.tipping_points().iloc[0]
     assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
+    assert [one.n_keys for one in found.sensitivity([0, 1]).tables().parts] == [2]  # the statement is no name
 
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
