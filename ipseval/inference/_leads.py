@@ -126,7 +126,7 @@ def _ranges(
         rivals = {key: value for key, value in curve.items() if key != best}
         ahead = curve[best] > np.max(list(rivals.values()), axis=0)
         if ahead[place]:
-            low_end, high_end = (_end(curves, grid, ahead, place, best, rivals, side) for side in (-1, 1))
+            low_end, high_end = (_end(curves, grid, ahead, place, best, curve, side) for side in (-1, 1))
             found[metric] = (low_end, high_end, low, high)
     return found
 
@@ -137,7 +137,7 @@ def _end(
     ahead: BoolArray,
     place: int,
     best: Key,
-    rivals: Mapping[Key, FloatArray],
+    curve: Mapping[Key, FloatArray],
     step: int,
 ) -> float:
     """Return the γ at which `best` is no longer ahead, on one side of the grid's `place`; else its border."""
@@ -145,8 +145,11 @@ def _end(
     if side.all():
         return float(grid[-1] if step > 0 else grid[0])
     behind = place + step * int(np.argmin(side))
-    caught = max(rivals, key=lambda key: rivals[key][behind])
-    return curves.crossing(best, caught, float(grid[behind - step]), float(grid[behind]), PRECISION)
+    ends = float(grid[behind - step]), float(grid[behind])
+    # Of all that are ahead there, the first to have caught up: another may have passed it since.
+    caught = [key for key in curve if key != best and curve[key][behind] >= curve[best][behind]]
+    found = [curves.crossing(best, key, *ends, PRECISION) for key in caught]
+    return min(found, key=lambda gamma: step * gamma, default=ends[1])
 
 
 def leading_factors(

@@ -85,7 +85,7 @@ def _rank_products(
     width = kernels.tile_width(one)
     tile = one._replace(n_items=width)
     fixed, per_user = kernels.block_bytes(tile)
-    share = max(1, -(-n_users // (BLOCKS_PER_WORKER * n_workers)))
+    share = -(-n_users // (BLOCKS_PER_WORKER * n_workers))
     size = resources.users_per_block(
         per_user,
         fixed=fixed,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.optimize import brentq
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
@@ -19,6 +20,7 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
     LinearGroup,
     Reach,
+    _end,
     leading_factors,
     leading_gammas,
     reaches,
@@ -145,8 +147,10 @@ def test_a_hand_worked_curve_and_slope():
 
 
 def test_equal_recommenders_never_tip():
-    row = two_items({"a": (1, 0), "b": (1, 0)}).tipping_points().iloc[0]
+    found = two_items({"a": (1, 0), "b": (1, 0)})
+    row = found.tipping_points().iloc[0]
     assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
+    assert [one.n_keys for one in found.sensitivity([0, 1]).tables().parts] == [2]  # the statement is no name
 
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
@@ -257,6 +261,28 @@ HEAD, TAIL, BOTH, NONE = (1, 0, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0)
 def test_the_range_of_a_lead_ends_at_a_swap_or_at_what_was_tried(gamma, hits, first, expected):
     found = ranges(gamma, hits, {"recall@1": first})
     assert found == {"recall@1": pytest.approx(expected, abs=0.003)}
+
+
+LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slope, and value at 0
+
+
+class Lines:
+    """Estimates that are linear in γ."""
+
+    def crossing(self, one, other, start, end, tolerance):
+        return brentq(lambda gamma: self.at(one, gamma) - self.at(other, gamma), start, end)
+
+    def at(self, key, gamma):
+        slope, value = LINES[key]
+        return slope * gamma + value
+
+
+def test_a_lead_ends_where_the_first_rival_catches_up_also_where_another_is_ahead_at_the_next_value():
+    curves, gamma = Lines(), np.array([0.0, 1.0])
+    curve = {key: curves.at(key, gamma) for key in LINES}
+    assert _end(curves, gamma, np.array([True, False]), 0, "first", curve, 1) == pytest.approx(0.2)
+    unknown = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
+    assert _end(curves, gamma, np.array([True, False]), 0, "first", unknown, 1) == 1.0
 
 
 def test_there_is_no_range_of_what_does_not_lead_and_of_metrics_that_nobody_leads():

@@ -23,7 +23,7 @@ from ipseval.inference._intervals import (
     normal_interval,
     quantiles,
 )
-from ipseval.inference._leads import Reach, leading_factors, leading_gammas, reaches
+from ipseval.inference._leads import Reach, _end, leading_factors, leading_gammas, reaches
 from ipseval.inference._linear import LinearGroup
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import (

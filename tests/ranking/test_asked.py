@@ -57,6 +57,13 @@ def test_lists_of_the_best_are_kept_where_they_are_asked_for():
     assert rank_positives(LISTS, SPLIT, top_k=2).top.item.tolist() == [[1, -1], [3, -1], [-1, -1]]
 
 
+def test_users_without_positives_are_not_ranked_for_the_sake_of_lists():
+    train, test = {"user": [0, 1], "item": [0, 3]}, {"user": [0], "item": [2]}
+    split = Split.from_frames(*(pd.DataFrame(one) for one in (train, test)), items=range(6))
+    scores = np.vstack([np.arange(6.0), np.full(6, np.nan)])
+    assert rank_positives(scores, split, top_k=1).top.item.tolist() == [[5]]
+
+
 def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_names_it_itself():
     def fails(users):
         raise ValueError("no such user")

@@ -344,7 +344,7 @@ def _matrix_section(study: ProtocolStudy, digits: int) -> list[Part]:
 
 def _notes(study: ProtocolStudy) -> tuple[str, ...]:
     notes = list(study.notes)
-    same = study.frame[study.frame["note"].str.contains(IDENTICAL, regex=False)]
+    same = study.frame[study.frame["note"].str.contains(IDENTICAL)]
     if len(same):
         splits = same.groupby("split", sort=False)["log"].unique()
         where = "; ".join(f"{split} ({', '.join(logs)})" for split, logs in splits.items())

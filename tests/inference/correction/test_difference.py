@@ -60,6 +60,7 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
     assert _difference._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert _difference._share(0 * plain, control, np.arange(3)).tolist() == [0, 0, 0]  # without a positive
 
 
 def test_the_ratio_and_its_covariance_by_hand():
@@ -78,7 +79,17 @@ def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
 
 
-def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth():
+def test_exposure_without_a_positive_has_no_difference():
+    ids = np.arange(3), np.arange(4)
+    split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0, 1], [2, 3], *ids))
+    shown = Exposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
+    models = {"a": np.arange(12.0).reshape(3, 4), "b": -np.arange(12.0).reshape(3, 4)}
+    found = correct(models, split, evidence=Evidence(shown), metrics=["recall@1"], rng=0)
+    assert (found.sample, found.difference) == (None, None)
+
+
+def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
+    monkeypatch.setattr(_difference, "odds_at", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
