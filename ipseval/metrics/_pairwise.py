@@ -36,6 +36,9 @@ class Auc(Metric):
     form: every pair inside S is counted once in the ranks of S, so with z = r − 1 the numerator is
     Σ_{i∈S} (n − 1 − z_i) − s(s − 1)/2, affine in the mean rank. NaN for a user all of whose candidates are
     positives.
+
+    Of sampled candidates it is the share of the drawn non-positives, whatever the pool: unbiased for that of
+    all where draws are uniform, NaN where none was drawn.
     """
 
     name = "auc"
@@ -61,6 +64,7 @@ class Auc(Metric):
         return cached(ranked, (self, rule), lambda: self._shares(ranked, rule))
 
     def _shares(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        ranked = ranked.in_one_list  # with sampled candidates, which may hold any of the other positives
         above, tied = positives_above(ranked)
         others = ranked.n_candidates - np.repeat(ranked.counts, ranked.counts)
         tied_part = {"min": 0.0, "max": 1.0}.get(rule, 0.5)
@@ -78,8 +82,8 @@ class Auc(Metric):
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
     ) -> FloatArray:
         """Return [Σ ŷ (n − 1 − z) − s(s − 1)/2] / (s(n − s)): exactly unbiased given s, no independence."""
-        n, s = ranked.n_candidates[ranked.starts], n_relevant
-        pairs = ranked.sum_by_user(inverse * (ranked.n_candidates - mean_rank(ranked)))
+        below, n = self._below(ranked)
+        s, pairs = n_relevant, ranked.sum_by_user(inverse * below)
         return np.where(n > s, (pairs - s * (s - 1) / 2) / (s * (n - s)), np.nan)
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
@@ -102,11 +106,19 @@ class Auc(Metric):
         self._unbiased_rule(ranked, ties)
         total = ranked.sum_by_user(inverse)
         e2 = 0.5 * (total**2 - ranked.sum_by_user(inverse**2))
-        below = ranked.n_candidates - mean_rank(ranked)
-        return (
-            ranked.sum_by_user(inverse * below) - e2,
-            (ranked.n_candidates[ranked.starts] - 1) * total - 2 * e2,
-        )
+        below, n = self._below(ranked)
+        return ranked.sum_by_user(inverse * below) - e2, (n - 1) * total - 2 * e2
+
+    def _below(self, ranked: RankedPositives) -> tuple[FloatArray, FloatArray]:
+        """Return n − r of each positive, (n_pos,), and n of each user; of sampled candidates an estimate."""
+        sampling = ranked.sampling
+        if sampling is None:
+            return ranked.n_candidates - mean_rank(ranked), ranked.n_candidates[ranked.starts]
+        above, tied = positives_above(ranked)
+        s = np.repeat(ranked.counts, ranked.counts)
+        n = sampling.n_candidates + (s - 1 if sampling.pool != "candidates" else 0)
+        others = np.where(n > s, self.contributions(ranked, ties="mean") * (n - s), 0.0)
+        return others + s - 1 - above - tied / 2, n[ranked.starts]
 
 
 MOST_LISTED = 6  # tied positives of a user whose 2^g choices are all listed

@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 
+from ipseval._base.ids import ranks_within_group
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieRule, readonly
 from ipseval.errors import InputError
 from ipseval.metrics._base import buckets, place_in_user
@@ -114,6 +115,8 @@ def positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
 
     Of whole rankings alone: positives beyond the end of a list are above each other in any order.
     """
+    if ranked.sampling is not None and ranked.sampling.order is not None:  # draws may differ between them
+        return ranks_within_group(ranked.user, -ranked.sampling.order)
     order = ranked.by_rank
     place = place_in_user(ranked)  # before and after that order the same
     if not ranked.has_ties:

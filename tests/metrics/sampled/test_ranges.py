@@ -27,7 +27,7 @@ def schemes(draw):
     if kind != "drawn":
         return kind
     return SampledCandidates(
-        draw(st.integers(1, 3)),
+        draw(st.integers(1, 7)),  # up to all that no positive is among
         distribution=draw(st.sampled_from(["uniform", np.arange(1.0, 13)])),
         per=draw(st.sampled_from(["user", "user", "positive"])),
         replacement=draw(st.booleans()),
@@ -75,6 +75,42 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
 def test_the_others_of_a_user_are_no_part_of_a_mean_over_positives_and_of_auc():
     labels = ("recall@5", "mean_dcg@5", "atop", "auc", "ap", "ndcg@5", "rr", "hit@5", "dcg@5")
     assert [one for one in labels if metric(one).reads_one_rank] == ["recall@5", "mean_dcg@5", "atop", "auc"]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("per", ["user", "positive"])
+@pytest.mark.parametrize("pool", POOLS)
+def test_auc_compares_each_positive_with_the_drawn_items_that_are_none(pool, per):
+    split, scores, propensity = world(1)
+    known = ipseval.KnownPropensity(item=propensity).fit(split)
+    names = ["aoa", "snips", "snips-global", "snips-pooled"]
+    options = {"propensity": known, "metrics": ["auc"], "estimators": names, "on_low_ess": "ignore"}
+
+    def drawn(m, replacement=False, rng=0):
+        given = SampledCandidates(m, per=per, pool=pool, replacement=replacement, rng=rng)
+        return ipseval.rank_positives(scores, split, candidates=given)
+
+    # Where all that can be drawn is drawn, the values are those of the whole ranking.
+    full = ipseval.evaluate_ranks({"m": ipseval.rank_positives(scores, split)}, **options)
+    every = ipseval.evaluate_ranks({"m": drawn(10 if pool == "candidates" else 7)}, **options)
+    assert every.frame["estimate"].tolist() == pytest.approx(full.frame["estimate"].tolist(), abs=1e-12)
+    # Of a part, each positive is compared with its own draws, whatever the others have drawn.
+    for seed in range(5):
+        ranked = drawn(6, True, seed)
+        above, tied = ranked.n_above.astype(float), ranked.n_tied.astype(float)
+        size, lost = np.full(len(ranked), 6.0), above
+        order, user = ranked.sampling.order, ranked.user
+        level = order[:, None] - order
+        pairs = (user[:, None] == user) & ~np.eye(len(ranked), dtype=bool)
+        if pool == "candidates":
+            pairs = pairs * 0
+            np.add.at(pairs, tuple(ranked.sampling.drawn.T), 1)
+            size -= pairs.sum(axis=1)
+        if pool != "unobserved":
+            lost, tied = above - (pairs * (level > 0)).sum(axis=1), tied - (pairs * (level == 0)).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected = 1 - (lost + tied / 2) / size
+        np.testing.assert_allclose(metric("auc").contributions(ranked), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", ["ndcg@10", "ap", "rr@10", "hit@10", "precision@10", "dcg@10"])
