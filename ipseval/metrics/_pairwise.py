@@ -109,7 +109,7 @@ class Auc(Metric):
         below, n = self._below(ranked)
         return ranked.sum_by_user(inverse * below) - e2, (n - 1) * total - 2 * e2
 
-    def _below(self, ranked: RankedPositives) -> tuple[FloatArray, FloatArray]:
+    def _below(self, ranked: RankedPositives) -> tuple[FloatArray, IntArray]:
         """Return n − r of each positive, (n_pos,), and n of each user; of sampled candidates an estimate."""
         sampling = ranked.sampling
         if sampling is None:
