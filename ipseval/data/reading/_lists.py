@@ -85,9 +85,9 @@ class Lists:
     gaps: Literal["renumber", "raise"] = "renumber"
     users: Any | None = None
     items: Any | None = None
-    entries: Entries = field(init=False, repr=False)
-    problems: tuple[Problem, ...] = field(init=False, repr=False)
-    counted: tuple[Count, ...] = field(init=False, repr=False)
+    entries: Entries = field(init=False)
+    problems: tuple[Problem, ...] = field(init=False)
+    counted: tuple[Count, ...] = field(init=False)
 
     def __post_init__(self, source: Any) -> None:
         check_choice("seen", self.seen, ("raise", "drop", "keep"))
