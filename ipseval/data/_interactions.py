@@ -127,7 +127,7 @@ class Interactions(Log):
     n_pairs_removed: int = 0
     counted: tuple[Count, ...] = ()
     repeats: bool = False
-    impressions: Any = field(default=None, init=False, repr=False)
+    impressions: Any = field(default=None, init=False)
     _names = ("user", "item", "value", "timestamp")
 
     @classmethod

@@ -66,13 +66,13 @@ class ProtocolStudy(Printable):
     """
 
     frame: pd.DataFrame
-    results: tuple[Result, ...] = field(repr=False)
+    results: tuple[Result, ...]
     models: tuple[str, ...]
     notes: tuple[str, ...] = ()
     confidence_level: float = 0.95
     k: tuple[int, ...] | None = None
     settings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict, repr=False)
+    _compared: dict[str, list[ProtocolComparison]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return to_text(Tables(self._headline(), (), verdict=self._remarks(), hint="More: .explain()"))
