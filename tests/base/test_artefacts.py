@@ -198,6 +198,7 @@ def test_leftovers_of_dead_processes_are_removed_and_all_others_kept(tmp_path):
     host = artefacts._host()
     kept = {
         ".ipseval-aa.elsewhere.1.tmp",
+        *(f".ipseval-aa.{name}.{dead.pid}.tmp" for name in ("0", f"{host}z")),
         f".ipseval-aa.{host}.{os.getpid()}.tmp",
         "foo.tmp",
         ".ipseval-x.tmp",

@@ -13,7 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import ipseval
 from ipseval.cli import main
+from ipseval.cli._demo_world import demo_world
 from tests.inside.cli import run_demo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -129,3 +131,8 @@ def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, caps
     monkeypatch.setitem(sys.modules, "ipseval.report", None)  # half imported: it cannot be imported now
     assert main(["demo", "--picture", "", "--quiet"]) == 130
     assert capsys.readouterr().err == "ipseval: interrupted\n"
+
+
+def test_a_world_has_a_seed_that_is_a_whole_number():
+    with pytest.raises(ipseval.InputError, match=r"^rng must be an integer >= 0; got -1"):
+        demo_world(-1)
