@@ -312,8 +312,6 @@ def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
 def test_a_split_is_that_of_a_log_or_of_two_parts():
     names = ("log", "train", "test")
     for given in (names, names[:2], names[::2], names[1:2], names[2:], ()):
-        options = argparse.Namespace(
-            **dict.fromkeys(names) | {name: name for name in given}
-        )
+        options = argparse.Namespace(**dict.fromkeys(names) | {name: name for name in given})
         with pytest.raises(InputError, match=r"^give a LOG to split, or --train and --test of a split"):
             split_of(options)
