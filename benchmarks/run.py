@@ -42,7 +42,6 @@ SCRIPTS = (
 )
 SMALL = (  # what is run against another commit unless scripts are named
     "ingest.py --pairs 200000 --repeats 1",
-    "reading.py --rows 100000 --repeats 1",
     "metrics.py --users 2000 --repeat 1",
     "ranking.py --workloads small --threads 1 --repeats 1",
     "ties.py --users 100 --items 5000 --repeats 1",
