@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import warnings
 
 import numpy as np
@@ -154,3 +156,11 @@ def test_an_option_that_is_mistyped_is_named_by_the_command_that_lacks_it(capsys
     said = capsys.readouterr().err
     assert said.startswith("ipseval evaluate: error: unrecognized arguments: --gama 0 --random-state 3.")
     assert " Did you mean --gamma? In place of --random-state: --seed. " in said
+
+
+def test_what_a_stream_cannot_encode_is_written_with_backslashes(monkeypatch):
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["evaluate", "é.csv"]) == 2
+    sys.stderr.flush()
+    assert b"\\xe9.csv" in written.getvalue()

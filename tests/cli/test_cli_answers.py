@@ -79,7 +79,7 @@ def test_groups_stand_behind_a_report_and_are_no_part_of_the_data(folder, capsys
     assert "young" not in Path("x.csv").read_text() + Path("x.json").read_text()
 
 
-def test_tables_are_written_as_their_suffix_says(folder):
+def test_tables_are_written_as_their_suffix_says(folder, monkeypatch):
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
     for suffix, text in ((".csv", "a,b\n1,x\n2,y\n"), (".tsv", "a\tb\n1\tx\n2\ty\n")):
         write_table(frame, f"t{suffix}")
@@ -88,6 +88,13 @@ def test_tables_are_written_as_their_suffix_says(folder):
     pd.testing.assert_frame_equal(pd.read_parquet("t.parquet"), frame, check_dtype=False)
     with pytest.raises(InputError, match=r"a table must end in \.csv, \.tsv, \.parquet; got 't\.xls'"):
         write_table(frame, "t.xls")
+    monkeypatch.setattr(pd.DataFrame, "to_parquet", without_pyarrow)
+    with pytest.raises(InputError, match=r"^t\.parquet is Parquet; pip install 'ipseval\[parquet\]'\.$"):
+        write_table(frame, "t.parquet")
+
+
+def without_pyarrow(*_: object, **options: object) -> None:
+    raise ImportError
 
 
 def test_the_spread_of_propensities_counts_the_items_that_have_none():

@@ -270,6 +270,9 @@ def test_lists_as_they_should_be_take_the_short_road(columns):
     assert found.rank.tolist() == [0, 0, 1, 0]
     assert found.user(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
     assert found.user(np.array([-4, 0, 5])) is None
+    rows = _sorted.as_rows(frame.drop(columns="rank"), Catalogue(np.array([8, 3])))
+    assert rows.log(np.array([-4, 0, 5])) is None
+    assert len(rows.log(np.array([-4, 0, 5, 9]))) == 4
 
 
 def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():

@@ -143,6 +143,8 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
     assert page.parts[0].signed  # its intervals are drawn around 0
     assert found.verdict in found.tables().parts
     assert len(page.parts) == len(page.verdict) == len(found.tables().parts) - 1 == 1
+    # An error is a quarter of a width: .1 of .44, which shows two decimals.
+    assert " −0.05 [−0.20, +0.24] " in str(GateHistory({"a": replace(one, low=-0.2, high=0.24)}))
 
 
 PREFLIGHT = """\
