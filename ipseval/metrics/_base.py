@@ -129,7 +129,8 @@ class Metric(ABC):
 
         Without weights: the textbook value with S*_u in place of S_u. With weights w (n_pos,) > 0: the
         weighted form, which stays in `value_range`. Only proportions within a user matter, and constant
-        weights change nothing. NaN where the metric is undefined for the user.
+        weights change nothing. NaN where the metric is undefined for the user. With sampled candidates a
+        metric of lists is given `ranked.in_one_list`, as `evaluate` does: otherwise it may leave its range.
         """
         return self._user_values(ranked, weights, self._rule(ranked, ties))
 
