@@ -48,6 +48,13 @@ def test_agreement_takes_a_square_frame_and_scales_colours_to_counts():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
 
 
+def test_limits_do_not_begin_at_zero_where_that_is_far():
+    shift = {column: estimates()[column] + 5 for column in ("estimate", "ci_low", "ci_high")}
+    far = plots.plot_bias(estimates().assign(truth=[5.25, 5.2, 5.25, 5.2], **shift))
+    # From 5.1 to 5.45, and 8 % of that on either side.
+    assert far.get_ylim() == pytest.approx((5.1 - 0.028, 5.45 + 0.028))
+
+
 def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
     ax = plots.plot_popularity(pd.DataFrame({"popularity": [1], "n_at_least": [1]}))
     ax.figure.set(layout_engine="none", figwidth=2, figheight=1)
