@@ -98,8 +98,8 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
                       by=pd.DataFrame({"user": [-1], "device": ["app"]}))  # fmt: skip
 
 
-WHOLE = ("auc", "atop", "rr", "ndcg", "ap", "dcg")
-LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "hit@1", "rr@4", "dcg@2", "mean_dcg@4", "rbp(0.5)@3")
+WHOLE = ("auc", "atop", "ndcg")
+LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "rr@4", "dcg@2")
 
 
 def any_world(rng, missing, of_factors):
@@ -151,7 +151,7 @@ def check_partitions(rng, frames, models, options, per_user):
 ANY = given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @ANY
 @also(30095, "drop", False, False)  # two users with the same difference but for the last digit of a value
 def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of_factors, per_user):

@@ -190,7 +190,7 @@ SHORT = ("none", "shuffled", "numbers of one byte", "numbers without a sign")
 def test_the_short_road_gives_what_the_long_road_gives(fault, monkeypatch):
     frames = example(3, n_users=20)
     lists = FAULTS[fault](frames["first"], np.random.default_rng(3))
-    options = {"metrics": ("recall@5", "ndcg@4"), "estimators": ("aoa", "snips"), "propensity": SCALED}
+    options = {"metrics": ("ndcg@4",), "estimators": ("aoa", "snips"), "propensity": SCALED}
     n_long = []
 
     def long_road(*arguments, **named):
@@ -243,7 +243,7 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
     def outcome():
         try:
             return in_partitions(
-                frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa", "snips")
+                frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa",)
             )
         except IpsevalError as error:
             return str(error)
