@@ -242,9 +242,7 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
 
     def outcome():
         try:
-            return in_partitions(
-                frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa",)
-            )
+            return in_partitions(frames, {"first": lists}, 1, metrics=("recall@5",), estimators=("aoa",))
         except IpsevalError as error:
             return str(error)
 
