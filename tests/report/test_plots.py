@@ -11,7 +11,8 @@ import pytest
 
 import ipseval
 from ipseval.report import plots
-from tests.inside.evaluation import KINDS
+from tests.inside.evaluation import KINDS, _weights
+from tests.inside.report import Table
 from tests.worlds import random_split
 
 mpl.use("Agg")
@@ -33,7 +34,9 @@ def error_bars(ax) -> list[tuple[np.ndarray, np.ndarray]]:
 
 
 def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
-    ax = plots.plot_agreement(pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "src": [0.5, -0.25]}))
+    tidy = pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "other": [0.5, -0.25]})
+    ax = plots.plot_agreement(tidy, value="other")
+    assert ax.figure.axes[1].get_ylabel() == "other"
     matrix = ax.images[0].get_array().filled(np.nan)
     assert matrix[0, 1] == matrix[1, 0] == 0.5
     assert np.isnan(matrix[1, 2])
@@ -56,7 +59,7 @@ def test_limits_do_not_begin_at_zero_where_that_is_far():
 
 
 def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
-    ax = plots.plot_popularity(pd.DataFrame({"popularity": [1], "n_at_least": [1]}))
+    ax = plots.plot_estimates(estimates()[:1])
     ax.figure.set(layout_engine="none", figwidth=2, figheight=1)
     picture, size = ax._repr_png_()
     assert picture.startswith(b"\x89PNG")
@@ -236,15 +239,9 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
 
 def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     """The effective sample size that is printed is the length of the bar."""
-    widths = [bar.get_width() for bar in evaluation.plot("weights").patches]
-    texts = [cell.plain for row in _weights_of(evaluation).rows for cell in row]
+    widths, page = [bar.get_width() for bar in evaluation.plot("weights").patches], _weights(evaluation)
+    (table,) = [one for one in page if isinstance(one, Table)]
+    texts = [cell.plain for row in table.rows for cell in row]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
     said = " ".join(line for one in evaluation.tables().verdict for line in one.lines)
     assert f"{widths[-1]:,.0f} effective of " in said
-
-
-def _weights_of(evaluation):
-    from tests.inside.report import Table
-
-    parts = [one for one in evaluation.tables(page=True).appendix if isinstance(one, Table)]
-    return next(one for one in parts if one.title == "Weights of each estimator")
