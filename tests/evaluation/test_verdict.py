@@ -264,8 +264,20 @@ def test_a_table_has_probabilities_where_there_are_some_and_differences_elsewher
     assert all(one.signed and one.words == {0, 1, 2} for one in behind)
     alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
     assert {one.header for one in alone.tables().parts} == {names[:2]}
+    assert _differences(alone) == []
     assert "in an order" not in repr(alone.explain())
     assert "in an order" in repr(evaluation.explain())
+
+
+def test_the_difference_of_a_single_user_is_not_tested():
+    train, test = (pd.DataFrame({"user": [0], "item": [one]}) for one in (0, 1))
+    split = ipseval.Split.from_frames(train, test, items=range(3))
+    scores = {"a": np.array([[0.0, 2, 1]]), "b": np.array([[0.0, 1, 2]])}
+    found = ipseval.evaluate(scores, split, metrics=["rr"], estimators=["aoa"])
+    (table,) = found.tables().parts
+    assert [row[-1].text for row in table.rows] == ["highest", "not tested"]
+    tests = found.verdicts[0].standing.tests
+    np.testing.assert_equal([tests.of("b", "a"), tests.of("a", "a")], [(-0.5, np.nan), (np.nan, np.nan)])
 
 
 def test_rows_of_a_correction_follow_those_of_the_estimates(evaluation):

@@ -349,6 +349,7 @@ def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
     found = evaluation.by("popularity:3")
     assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    assert evaluation.popularity.empty  # the plain average moves no weight
     units = [cell.in_unit for cell in found.cells.values()]
     assert (units, found.differences().index.tolist()) == ([True, True], list(range(6)))
     plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2")
