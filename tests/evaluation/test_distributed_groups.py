@@ -39,12 +39,13 @@ def groups_of(users, items, rng):
 
 
 def test_groups_are_those_of_the_local_path():
-    frames = example(7, n_users=100)
+    frames = example(7, n_users=50)
     models = {"first": frames["first"], "second": frames["second"]}
     users, items = (
         np.unique(np.concatenate([frames[f][c] for f in ("train", "test")])) for c in ("user", "item")
     )
-    asked = groups_of(users, items, np.random.default_rng(0))
+    popularity, _, cold, _, device, kind = groups_of(users, items, np.random.default_rng(0))
+    asked = [popularity, cold, device, kind]
     options = {"metrics": ("recall@5",), "estimators": ("snips-global", "ips")}
     options |= {"propensity": SCALED, "n_relevant": 25, "by": asked}
     found = in_partitions(frames, models, 2, **options)
@@ -167,6 +168,7 @@ def test_any_partition_of_any_population_gives_the_local_groups(seed, missing, o
     by = groups_of(options["users"], options["items"], rng)
     options |= {"by": by[int(rng.integers(len(by)))]}
     options["metrics"] = rng.choice(["recall@3", "hit@1", "ndcg@4", "dcg@2"], 2, replace=False).tolist()
+    options["estimators"] = rng.choice(options["estimators"], 3, replace=False).tolist()
     check_partitions(rng, frames, models, options, per_user)
 
 

@@ -57,7 +57,7 @@ def with_scores(lists):
 def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
     frames, options = example(n_users=40), {**OPTIONS, "by": by}
     if by:
-        options |= {"metrics": ("recall@5",), "estimators": ("ips", "snips-global")}
+        options |= {"metrics": ("recall@5",), "estimators": ("snips-global",)}
     kinds = {"train": lambda one: one.astype("int32"), "first": as_arrays, "second": with_scores}
     train, test, first, second = write(frames, tmp_path, **kinds)
     (tmp_path / "scratch").mkdir()
