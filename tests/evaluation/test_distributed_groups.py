@@ -39,12 +39,13 @@ def groups_of(users, items, rng):
 
 
 def test_groups_are_those_of_the_local_path():
-    frames = example(7, n_users=100)
+    frames = example(7, n_users=50)
     models = {"first": frames["first"], "second": frames["second"]}
     users, items = (
         np.unique(np.concatenate([frames[f][c] for f in ("train", "test")])) for c in ("user", "item")
     )
-    asked = groups_of(users, items, np.random.default_rng(0))
+    popularity, _, cold, _, device, kind = groups_of(users, items, np.random.default_rng(0))
+    asked = [popularity, cold, device, kind]
     options = {"metrics": ("recall@5",), "estimators": ("snips-global", "ips")}
     options |= {"propensity": SCALED, "n_relevant": 25, "by": asked}
     found = in_partitions(frames, models, 2, **options)
@@ -98,8 +99,8 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
                       by=pd.DataFrame({"user": [-1], "device": ["app"]}))  # fmt: skip
 
 
-WHOLE = ("auc", "atop", "rr", "ndcg", "ap", "dcg")
-LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "hit@1", "rr@4", "dcg@2", "mean_dcg@4", "rbp(0.5)@3")
+WHOLE = ("auc", "atop", "ndcg")
+LISTED = ("recall@3", "precision@2", "ndcg@4", "ap@3", "rr@4", "dcg@2")
 
 
 def any_world(rng, missing, of_factors):
@@ -151,7 +152,7 @@ def check_partitions(rng, frames, models, options, per_user):
 ANY = given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())
 
 
-@settings(max_examples=examples(30), deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @ANY
 @also(30095, "drop", False, False)  # two users with the same difference but for the last digit of a value
 def test_any_partition_of_any_population_gives_the_local_table(seed, missing, of_factors, per_user):
@@ -167,6 +168,7 @@ def test_any_partition_of_any_population_gives_the_local_groups(seed, missing, o
     by = groups_of(options["users"], options["items"], rng)
     options |= {"by": by[int(rng.integers(len(by)))]}
     options["metrics"] = rng.choice(["recall@3", "hit@1", "ndcg@4", "dcg@2"], 2, replace=False).tolist()
+    options["estimators"] = rng.choice(options["estimators"], 3, replace=False).tolist()
     check_partitions(rng, frames, models, options, per_user)
 
 

@@ -20,7 +20,7 @@ from ipseval.cli import main
 from ipseval.data import Evidence, Exposure, ExposureLog
 
 N_USERS, N_ITEMS, SLATE, RATE = 3000, 800, 10, 0.03
-MONTH = 400  # of these users, whose month is read from files
+MONTH = 200  # of these users, whose month is read from files
 SPLITS = [("time", fraction, 0) for fraction in (0.1, 0.2, 0.3)]
 SPLITS += [("random", fraction, seed) for fraction in (0.1, 0.2, 0.3) for seed in range(5)]
 WEIGHTS = ("impressions", "gamma", "none")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,11 +12,11 @@ import pytest
 import ipseval
 from ipseval.estimators import claim
 from ipseval.evaluation import evaluate_ratings
+from reproductions import ratings_coat
 from tests.inside.estimators import ShrunkSnips
 from tests.inside.inference import leave_one_out
 from tests.inside.metrics import RATING_METRICS, rating_metric
 
-ROOT = Path(__file__).resolve().parents[2]
 RATED = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "value": [4.0, 2.0, 5.0]})
 PREDICTED = np.array([[3.0, 3.0, 9.0], [9.0, 4.5, 9.0]])  # errors −1, 1, −.5
 CHANCE = [0.5, 0.25, 1.0]
@@ -269,10 +267,10 @@ def test_ranks_are_no_ratings():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_on_coat_the_weighted_errors_are_closer_to_those_of_randomly_shown_items(shared_data):
+def test_on_coat_the_weighted_errors_are_closer_to_those_of_randomly_shown_items(shared_data, monkeypatch):
+    monkeypatch.setattr(ratings_coat, "N_ROUNDS", 2)
     study = ipseval.datasets.load_coat(shared_data("coat"))
-    one_split = runpy.run_path(str(ROOT / "reproductions/ratings_coat.py"))["one_split"]
-    runs = pd.concat([one_split(study, seed) for seed in range(2)])
+    runs = pd.concat([ratings_coat.one_split(study, seed) for seed in range(2)])
     mean = runs.groupby(["metric", "model", "estimator"])["estimate"].mean().unstack("estimator")
     gap = mean.sub(mean["truth"], axis=0).abs()
     assert (gap["snips-pooled"] < gap["aoa-pooled"]).all()

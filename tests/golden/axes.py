@@ -190,7 +190,8 @@ def described(ax: Axes) -> str:
         )
     lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
     for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
-        ticks = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+        # All ticks of a kind are alike, and to make one takes time.
+        ticks = [*axis.get_major_ticks(1), *axis.get_minor_ticks(min(1, len(axis.get_minorticklocs())))]
         crossed = any(one.gridline.get_visible() for one in ticks)
         length, label = ticks[0].tick1line.get_markersize(), ticks[0].label1
         how = f"{numbers(length)} ({label.get_rotation():g}° {label.get_ha()})"

@@ -238,12 +238,6 @@ def all_equal() -> ipseval.Evaluation:
     return ipseval.evaluate(models, DATA, metrics=RECALL)
 
 
-def a_hundred_models() -> ipseval.Evaluation:
-    """A hundred recommenders: probabilities of the twenty highest."""
-    models = {f"run {number:03}": scores(DATA, number / 200, 0.2, number) for number in range(100)}
-    return ipseval.evaluate(models, DATA, metrics=RECALL)
-
-
 def impressions() -> ipseval.Evaluation:
     """A log of what was shown, and γ = 0 asked for: the impressions are computed beside it."""
     rng = np.random.default_rng(5)
@@ -324,9 +318,14 @@ def groups_of_items() -> object:
     return evaluate(*reversed(MODELS)).by("popularity:3")
 
 
+@cache
+def als_and_ease() -> ipseval.Evaluation:
+    return evaluate("als", "ease")
+
+
 def groups_of_users() -> object:
     """Two recommenders that no group tells apart."""
-    return evaluate("als", "ease").by("activity:3")
+    return als_and_ease().by("activity:3")
 
 
 def groups_of_few_users() -> object:
@@ -340,7 +339,7 @@ def groups_of_few_users() -> object:
 
 def decomposition() -> object:
     """Where the weighted average differs from the plain one, and in which groups leads lie."""
-    return evaluate("als", "ease").decomposition(by="popularity:3")
+    return als_and_ease().decomposition(by="popularity:3")
 
 
 def difference() -> object:
@@ -404,7 +403,6 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         no_difference,
         many_alike,
         all_equal,
-        a_hundred_models,
         impressions,
         without_a_claim,
         validation,

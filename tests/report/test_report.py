@@ -90,36 +90,38 @@ def read(html: str) -> Reader:
     return reader
 
 
-def test_html_holds_every_number_and_escapes_what_users_wrote(evaluation, tmp_path):
-    html = Path(evaluation.to_html(tmp_path / "report.html", title=ATTACK)).read_text(encoding="utf-8")
-    page = read(html)
-    assert ATTACK in page.text
-    shown = np.array([float(number) for number in re.findall(r">(\d\.\d+)", html)])
+@pytest.fixture(scope="module")
+def page(evaluation, tmp_path_factory) -> str:
+    """Return a page of a day that is given, from its file."""
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SOURCE_DATE_EPOCH", str(86_400 * 365 + 43_200))
+        return Path(evaluation.to_html(path, title=ATTACK)).read_text(encoding="utf-8")
+
+
+def test_html_holds_every_number_and_its_day_and_escapes_what_users_wrote(evaluation, page):
+    assert ATTACK in read(page).text
+    shown = np.array([float(number) for number in re.findall(r">(\d\.\d+)", page)])
     for value in evaluation.frame["estimate"]:
         assert np.abs(shown - value).min() <= 0.0005
-    assert evaluation.data_hash in html
-    assert "Definitions and claims" in html
+    assert evaluation.data_hash in page
+    assert "Definitions and claims" in page
+    assert "page of 1971-01-01" in page
 
 
-def test_a_page_has_the_day_of_source_date_epoch_where_that_is_set(evaluation, monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", str(86_400 * 365 + 43_200))
-    assert "page of 1971-01-01" in evaluation.to_html()
-
-
-def test_the_policy_of_a_page_names_its_style_and_its_script_and_nothing_else(evaluation):
+def test_the_policy_of_a_page_names_its_style_and_its_script_and_nothing_else(page):
     """The hashes are worked out here from what stands in the page; the browser does the same."""
-    html = evaluation.to_html(title=ATTACK)
-    page = read(html)
-    tags = [tag for tag, _ in page.tags]
+    found = read(page).tags
+    tags = [tag for tag, _ in found]
     assert tags.count("script") == tags.count("style") == 1
-    given = [(tag, name, value) for tag, attributes in page.tags for name, value in attributes.items()]
+    given = [(tag, name, value) for tag, attributes in found for name, value in attributes.items()]
     assert not [one for one in given if one[1].startswith("on") or one[1] == "style"]
     links = [value for _, name, value in given if name in ("src", "href", "action", "srcset")]
     assert [link for link in links if not link.startswith("#")] == ["data:,"]
-    (policy,) = [one["content"] for _, one in page.tags if "http-equiv" in one]
+    (policy,) = [one["content"] for _, one in found if "http-equiv" in one]
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
     for name in ("script", "style"):
-        (text,) = re.findall(rf"<{name}>(.*?)</{name}>", html, flags=re.DOTALL)
+        (text,) = re.findall(rf"<{name}>(.*?)</{name}>", page, flags=re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         assert rules[f"{name}-src"] == f"'sha256-{digest}'"
     assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
@@ -129,9 +131,10 @@ def test_the_policy_of_a_page_names_its_style_and_its_script_and_nothing_else(ev
 def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction(evaluation):
     tests = evaluation.compare(correction="holm").set_index(["metric", "estimator"])
     assert (tests["p_adjusted"] < 0.05).all()
-    rows = [line for line in evaluation.to_markdown().splitlines() if line.startswith("| a\\|b")]
+    written = evaluation.to_markdown()
+    rows = [line for line in written.splitlines() if line.startswith("| a\\|b")]
     assert all(row.count("†") == 3 for row in rows)
-    assert "Holm's correction" in evaluation.to_markdown()
+    assert "Holm's correction" in written
 
 
 def test_bounds_lack_the_zero_before_the_point_and_no_bound_is_minus_zero():
@@ -143,15 +146,17 @@ def test_bounds_lack_the_zero_before_the_point_and_no_bound_is_minus_zero():
 
 
 def test_letters_are_explained_where_they_can_stand(evaluation):
-    assert "S: a user's held-out positives" in repr(evaluation.explain())
-    assert "Propensity P: " in repr(evaluation.explain())
+    whole = repr(evaluation.explain())
+    assert "S: a user's held-out positives" in whole
+    assert "Propensity P: " in whole
     alone = ipseval.evaluate_ranks(
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["ndcg@5", "recall@5"], estimators=["aoa"]
     )
-    claims = [line for line in repr(alone.explain()).splitlines() if line.startswith("aoa (")]
+    part = repr(alone.explain())
+    claims = [line for line in part.splitlines() if line.startswith("aoa (")]
     assert [line.split(":")[0] for line in claims] == ["aoa (ndcg@5)", "aoa (recall@5)"]
     for words in ("Propensity P: ", "order by", "highest"):
-        assert words not in repr(alone.explain())
+        assert words not in part
 
 
 def by_hand(values, errors, told_apart=(), flags=("", "")):

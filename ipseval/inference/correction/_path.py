@@ -193,7 +193,7 @@ def path_with_odds(
     value[steady], covariance[steady] = on_line(
         value[steady], covariance[steady], cross[steady], metric_of, short
     )
-    covariance += np.array([half_hit(hit, similarity, one) for one in ess])
+    covariance += half_hit(hit, similarity, ess[:, None, None])
     path = CorrectionPath(
         tuple(ranks),
         tuple(asked),
@@ -270,7 +270,7 @@ def on_line(
     return (hat @ value[..., None])[..., 0], found + both + both.transpose(0, 2, 1)
 
 
-def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: float) -> FloatArray:
+def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: FloatArray | float) -> FloatArray:
     """Return the covariance of means over n positives that half a hit more would add: hit²/(2 (n + 1)²)."""
     return np.asarray(HALF_HIT * similarity * np.outer(hit, hit) / (n_positives + 1) ** 2)
 

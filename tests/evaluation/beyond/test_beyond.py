@@ -38,9 +38,9 @@ def result(labels, **options):
     return ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=labels, item_vectors=VECTORS, **options)
 
 
-@pytest.mark.parametrize("label", BY_HAND)
-def test_values_by_hand(label):
-    assert result([label]).frame["estimate"].iloc[0] == pytest.approx(BY_HAND[label], abs=1e-12)
+def test_values_by_hand():
+    found = result(list(BY_HAND)).frame.set_index("measure")["estimate"]
+    assert found.to_dict() == pytest.approx(BY_HAND, abs=1e-12)
 
 
 def test_calibration_by_hand():
@@ -110,7 +110,7 @@ def lists_of(seed, n_users=400, n_items=60):
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_the_standard_error_is_what_the_jackknife_gives(name):
-    split, ranked, vectors = lists_of(1, n_users=60)
+    split, ranked, vectors = lists_of(1, n_users=60 if name == "popularity_lift" else 15)
     one = measure(f"{name}@5")
     top = ranked.top
 

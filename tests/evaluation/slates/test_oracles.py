@@ -20,7 +20,7 @@ from ipseval.evaluation.slates import evaluate_slates
 from tests.evaluation.slates.worlds import random_slates
 
 WHOLE = 100_000
-SIZES = [pytest.param(40, id="fast"), pytest.param(WHOLE, marks=pytest.mark.slow, id="all")]
+SIZES = [pytest.param(20, id="fast"), pytest.param(WHOLE, marks=pytest.mark.slow, id="all")]
 CUT = 5
 
 
