@@ -42,10 +42,19 @@ ESTIMATORS = ("aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled
 FEW = ("recall@5", "auc")
 
 
+def asked(options: dict[str, object]) -> dict[str, object]:
+    return {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "on_low_ess": "ignore"} | options
+
+
 def evaluated(**options: object) -> ipseval.Evaluation:
     """Return an evaluation of the models under a power law."""
-    settings = {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "on_low_ess": "ignore"} | options
-    return ipseval.evaluate(models(), split(), **settings)
+    return ipseval.evaluate(models(), split(), **asked(options))
+
+
+def of_ranks(**options: object) -> ipseval.Evaluation:
+    """Return the same from ranks: it corrects no orders, which takes half the time."""
+    ranks = {name: ipseval.rank_positives(scores, split(), name=name) for name, scores in models().items()}
+    return ipseval.evaluate_ranks(ranks, **asked(options))
 
 
 def of_frame(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) -> Numbers:
@@ -80,7 +89,7 @@ def weighted_ties() -> Numbers:
     found: dict[str, float] = {}
     options = {"estimators": ["ips", "snips-global"], "n_relevant": 15}
     for ties in ("mean", "expected"):
-        frame = evaluated(ties=ties, metrics=["rr", "hit@5", "ap", "dcg@5"], **options).frame
+        frame = of_ranks(ties=ties, metrics=["rr", "hit@5", "ap", "dcg@5"], **options).frame
         rows = frame[frame["model"] == "levels"]
         found |= of_frame(rows.assign(ties=ties), ["ties", "metric", "estimator"], ["estimate"])
     return found
@@ -89,7 +98,7 @@ def weighted_ties() -> Numbers:
 def every_propensity() -> Numbers:
     found: dict[str, float] = {}
     for name, fit in PROPENSITIES.items():
-        one = evaluated(propensity=fit(), metrics=["recall@5"], estimators=["snips-global"])
+        one = of_ranks(propensity=fit(), metrics=["recall@5"], estimators=["snips-global"])
         row = one.frame.iloc[0]
         found |= {
             f"{name} · {column}": float(row[column]) for column in ("estimate", "ess", "max_weight_share")
@@ -100,20 +109,20 @@ def every_propensity() -> Numbers:
 def every_choice_of_ties() -> Numbers:
     found: dict[str, float] = {}
     for ties in ("mean", "min", "max", "expected"):
-        frame = evaluated(ties=ties, metrics=["recall@5", "ndcg@5", "ap", "rr"], estimators=["aoa"]).frame
+        frame = of_ranks(ties=ties, metrics=["recall@5", "ndcg@5", "ap", "rr"], estimators=["aoa"]).frame
         rows = frame[frame["model"] == "levels"]
         found |= of_frame(rows.assign(ties=ties), ["ties", "metric"], ["estimate"])
     return found
 
 
 def intervals() -> Numbers:
-    return of_evaluation(evaluated(estimators=["aoa", "snips-global"]), ["ci_low", "ci_high"])
+    return of_evaluation(of_ranks(estimators=["aoa", "snips-global"]), ["ci_low", "ci_high"])
 
 
 def drawn_intervals() -> Numbers:
     options = {"estimators": ["snips-global"], "metrics": ["recall@5"]}
     found = {
-        kind: evaluated(**options).with_intervals(kind, n_resamples=200, rng=7)
+        kind: of_ranks(**options).with_intervals(kind, n_resamples=200, rng=7)
         for kind in ("percentile", "bca")
     }
     frames = [one.frame.assign(kind=kind) for kind, one in found.items()]
@@ -121,13 +130,13 @@ def drawn_intervals() -> Numbers:
 
 
 def differences() -> Numbers:
-    one = evaluated(estimators=["aoa", "snips", "snips-global"])
+    one = of_ranks(estimators=["aoa", "snips", "snips-global"])
     columns = ["difference", "ci_low", "ci_high", "p_value", "p_adjusted"]
     return of_frame(one.compare("popular"), ROW, columns)
 
 
 def sensitivity() -> Numbers:
-    one = evaluated(metrics=["recall@5"], estimators=["snips", "snips-global"])
+    one = of_ranks(metrics=["recall@5"], estimators=["snips", "snips-global"])
     curves = one.sensitivity([-1.0, 0.0, 2.0]).frame
     return {
         **of_frame(curves, ["gamma", "model", "estimator"], ["estimate", "derivative"]),

@@ -18,8 +18,12 @@ KEPT = numbers.Kept.of(numbers.FILE.read_text(encoding="utf-8")).numbers
 ENTRIES = {"ipseval/ranking/_exact_topk.py": ("ENTRIES",)}  # by name from _kept
 
 
-# Fits and windows rank as the other cases do.
-RANKED = [case for case in CASES if case not in ("propensities", "windows")]
+# The other cases do what these do, or read none of the constants.
+TOGETHER = (
+    *("metrics", "weights and ties", "intervals, drawn", "sensitivity", "segments", "beyond accuracy"),
+    *("ranks", "ranks, drawn candidates", "ranks of baselines", "slates", "rewards, drawn folds"),
+    *("correction strength", "sampled corrections"),
+)
 VALUES = pytest.mark.parametrize("value", [2, 50])
 
 
@@ -33,7 +37,7 @@ def set_all(monkeypatch, value: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("case", RANKED)
+@pytest.mark.parametrize("case", TOGETHER)
 def test_numbers_do_not_depend_on_how_much_is_done_at_once(case, monkeypatch):
     set_all(monkeypatch, 2)  # in these worlds 50 is nearly everything at once
     assert not numbers.changed({case: KEPT[case]}, {case: dict(CASES[case]())})
@@ -41,7 +45,7 @@ def test_numbers_do_not_depend_on_how_much_is_done_at_once(case, monkeypatch):
 
 def ranks(scores, user, item, split):
     """Return the ranks and the best items of stored scores and of factors."""
-    compute = ipseval.ComputeOptions(engine="numpy", block_size=17)
+    compute = ipseval.ComputeOptions(engine="numpy", block_size=11)
     found = []
     for model in (scores, (user, item)):
         ranked = ipseval.rank_positives(model, split, compute=compute, top_k=4)
@@ -53,7 +57,7 @@ def ranks(scores, user, item, split):
 @VALUES
 def test_ranks_of_near_ties_and_copies_do_not_depend_on_how_much_is_done_at_once(value, monkeypatch):
     rng = np.random.default_rng(0)
-    split = random_world(0, n_users=40, n_items=300, density=0.2).split
+    split = random_world(0, n_users=24, n_items=150, density=0.2).split
     user, item = rng.normal(size=(split.n_users, 5)), rng.normal(size=(split.n_items, 5))
     item[::3] = item[0] * (1 + 1e-12 * rng.integers(3, size=(item[::3].shape[0], 1)))  # near ties
     item[1::6] = item[1]  # copies

@@ -122,7 +122,7 @@ def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(worl
 
 
 @settings(max_examples=examples(20))
-@given(world=worlds.filter(lambda world: sum(map(len, world[1])) <= 4))
+@given(world=worlds.filter(lambda world: sum(map(len, world[1])) <= 3))
 def test_the_expectation_of_ips_over_the_joint_patterns_of_all_users_is_the_truth(world):
     values, sets, chance = world
     total = dict.fromkeys(LABELS, 0.0)

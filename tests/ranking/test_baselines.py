@@ -19,10 +19,8 @@ from ipseval.ranking.baselines import BASELINES, ease, item_knn, popularity, pur
 
 def log_of(matrix) -> Interactions:
     """Return the interactions of a users × items matrix of 0 and 1, over all its rows and columns."""
-    matrix = np.asarray(matrix)
-    user, item = np.nonzero(matrix)
-    frame = pd.DataFrame({"user": user, "item": item})
-    return Interactions.from_frame(frame, users=np.arange(len(matrix)), items=np.arange(matrix.shape[1]))
+    n_users, n_items = np.shape(matrix)
+    return Interactions(*np.nonzero(matrix), np.arange(n_users), np.arange(n_items))
 
 
 def dense_of(log: Interactions) -> np.ndarray:

@@ -85,6 +85,4 @@ def test_twins_are_the_items_of_equal_factors_and_bias():
     for column, dtype in ((bias, np.float64), (np.zeros(0), np.float32)):
         found = twins(item.astype(dtype), column)
         rows = item if not column.size else np.column_stack([item, column])
-        for one in range(60):
-            for two in range(60):
-                assert (found[one] == found[two]) == (rows[one] == rows[two]).all()
+        np.testing.assert_array_equal(found[:, None] == found, (rows[:, None] == rows).all(axis=2))

@@ -152,8 +152,8 @@ KINDS = (one_place, copies, almost_copies, short, one_direction, whole, tenths, 
 @settings(max_examples=examples(40))
 @given(
     seed=seeds,
-    n_users=st.integers(1, 12),
-    n_items=st.integers(1, 90),
+    n_users=st.integers(1, 8),
+    n_items=st.integers(1, 60),
     d=st.integers(1, 9),
     dtype=st.sampled_from(("float16", "float32", "float64", "int32")),
     scale=st.sampled_from((1e-30, 1e-12, 1.0, 1e12, 1e35)),
@@ -226,8 +226,8 @@ FORMS = {
 @settings(max_examples=examples(300))
 @given(
     seed=seeds,
-    n_users=st.integers(1, 12),
-    n_items=st.integers(1, 70),
+    n_users=st.integers(1, 8),
+    n_items=st.integers(1, 50),
     dtype=st.sampled_from(DTYPES),
     form=st.sampled_from(list(FORMS)),
     k=st.integers(1, 9),
@@ -262,7 +262,7 @@ def test_a_read_only_memmap_is_ranked_in_place(tmp_path):
 @settings(max_examples=examples(300))
 @given(
     seed=seeds,
-    n_items=st.integers(2, 40),
+    n_items=st.integers(2, 25),
     model=st.sampled_from(("factors", *FORMS)),
     given_as=st.sampled_from(("ids", "mask", "lists")),
     k=st.integers(1, 9),
@@ -270,7 +270,7 @@ def test_a_read_only_memmap_is_ranked_in_place(tmp_path):
 )
 def test_only_candidates_compete(engine, seed, n_items, model, given_as, k, compute):
     rng = np.random.default_rng(seed)
-    world = random_world(rng, 10, n_items)
+    world = random_world(rng, 6, n_items)
     factors = tuple(rng.integers(-2, 3, size=(n, 3)).astype(float) for n in (world.n_users, n_items))
     scores = factors[0] @ factors[1].T
     one = factors if model == "factors" else FORMS[model](scores)

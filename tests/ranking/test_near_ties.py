@@ -19,7 +19,20 @@ WIDTH = 400
 CLEAR, NEAR, EQUAL = range(3)  # the factor that a user reads
 NONE = np.zeros(0, dtype=np.int64)
 
-engines = pytest.mark.parametrize("engine", ENGINES)
+
+@pytest.fixture(params=ENGINES)
+def kernels(request, monkeypatch):
+    """Return the kernels of an engine; those of Numba run as Python (test_exact.py has them compiled)."""
+    found = kernels_for(request.param, 0)
+    if request.param == "numba":
+        from ipseval.ranking.kernels import numba_count
+
+        for name, one in vars(found).copy().items():
+            if hasattr(one, "py_func"):
+                monkeypatch.setattr(found, name, one.py_func)
+        monkeypatch.setattr(numba_count, "count_one", numba_count.count_one.py_func)
+        monkeypatch.setattr(found, "count_all", numba_count._compare_all.py_func)
+    return found
 
 
 def made(reads, n_items: int = WIDTH * 3):
@@ -37,10 +50,8 @@ def made(reads, n_items: int = WIDTH * 3):
     return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
 
 
-@engines
-def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(engine):
-    kernels = kernels_for(engine, 0)
-    few = WIDTH // FEW if engine == "numpy" else kernels.FEW
+def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernels):
+    few = WIDTH // FEW if kernels.NAME == "numpy" else kernels.FEW
     for n_near, rows in ((few, []), (few + 1, [0])):
         item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
         item[10 : 10 + n_near] = item[5] * (1 + 1e-10 * np.arange(1, n_near + 1)[:, None])
@@ -61,9 +72,7 @@ def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(engine
         assert (block.n_above.tolist(), block.n_tied.tolist()) == ([0 if rows else clear], [0])
 
 
-@engines
-def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(engine):
-    kernels = kernels_for(engine, 0)
+def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(kernels):
     factors, batch, _ = made([CLEAR, CLEAR, CLEAR])
     block = factors.block(batch, factors.exact(batch, kernels))
     far = np.array([0, 100, 100], dtype=block.lo.dtype)
@@ -76,11 +85,9 @@ def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(engi
         list(factors.count(worker, block, WIDTH, kernels))
 
 
-@engines
 @pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
-def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(engine, n_pairs):
+def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(kernels, n_pairs):
     rng = np.random.default_rng(n_pairs)
-    kernels = kernels_for(engine, 0)
     factors, _, scores = made([CLEAR, NEAR, CLEAR, EQUAL])
     row, item = rng.integers(0, 4, size=n_pairs), rng.integers(800, 900, size=n_pairs)
     assert factors.scores(row, item, kernels).tolist() == scores[row, item].tolist()

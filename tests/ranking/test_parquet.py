@@ -141,10 +141,10 @@ def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
     path = tmp_path / "ranks.parquet"
     ranked.to_parquet(path)
     content = path.read_bytes()
-    places = range(0, len(content), 11)
+    places = range(0, len(content), 23)
     flipped = [content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :] for at in places]
     n_refused = 0
-    for damaged in [*flipped, *(content[:size] for size in range(0, len(content), 61))]:
+    for damaged in [*flipped, *(content[:size] for size in range(0, len(content), 131))]:
         path.write_bytes(damaged)
         try:
             found = RankedPositives.from_parquet(path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,7 +15,12 @@ TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
 SPLIT = Split.from_frames(TRAIN, TEST, items=list("pqrst"))
 # Codes: users a, b, c are 0, 1, 2; items p, q, r, s, t are 0 … 4.
-KNOWN = {"a": ["s", "r"], "b": ["s"], "c": ["p", "r", "t"]}
+
+
+@cache
+def known(unknown: str = "raise") -> Lists:
+    """Return lists of known users and items."""
+    return Lists({"a": ["s", "r"], "b": ["s"], "c": ["p", "r", "t"]}, unknown=unknown)
 
 
 def counted(ranked) -> list[tuple[str, int, int]]:
@@ -99,19 +106,19 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
 )
 @pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.errors.DataWarning")
 def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
-    said = " ".join(problems(Lists(KNOWN), **options))
+    said = " ".join(problems(known(), **options))
     assert f"{n_outside} entries of the lists are not candidates (first: {first})" in said
-    dropped = rank_positives(Lists(KNOWN, unknown="drop"), SPLIT, **options)
+    dropped = rank_positives(known("drop"), SPLIT, **options)
     assert counted(dropped) == [("entries that are no candidates, left out", n_outside, 6)]
-    kept = rank_positives(Lists(KNOWN, unknown="candidate"), SPLIT, **options)
+    kept = rank_positives(known("candidate"), SPLIT, **options)
     assert (counted(kept), kept.list_length.tolist()) == ([], [2, 1, 3])
 
 
 def test_each_users_own_candidates_restrict_its_list_alone():
     own = pd.DataFrame({"user": list("aabbccc"), "item": list("rsqsprt")})
-    assert rank_positives(Lists(KNOWN), SPLIT, candidates=own).n_above.tolist() == [1, 3, 0, 0]
+    assert rank_positives(known(), SPLIT, candidates=own).n_above.tolist() == [1, 3, 0, 0]
     fewer = own[own["item"] != "t"]
-    said = " ".join(problems(Lists(KNOWN), candidates=fewer))
+    said = " ".join(problems(known(), candidates=fewer))
     assert "1 entries of the lists are not candidates (first: 'c', 't')" in said
 
 
@@ -159,7 +166,7 @@ def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
 
 
 def test_problems_of_one_list_have_its_name_and_those_of_several_are_told_apart():
-    bad, good = Lists({"a": ["x"]}), Lists(KNOWN)
+    bad, good = Lists({"a": ["x"]}), known()
     with pytest.raises(InputError) as refused:
         resolve_lists({"one": good, "two": bad}, SPLIT)
     assert str(refused.value).startswith("two (top-K lists): 1 of 1 entries have items unknown")

@@ -105,10 +105,10 @@ WAYS = pytest.mark.parametrize(("per", "replacement"), [("user", True), ("user",
 
 @WAYS
 def test_uniform_draws_agree_with_the_exact_expectation(replacement, per):
-    m = 10
-    exact = expected_sampled(EXACT.n_above + 1, EXACT.n_candidates, m, "recall@3", replacement).mean()
+    m = 30
+    exact = expected_sampled(EXACT.n_above + 1, EXACT.n_candidates, m, "recall@9", replacement).mean()
     mean, error = monte_carlo(
-        30, lambda ranked: np.mean(ranked.n_above < 3), n_sampled=m, replacement=replacement, per=per
+        12, lambda ranked: np.mean(ranked.n_above < 9), n_sampled=m, replacement=replacement, per=per
     )
     assert abs(mean - exact) < 4 * error
 
@@ -129,14 +129,14 @@ def test_popularity_draws_agree_with_the_exact_expectation_and_their_weighted_ra
     replacement, per
 ):
     mean, error = monte_carlo(
-        30,
+        12,
         lambda ranked: [ranked.sampling.rank_estimate.mean(), np.mean(ranked.n_above < 1)],
-        n_sampled=10,
+        n_sampled=30,
         distribution=POPULAR,
         replacement=replacement,
         per=per,
     )
-    off = np.abs(mean - [np.mean(EXACT.n_above + 1), chance_that_nobody_above_is_drawn(10)])
+    off = np.abs(mean - [np.mean(EXACT.n_above + 1), chance_that_nobody_above_is_drawn(30)])
     assert (off < 4 * error)[: 1 + replacement].all()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ import ipseval
 from ipseval import SampledCandidates
 from ipseval.metrics import METRICS, metric
 
-LABELS = [f"{name}@{k}" if k else name for name, one in METRICS.items() for k in (None, 1, 3)
+LABELS = [f"{name}@{k}" if k else name for name, one in METRICS.items() for k in (None, 2)
           if (k or one.takes_cutoff != "required") and not (k and one.takes_cutoff == "none")]  # fmt: skip
 LABELS = [label.replace("rbp", "rbp(0.8)") for label in LABELS]
 POOLS = ("candidates", "unobserved", "unobserved+positives")
@@ -39,11 +40,10 @@ def schemes(draw):
 def world(seed: int):
     """Return a split of 4 users and 12 items, scores with ties, and P of every item."""
     rng = np.random.default_rng(seed)
-    pairs = pd.DataFrame(
-        [(u, i) for u in range(4) for i in rng.permutation(12)[:5]], columns=["user", "item"]
-    )
-    train = pairs.groupby("user").head(1)
-    split = ipseval.Split.from_frames(train, pairs.drop(train.index), users=range(4), items=range(12))
+    items = np.array([rng.permutation(12)[:5] for _ in range(4)])
+    known, held = (np.repeat(np.arange(4), n) for n in (1, 4))
+    logs = (known, items[:, 0]), (held, items[:, 1:].ravel())
+    split = ipseval.Split(*(ipseval.Interactions(*one, np.arange(4), np.arange(12)) for one in logs))
     return split, rng.integers(0, 5, (4, 12)).astype(float), rng.uniform(0.05, 1, 12)
 
 
@@ -64,7 +64,7 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
         labels = [label for label in LABELS if not per_positive or metric(label).reads_one_rank]
         found = ipseval.evaluate(
             {"m": scores}, split, propensity=known, metrics=labels, on_low_ess="ignore", missing="drop",
-            estimators=["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"], **options,
+            estimators=["aoa", "snips", "snips-global", "snips-pooled"], **options,
         ).frame  # fmt: skip
         ranges = {label: metric(label).value_range for label in found["metric"].unique()}
         low, high = np.array([ranges[label] for label in found["metric"]]).T
@@ -77,25 +77,37 @@ def test_the_others_of_a_user_are_no_part_of_a_mean_over_positives_and_of_auc():
     assert [one for one in labels if metric(one).reads_one_rank] == ["recall@5", "mean_dcg@5", "atop", "auc"]
 
 
+AUC = {"metrics": ["auc"], "estimators": ["aoa", "snips", "snips-global", "snips-pooled"]}
+
+
+def estimates(ranked, split, propensity):
+    """Return the AUC of ranks under known propensities by every kind of average."""
+    known = ipseval.KnownPropensity(item=propensity).fit(split)
+    found = ipseval.evaluate_ranks({"m": ranked}, propensity=known, on_low_ess="ignore", **AUC)
+    return found.frame["estimate"].tolist()
+
+
+@cache
+def of_the_whole_ranking():
+    split, scores, propensity = world(1)
+    return estimates(ipseval.rank_positives(scores, split), split, propensity)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("per", ["user", "positive"])
 @pytest.mark.parametrize("pool", POOLS)
 def test_auc_compares_each_positive_with_the_drawn_items_that_are_none(pool, per):
     split, scores, propensity = world(1)
-    known = ipseval.KnownPropensity(item=propensity).fit(split)
-    names = ["aoa", "snips", "snips-global", "snips-pooled"]
-    options = {"propensity": known, "metrics": ["auc"], "estimators": names, "on_low_ess": "ignore"}
 
     def drawn(m, replacement=False, rng=0):
         given = SampledCandidates(m, per=per, pool=pool, replacement=replacement, rng=rng)
         return ipseval.rank_positives(scores, split, candidates=given)
 
     # Where all that can be drawn is drawn, the values are those of the whole ranking.
-    full = ipseval.evaluate_ranks({"m": ipseval.rank_positives(scores, split)}, **options)
-    every = ipseval.evaluate_ranks({"m": drawn(10 if pool == "candidates" else 7)}, **options)
-    assert every.frame["estimate"].tolist() == pytest.approx(full.frame["estimate"].tolist(), abs=1e-12)
+    every = estimates(drawn(10 if pool == "candidates" else 7), split, propensity)
+    assert every == pytest.approx(of_the_whole_ranking(), abs=1e-12)
     # Of a part, each positive is compared with its own draws, whatever the others have drawn.
-    for seed in range(5):
+    for seed in range(3):
         ranked = drawn(6, True, seed)
         above, tied = ranked.n_above.astype(float), ranked.n_tied.astype(float)
         size, lost = np.full(len(ranked), 6.0), above
@@ -113,7 +125,7 @@ def test_auc_compares_each_positive_with_the_drawn_items_that_are_none(pool, per
         np.testing.assert_allclose(metric("auc").contributions(ranked), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("label", ["ndcg@10", "ap", "rr@10", "hit@10", "precision@10", "dcg@10"])
+@pytest.mark.parametrize("label", ["ndcg@10", "rr@10"])
 def test_metrics_of_lists_are_refused_where_each_positive_has_a_list_of_its_own(label):
     split, scores, _ = world(0)
     drawn = SampledCandidates(3, per="positive", rng=0)
@@ -141,7 +153,7 @@ def test_positives_of_a_user_and_their_draws_form_one_list(pool, replacement):
     test = pd.DataFrame({"user": [0, 0, 0], "item": [0, 1, 2]})
     split = ipseval.Split.from_frames(train, test, users=[0], items=range(10))
     scores = np.array([[9.0, 8, 7, 1, 1, 1, 1, 1, 1, 1]])
-    for seed in range(8):
+    for seed in range(3):
         drawn = SampledCandidates(4, pool=pool, replacement=replacement, rng=seed)
         found = ipseval.evaluate(
             {"m": scores},

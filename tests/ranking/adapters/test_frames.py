@@ -106,8 +106,8 @@ def results(frames: dict[str, pd.DataFrame], form) -> Evaluation:
         {"lists": given["lists"], "random": np.random.default_rng(1).random((split.n_users, split.n_items))},
         split,
         propensity=PowerLawPropensity(gamma=1.0),
-        metrics=("recall@5", "mean_dcg@5", "ndcg@5"),
-        estimators=("aoa", "snips", "snips-global", "snips-pooled"),
+        metrics=("recall@5", "ndcg@5"),
+        estimators=("aoa", "snips-global"),
     )
 
 
@@ -121,11 +121,10 @@ def result_of_pandas(user: type, item: type, *, in_order: bool = False) -> Evalu
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("ids", [(str, int), (int, str)], ids=["text-int", "int-text"])
-def test_evaluate_gives_the_same_bits_for_every_frame_library(form, ids):
-    frames = with_ids_of(*ids)
+def test_evaluate_gives_the_same_bits_for_every_frame_library(form):
+    frames = with_ids_of(int, str)
     assert not frames["train"]["user"].is_monotonic_increasing
-    ours, expected = results(frames, form), result_of_pandas(*ids)
+    ours, expected = results(frames, form), result_of_pandas(int, str)
     pd.testing.assert_frame_equal(ours.frame, expected.frame, check_exact=True)
     for model in ("lists", "random"):
         per_user = [one.per_user(model, "ndcg@5", "snips-global") for one in (ours, expected)]
@@ -149,31 +148,29 @@ def missing(frame: str, column: str, size: int) -> str:
 
 
 @pytest.mark.parametrize("form", [as_it_is, *FORMS])
-@pytest.mark.parametrize("ids", [(str, str), (int, int)], ids=["text", "int"])
 @pytest.mark.parametrize(
-    ("frame", "column"), [("train", "item"), ("test", "user"), ("lists", "user"), ("lists", "item")]
+    ("kind", "frame", "column"),
+    [(str, "train", "item"), (int, "test", "user"), (str, "lists", "user"), (int, "lists", "item")],
 )
-def test_a_missing_id_is_the_same_error_in_every_frame_library(form, ids, frame, column):
-    frames = with_ids_of(*ids)
-    holed = frames[frame].astype({column: object if ids[0] is str else "Int64"})
+def test_a_missing_id_is_the_same_error_in_every_frame_library(form, kind, frame, column):
+    frames = with_ids_of(kind, kind)
+    holed = frames[frame].astype({column: object if kind is str else "Int64"})
     holed.loc[[0, 3], column] = None
-    frames[frame] = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
+    holed = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
     with pytest.raises(InputError, match=missing(frame, column, len(holed))):
-        results(frames, form)
+        results(frames | {frame: form(holed)}, as_it_is)
 
 
 @pytest.mark.parametrize("form", [as_it_is, *FORMS])
-@pytest.mark.parametrize(("frame", "column"), [("train", "rating"), ("test", "rating"), ("lists", "score")])
+@pytest.mark.parametrize(("frame", "column"), [("test", "rating"), ("lists", "score")])
 def test_a_missing_number_is_the_same_error_in_every_frame_library(form, frame, column):
     frames = with_ids_of(str, int)
     holed = frames[frame]
     holed.loc[[0, 3], column] = np.nan
     if form is not as_it_is:  # a null, where the library tells it from NaN
-        frames[frame] = holed.assign(
-            **{column: holed[column].astype(object).where(holed[column].notna(), None)}
-        )
+        holed = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
     with pytest.raises(InputError, match=missing(frame, column, len(holed))):
-        results(frames, form)
+        results(frames | {frame: form(holed)}, as_it_is)
 
 
 SPLIT = Split.from_frames(
