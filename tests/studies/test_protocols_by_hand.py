@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from tests.inside.studies import (
 
 NAN = float("nan")
 LEVEL = 0.8
+N_REPLICATES = 20
 # By log, split and estimator: estimates of x, y and z, and their standard errors. Independent errors.
 GIVEN = {
     ("one", "RO_RS", "aoa"): ([0.5, 0.3, 0.1], 0.02),
@@ -42,7 +44,7 @@ GIVEN = {
 
 def result(number: int, log: str, split: str, estimator: str, estimates: list[float], error: float) -> Result:
     setting = Setting(log, split, "5-core", "full", estimator, None if estimator == "aoa" else 0.5)
-    replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(40, 3))
+    replicates = estimates + 0.15 * np.random.default_rng(number).normal(size=(N_REPLICATES, 3))
     note = {4: "many ties", 5: "few users"}.get(number, "")
     covariance = error**2 * np.eye(3)
     return Result(setting, "auc", np.array(estimates), covariance, replicates, replicates, 10 + number, note)
@@ -52,22 +54,22 @@ RESULTS = [result(number, *where, *values) for number, (where, values) in enumer
 COLUMNS = ("log", "split", "note")
 
 
-@pytest.fixture(name="found")
+@pytest.fixture(scope="module", name="found")
 def a_study_of_given_results() -> ProtocolStudy:
     frame = pd.DataFrame([("one", "RO_LS", "snips is identical to aoa here")], columns=COLUMNS)
     return ProtocolStudy(frame, tuple(RESULTS), ("x", "y", "z"), ("log 'a' is short", "so is 'b'"), LEVEL)
 
 
+@cache
+def measured(a: int, b: int) -> list[dict[str, float]]:
+    """Return the agreement of two results by the orders of each replicate."""
+    pairs = zip(RESULTS[a].replicates, RESULTS[b].replicates, strict=True)
+    return [order_agreement(*pair, k=1).values for pair in pairs]
+
+
 def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
     """Return intervals of the mean measure over pairs of results, by the orders of each replicate."""
-    pairs = [numbers[at : at + 2] for at in range(0, len(numbers), 2)]
-    each = [
-        [
-            order_agreement(RESULTS[a].replicates[row], RESULTS[b].replicates[row], k=1).values
-            for row in range(40)
-        ]
-        for a, b in pairs
-    ]
+    each = [measured(*numbers[at : at + 2]) for at in range(0, len(numbers), 2)]
     return {
         name: tuple(np.quantile(np.mean([[one[name] for one in rows] for rows in each], axis=0), [0.1, 0.9]))
         for name in ("or@1", "src", "ipc", "tau_b")
@@ -306,8 +308,8 @@ def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
 
 
 def test_a_swap_is_beyond_uncertainty_below_the_level_alone(found: ProtocolStudy) -> None:
-    (first, *_) = found.comparisons("split")
-    object.__setattr__(first, "inversions", (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01)))
+    inversions = (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01))
+    first = replace(found.comparisons("split")[0], inversions=inversions)
     assert [one.better_in_b for one in first.beyond_uncertainty(0.05)] == ["z"]
     other = replace(first, inversions=(Inversion("x", "z", 0.02), *first.inversions[1:]))
     assert _most_frequent([other, first], 0.05) == "y > z under a, the reverse under b (2)"

@@ -32,6 +32,8 @@ holdout = ["leave-one-out"]
 k_core = [0]
 [study]
 metrics = ["auc"]
+estimators = ["aoa", "snips"]
+gammas = [0.5]
 n_resamples = 20
 """
 MODULE = """
@@ -86,7 +88,8 @@ def test_entries_are_read_as_options_of_grids_and_functions(tmp_path: Path) -> N
 
 
 def test_results_stand_beside_the_file_where_no_folder_is_named(tmp_path: Path) -> None:
-    write_files(tmp_path, CONFIG.replace('path = "out"', ""))
+    text = CONFIG.replace("[protocols]", '[protocols]\norder = ["random"]')
+    write_files(tmp_path, text.replace('path = "out"', ""))
     run_config(tmp_path / "study.toml", progress=False)
     assert (tmp_path / "study-results" / "report.md").is_file()
 
@@ -171,11 +174,12 @@ def with_entry(name: str, where: str, value: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(("name", "where", "value"), CASES)
-def test_an_entry_of_a_wrong_type_is_named_with_what_was_expected(name, where, value, tmp_path: Path) -> None:
-    write_files(tmp_path, with_entry(name, where, value))
-    with pytest.raises(InputError, match=f"{name} must be ({re.escape(WORDS[name])}|a list of values); got"):
-        run_config(tmp_path / "study.toml")
+def test_an_entry_of_a_wrong_type_is_named_with_what_was_expected(tmp_path: Path) -> None:
+    for name, where, value in CASES:
+        write_files(tmp_path, with_entry(name, where, value))
+        said = refusal(tmp_path / "study.toml")
+        expected = f"{name} must be ({re.escape(WORDS[name])}|a list of values); got"
+        assert re.search(expected, said), (name, where, value, said)
 
 
 MODULES = {
@@ -211,9 +215,17 @@ def write_files(folder: Path, text: str) -> None:
     (folder / "study.toml").write_text(text)
 
 
-@pytest.mark.parametrize("name", BAD_CONFIGS)
-def test_bad_files_say_what_was_expected(name: str, tmp_path: Path) -> None:
-    text, message = BAD_CONFIGS[name]
-    write_files(tmp_path, text)
-    with pytest.raises(InputError, match=message):
-        run_config(tmp_path / "study.toml")
+def refusal(path: Path) -> str:
+    """Return what is said of a file that is refused, or nothing."""
+    try:
+        run_config(path)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def test_bad_files_say_what_was_expected(tmp_path: Path) -> None:
+    for name, (text, message) in BAD_CONFIGS.items():
+        write_files(tmp_path, text)
+        said = refusal(tmp_path / "study.toml")
+        assert re.search(message, said), (name, said)

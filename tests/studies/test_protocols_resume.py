@@ -169,10 +169,11 @@ def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
 
 def test_every_ranking_is_counted_once_whether_it_was_there_or_not(tmp_path: Path) -> None:
     pools = {"full": "all", "four": SampledCandidates(4, rng=0)}
-    protocols = [*grid(order=["random"], n_repeats=2, candidates=pools), Protocol(k_core=3)]
+    random = grid(order=["random"], holdout=["ratio"], n_repeats=2, candidates=pools)
+    protocols = [*random, Protocol(k_core=3)]
     models, logs = {name: counting(name) for name in "ab"}, {"one": make_log(), "two": make_log()}
-    # Two models and two logs; two repeats of four protocols, and one of the last.
-    for chosen, n_ranks in ((protocols[:1], 8), (protocols, 36), (protocols, 36)):
+    # Two models and two logs; two repeats of two protocols, and one of the last.
+    for chosen, n_ranks in ((protocols[:1], 8), (protocols, 20), (protocols, 20)):
         plan = Plan(models, logs, chosen, 0, Store.at(tmp_path), ComputeOptions())
         counts: list[int] = []
         ranked = list(run(plan, counts.append))
