@@ -51,7 +51,7 @@ def bias_left(world, propensity, n_logs):
 
 
 def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric():
-    world = World(n_users=400, n_items=300, mean_relevant=40, rng=1)
+    world = World(n_users=300, n_items=200, mean_relevant=40, rng=1)
     left = bias_left(world, world.propensity, n_logs=3)
     assert left["snips-global"] < 0.1
     assert left["snips-pooled"] < 0.1
