@@ -34,7 +34,7 @@ def a_world_with_fitted_weights(two_ridges):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steady, "N_ITEMS", 100)
         world = steady.simulated("popularity", n_users=200)
-    world = replace(world, ranks={name: world.ranks[name] for name in ("popular", "noisy", "EASE")})
+    world = replace(world, ranks={name: world.ranks[name] for name in ("popular", "EASE")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
         shown = world.exposure.select(np.isin(world.exposure.user, world.exposed[:60]))
