@@ -61,6 +61,7 @@ def test_em_reaches_the_largest_likelihood():
 
 def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MOST_STEPS", 160)  # plain ones take thousands
+    monkeypatch.setattr("ipseval.propensity._examination.N_PARTS", 2)  # the errors are not read
     log = simulated(np.random.default_rng(3), n_users=20, n_items=30)
     clicks, shown = np.zeros((log.n_items, 5)), np.zeros((log.n_items, 5))
     np.add.at(clicks, (log.item, log.position - 1), log.clicked)

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import ipseval
 from ipseval.data import Exposure, Interactions
