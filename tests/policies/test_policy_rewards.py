@@ -168,7 +168,8 @@ def test_open_bandit_from_loading_to_intervals(shared_data):
 
 
 def test_dr_is_that_of_obp_with_the_same_reward_model_on_open_bandit(shared_data):
-    for log, other, target, places in parts_of_open_bandit(shared_data("open-bandit"), "men"):
+    # Of one log all places and the last one, of the other the second.
+    for log, other, target, places in list(parts_of_open_bandit(shared_data("open-bandit"), "men"))[::3]:
         policy = open_bandit.policy_of(other, target, places)
         assert open_bandit.same_model(log, policy, places) < 1e-12
 

@@ -46,7 +46,8 @@ def test_randomised_positions_need_the_rates_alone():
     assert curve.theta == pytest.approx([1, (43 / 60) / (6 / 12)])
 
 
-def test_em_reaches_the_largest_likelihood():
+def test_em_reaches_the_largest_likelihood(monkeypatch):
+    monkeypatch.setattr("ipseval.propensity._examination.N_PARTS", 2)  # the errors are not read
     # Two items at two positions: four rates and θ, γ_1, γ_2.
     log = table([(1, 1, 40, 20), (1, 2, 40, 8), (2, 1, 40, 30), (2, 2, 40, 16)])
     clicks = np.array([[20, 8], [30, 16]])

@@ -393,7 +393,9 @@ def test_text_page_and_plot_show_the_summary(study, tmp_path):
     assert np.array_equal(drawn, 100 * result.summary["reduction"][result.summary["metric"] == "recall@5"])
 
 
-def test_two_models_seven_propensities_two_metrics_and_two_estimators_on_coat(shared_data):
+def test_two_models_seven_propensities_two_metrics_and_two_estimators_on_coat(shared_data, monkeypatch):
+    for file in ("_ratio", "_density_ratio"):  # seven of them take longer
+        monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
     study = load_coat(shared_data("coat"))
     split = split_random(study.positives().biased, rng=0)
     models = {name: train(split.train) for name, train in list(default_models().items())[:2]}
