@@ -11,9 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import minimize
-from scipy.special import expit
-from statsmodels.genmod import families
-from statsmodels.genmod.generalized_linear_model import GLM
 
 import ipseval
 from ipseval.data import Exposure
@@ -91,15 +88,6 @@ def test_the_penalised_logistic_fit_is_the_maximum_that_scipy_finds():
     assert found == pytest.approx(expected, abs=1e-5)
     for start in (np.full(4, 3.0), np.full(4, -20.0)):  # so far away a whole step leads nowhere
         assert fit_logistic(design, y, weight, centre, precision, start) == pytest.approx(found, abs=1e-9)
-
-
-def test_without_a_penalty_it_is_the_statsmodels_fit():
-    rng = np.random.default_rng(1)
-    design = np.column_stack([np.ones(300), rng.normal(size=(300, 2))])
-    y = rng.random(300) < expit(design @ [0.3, 1.0, -0.5])
-    plain = GLM(y.astype(float), design, family=families.Binomial()).fit()
-    found = fit_logistic(design, y, np.ones(300), np.zeros(3), np.full(3, 1e-12))
-    assert found == pytest.approx(plain.params, abs=1e-8)
 
 
 def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fit():
