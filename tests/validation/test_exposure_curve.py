@@ -91,7 +91,8 @@ def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_r
     scores = "ipseval.validation._curve._scores"
     monkeypatch.setattr(scores, lambda *given: judged.append(given) or _scores(*given))
     strict = replace(study, threshold=5)
-    options = {"metrics": ["recall@5"], "n_draws": 1, "test_fraction": 0.5, "rng": 0}
+    labels = ["recall@5", "atop"]
+    options = {"metrics": labels, "n_draws": 1, "test_fraction": 0.5, "rng": 0}
     found = exposure_curve(MODELS, strict, n_users=[0, 40], **options)
     # Without exposure the truth is that of all users; both it and the weighted estimate have their errors.
     split = split_random(strict.positives().biased, test_fraction=0.5, rng=np.random.default_rng(0))
@@ -99,14 +100,15 @@ def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_r
     pairs = shown.select(shown.positive)
     truth = Split(split.train, Interactions(pairs.user, pairs.item, split.user_ids, split.item_ids))
     models = {name: train(split.train) for name, train in MODELS.items()}
-    given = {"metrics": ["recall@5"], "on_low_ess": "ignore"}
+    given = {"metrics": labels, "on_low_ess": "ignore"}
     right = evaluate(models, truth, propensity=None, estimators=[AOA_POOLED], **given).frame
     power = PowerLawPropensity(gamma=0, unseen="smooth")
     own = evaluate(models, split, propensity=power, estimators=["snips-pooled"], **given).frame
+    own, right = (one.pivot(index="metric", columns="model").loc[labels] for one in (own, right))
     expected = (own["estimate"], (own["ci_high"] - own["ci_low"]) / 2, right["estimate"], right["std_error"])
-    place = found.scores["estimator"].tolist().index(POWER_LAW)
-    for one, column, factor in zip(judged[place], expected, (1, 1, 1, norm.ppf(0.975)), strict=True):
-        assert one[0] == pytest.approx(factor * column.to_numpy())
+    place = found.scores["estimator"].tolist().index(POWER_LAW) // len(labels)
+    for one, cells, factor in zip(judged[place], expected, (1, 1, 1, norm.ppf(0.975)), strict=True):
+        assert one == pytest.approx(factor * cells[list(MODELS)].to_numpy())
     names = found.frame.loc[found.frame["n_users"] == 40, "estimator"].tolist()
     assert names == found.scores.loc[found.scores["n_users"] == 40, "estimator"].tolist()  # in one order
     assert set(names) == {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW, WITH_INTERACTIONS}
