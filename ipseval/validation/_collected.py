@@ -48,7 +48,7 @@ class Collected:
     weights: FloatArray
     ties: TieChoice
     confidence_level: float
-    rows: list[pd.DataFrame] = field(default_factory=list)  # of one estimator each
+    columns: dict[str, list[Any]] = field(default_factory=dict)  # one frame, made at the end
     total: dict[tuple[str, str, str], list[Part]] = field(default_factory=dict)
     notes: dict[tuple[str, type[Warning]], str] = field(default_factory=dict)
     counts: list[tuple[int, int]] = field(default_factory=list)
@@ -208,7 +208,8 @@ class Collected:
             c = np.take(compared.contributions, part, axis=1)
             row["factor"][part] = required_factors(c, one, other.value[part])
             row["factor_beyond_noise"][part] = required_factors(c, one, near[part])
-        self.rows.append(pd.DataFrame(row))
+        for name, cells in row.items():
+            self.columns.setdefault(name, []).extend(np.broadcast_to(cells, bias.size).tolist())
         self._add_criteria(label, estimator, mine, compared)
 
     def _add_criteria(self, label: str, estimator: str, own: Estimates, compared: Compared) -> None:
@@ -242,7 +243,7 @@ class Collected:
             cells[key] = Cell(own, plain, float(noise))
         n_kept, n_both = np.mean(self.counts, axis=0)
         return Validation(
-            pd.concat(self.rows, ignore_index=True).astype({"fold": "Int64"}).infer_objects(),
+            pd.DataFrame(self.columns).astype({"fold": "Int64"}),
             cells,
             study.name,
             len(self.counts),

@@ -304,5 +304,6 @@ def _cells(
     frame: pd.DataFrame, columns: tuple[str, ...], models: list[str], metrics: list[str]
 ) -> tuple[FloatArray, ...]:
     """Return columns of a frame with one row per recommender and metric, each (n_metrics, n_models)."""
-    ordered = frame.set_index(["metric", "model"]).reindex(pd.MultiIndex.from_product([metrics, models]))
-    return tuple(ordered[one].to_numpy().reshape(len(metrics), -1) for one in columns)
+    place = {cell: row for row, cell in enumerate(zip(frame["metric"], frame["model"], strict=True))}
+    rows = [place[metric, model] for metric in metrics for model in models]
+    return tuple(frame[one].to_numpy()[rows].reshape(len(metrics), -1) for one in columns)

@@ -46,7 +46,7 @@ def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("factor", [1.0, 1.2, 3.0])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_bounds_equal_the_linear_program(seed, factor):
     rng = np.random.default_rng(seed)
     n = rng.integers(1, 40)
@@ -75,7 +75,7 @@ def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
 def test_bounds_of_an_evaluation_equal_linear_programs():
     evaluation = evaluated(metrics=("recall@10",))
     frame = evaluation.bounds(2.0).set_index(["model", "estimator"])
-    for model, sample in evaluation.samples.items():
+    for model, sample in list(evaluation.samples.items())[:1]:
         positives = sample.ranked
         c = (positives.n_above < 10).astype(float)
         pooled = by_linear_program(c, sample.weights, 2.0)

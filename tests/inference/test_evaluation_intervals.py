@@ -39,17 +39,18 @@ def test_the_same_rng_gives_the_same_intervals():
     assert first.equals(second)
 
 
-@pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19), (0.99, 199)])
+@pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19)])
 def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
     # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
     assert (least - 1) / (least + 1) >= level - 1e-12 > (least - 2) / least
-    few, *enough = (
-        evaluated(confidence_level=level).with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
-        for n in (least - 1, least, least + 1)
+    evaluation = evaluated(confidence_level=level)
+    few, enough = (
+        evaluation.with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
+        for n in (least - 1, least)
     )
     said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
     assert few.str.contains(said).all()
-    assert not pd.concat(enough).str.contains("too few|on one side").any()
+    assert not enough.str.contains("too few|on one side").any()
 
 
 def test_compare_is_on_the_level_of_the_evaluation():
@@ -84,7 +85,7 @@ def hits_of(hits: int, n_users: int = 10) -> pd.Series:
     return ipseval.evaluate({"m": scores}, split, metrics=["recall@1"], estimators=["aoa"]).frame.iloc[0]
 
 
-@pytest.mark.parametrize("hits", [1, 2, 8, 9])
+@pytest.mark.parametrize("hits", [1, 8])
 def test_an_interval_stays_between_0_and_1(hits):
     row = hits_of(hits)
     p = hits / 10

@@ -66,10 +66,11 @@ def test_replicates_equal_a_loop_over_repeated_users(n_moved):
     result, counts = bootstrap(sums, n_resamples=300, rng=7), drawn(n, 300, 7)
     assert list(blocks(300, n)) == [(0, 256), (1, 44)]
     assert (counts.sum(axis=1) == n).all()
+    some = np.r_[:9, 250:262, 299]  # of both blocks
     for column, (key, one) in enumerate(sums.items()):
-        expected = [by_hand(one, np.repeat(np.arange(n), row.astype(int))) for row in counts]
-        expected += (counts - 1) @ moved * (key == A)
-        np.testing.assert_allclose(result.replicates[:, column], expected, rtol=1e-9)
+        expected = [by_hand(one, np.repeat(np.arange(n), row.astype(int))) for row in counts[some]]
+        expected += (counts[some] - 1) @ moved * (key == A)
+        np.testing.assert_allclose(result.replicates[some, column], expected, rtol=1e-9)
     without = leave_one_out(some_sums()[A]) - moved[:60]
     np.testing.assert_allclose(leave_one_out(sums[A]), without, rtol=1e-12)
 
@@ -91,7 +92,7 @@ def test_a_ratio_is_resampled_and_not_its_frozen_denominator():
     # Half of the users have D = 1, half D = 3, and N = D/2 ± 0.1: the ratio is ½ up to the noise.
     # Ratio: e = N − D/2 = ±0.1 and D̄ = 2, so SE = 0.1/(2√n). With D̄ frozen at 2, as when values N/D̄ that
     # are already normalised are resampled: Var N = ¼·1 + 0.01 = 0.26, so SE = √0.26/(2√n), 5.099 times wider.
-    n = 1000
+    n = 200
     d = np.tile([1.0, 1.0, 3.0, 3.0], n // 4)
     noise = np.tile([0.1, -0.1], n // 2)
     ratio = UserSums(np.arange(n), d / 2 + noise, d)

@@ -92,9 +92,9 @@ def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, 
     # The unbiased auc needs the candidates of users without positives, which this world does not hold.
     estimators = [resolve_estimator(name) for name in ESTIMATORS if name != "ips" or "auc" not in metrics]
     samples = samples_of(ranks, rule(np.ones(log.n_users, dtype=int)))
-    result = bootstrap_refit(samples, chosen, estimators, refit=rule, n_resamples=10, rng=5)
+    result = bootstrap_refit(samples, chosen, estimators, refit=rule, n_resamples=5, rng=5)
     seed_words = np.random.default_rng(5).integers(2**63, size=2).tolist()
-    drawn = np.concatenate([draw_counts(30, size, seed_words, n) for n, size in blocks(10, 30)]).astype(int)
+    drawn = np.concatenate([draw_counts(30, size, seed_words, n) for n, size in blocks(5, 30)]).astype(int)
     lost = 0
     for row, counts in enumerate(drawn):
         propensity = rule(counts)

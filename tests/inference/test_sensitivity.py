@@ -63,11 +63,11 @@ FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips")
         # With P on the scale of probabilities the pooled auc takes another form, and scale="max" stays "max".
         (None, (), {"metrics": METRICS, "estimators": ESTIMATORS}),
         ("max", (), {"metrics": ("auc", "recall@10", "ap"), "estimators": ESTIMATORS}),
-        *(("max", steps, FEW) for n in (1, 2) for steps in itertools.permutations(STEPS, n)),
+        *(("max", steps, FEW) for steps in itertools.permutations(STEPS)),
     ],
 )
 def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(scale, steps, options):
-    ranks, popularity = random_ranks(0, models=1)
+    ranks, popularity = random_ranks(0, models=1, n_users=20, n_items=30)
 
     def evaluation(gamma):
         made = power_law(popularity, gamma, scale=scale)
@@ -75,7 +75,7 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(s
             made = STEPS[name](made)
         return ipseval.evaluate_ranks(ranks, propensity=made, on_low_ess="ignore", **options)
 
-    grid = [-1.0, 0.3, 1.7]
+    grid = [-1.0, 1.7]
     frame = evaluation(0.0).sensitivity(grid).frame
     for gamma in grid:
         one, ours = evaluation(gamma).frame, frame[frame["gamma"] == gamma]
@@ -154,14 +154,14 @@ def test_equal_recommenders_never_tip():
 
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
-    evaluation = evaluated(0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"))
-    fine = np.linspace(-1, 3, 61)
+    evaluation = evaluated(0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"), n_users=30)
+    fine = np.linspace(-1, 3, 33)
     frame = evaluation.sensitivity(fine, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
     }
     n_found = 0
-    for row in evaluation.tipping_points(np.linspace(-1, 3, 31)).itertuples():
+    for row in evaluation.tipping_points(np.linspace(-1, 3, 17)).itertuples():
         key = (row.metric, row.estimator)
         gap = values[row.model, *key] - values[row.other, *key]
         swaps = np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)

@@ -33,7 +33,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 TRAIN = pd.DataFrame({"user": [0], "item": [3]})
 RELEVANT = np.array([[1, 0, 1, 0], [0, 1, 1, 0]])
 SCORES = np.array([[0.2, 0.9, 0.5, 1.0], [0.7, 0.7, 0.1, 0.4]])  # user 1 ties items 0 and 1
-SHOWN = np.array([[0.5, 0.3, 0.8, 0.9], [0.4, 0.6, 0.25, 0.7]])
+SHOWN = np.array([[0.5, 0.3, 0.8, 0.9], [1, 0.6, 0.25, 1]])  # two are always shown: fewer patterns
 THETA = np.array([[1.0, 0.5, 0.5, 1.0], [0.5, 1.0, 0.5, 0.25]])  # by the places where the pairs stand
 WRONG_P = np.array([[0.9, 0.2, 0.4, 0.9], [0.3, 0.3, 0.5, 0.5]])
 WRONG_M = np.array([[0.3, 0.6, 0.4, 0.2], [0.1, 0.5, 0.9, 0.3]])
@@ -141,7 +141,7 @@ def test_numerator_and_denominator_of_a_mean_metric_are_each_exact(right):
 
 def shown_world(seed=5):
     """Return a world with impressions at two places and their propensities."""
-    world, rng = random_world(seed), np.random.default_rng(seed)
+    world, rng = random_world(seed, n_users=16, n_items=15), np.random.default_rng(seed)
     split = world.split
     free = np.setdiff1d(np.arange(split.n_users * split.n_items), split.train.pair_key)
     key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.3)]

@@ -26,9 +26,9 @@ from tests.inside.policies import (
 )
 
 
-def parts_of_open_bandit(folder):
+def parts_of_open_bandit(folder, *campaigns):
     """Yield a log, that of the other policy, the other policy's name and the places."""
-    for campaign in ("men", "women"):
+    for campaign in campaigns:
         study = load_open_bandit(folder, campaign=campaign)
         logs = {"random": study.random, "bts": study.bts}
         for source, target in open_bandit.DIRECTIONS:
@@ -37,6 +37,15 @@ def parts_of_open_bandit(folder):
                     one.select(np.isin(one.position, places)) for one in (logs[source], logs[target])
                 )
                 yield log, other, target, places
+
+
+FEW = STRENGTHS[::5]
+
+
+@pytest.fixture
+def few_strengths(monkeypatch):
+    """A minimizer is run for each strength, so that there are but eleven of them."""
+    monkeypatch.setattr("ipseval.policies._click_rates.STRENGTHS", FEW)
 
 
 def at_the_mode(
@@ -53,7 +62,7 @@ def at_the_mode(
         return 2 * parameters[1] ** 2 - likely.sum(), [-slope.sum(), 4 * parameters[1] - slope @ z[seen]]
 
     tried, start = [], np.zeros(2)
-    for a in STRENGTHS:
+    for a in FEW:
         tried.append((minimize(lost, start, args=(a,), jac=True, tol=1e-6), a))
         start = tried[-1][0].x  # of the next strength the mode is near
     best, a = min(tried, key=lambda one: one[0].fun)
@@ -69,6 +78,7 @@ def at_the_mode(
         ([198, 90, 22, 5, 8, 6], [33, 20, 36, 39, 20, 17]),
     ],
 )
+@pytest.mark.usefixtures("few_strengths")
 def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says(clicks, expected):
     z = np.array([1.5, 1, 0.5, -0.5, -1, -1.5])
     clicks, expected = np.array(clicks, dtype=float), np.array(expected, dtype=float)
@@ -83,6 +93,7 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
     np.testing.assert_allclose(1e15 * moved, found, rtol=1e-10)
 
 
+@pytest.mark.usefixtures("few_strengths")
 def test_factors_of_very_unequal_shares_are_at_the_mode():
     # Two clicks on an item shown twice beside one shown 3,920 times: steps of Fisher scoring go in a circle.
     shown, clicks = np.array([3920.0, 447, 2, 0, 0, 0]), np.array([0.0, 0, 2, 0, 0, 0])
@@ -145,9 +156,8 @@ def test_shrunk_click_rates_come_from_the_users_of_the_other_folds():
     np.testing.assert_allclose(cross_fitted(log, *where, 0.0)[1], [[1 / 2, 0], [0, 0], [1 / 3, 0]])
 
 
-@pytest.mark.parametrize("campaign", ["men", "women"])
-def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
-    study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
+def test_open_bandit_from_loading_to_intervals(shared_data):
+    study = load_open_bandit(shared_data("open-bandit"), campaign="women")
     n_items = study.random.n_items
     uniform = np.full((n_items, 3), 1 / n_items)
     found = evaluate_policies(study.bts, {"random": uniform}, estimators=["snips", "dr"], rng=0)
@@ -158,7 +168,8 @@ def test_open_bandit_from_loading_to_intervals(campaign, shared_data):
 
 
 def test_dr_is_that_of_obp_with_the_same_reward_model_on_open_bandit(shared_data):
-    for log, other, target, places in parts_of_open_bandit(shared_data("open-bandit")):
+    # Of one log all places and the last one, of the other the second.
+    for log, other, target, places in list(parts_of_open_bandit(shared_data("open-bandit"), "men"))[::3]:
         policy = open_bandit.policy_of(other, target, places)
         assert open_bandit.same_model(log, policy, places) < 1e-12
 
@@ -166,7 +177,7 @@ def test_dr_is_that_of_obp_with_the_same_reward_model_on_open_bandit(shared_data
 @pytest.mark.slow
 def test_relative_errors_on_open_bandit_are_not_above_those_of_obp(shared_data):
     made = []
-    for log, other, target, places in parts_of_open_bandit(shared_data("open-bandit")):
+    for log, other, target, places in parts_of_open_bandit(shared_data("open-bandit"), "men", "women"):
         rate = other.clicked.mean()
         for whose, found in zip(
             ("ours", "obp"), open_bandit.estimates(log, other, target, places), strict=True
@@ -250,7 +261,7 @@ def test_equal_weights_give_the_exact_poisson_interval(count, weight):
 def test_intervals_cover_at_least_as_often_as_they_say_for_moderate_weights():
     rng = np.random.default_rng(0)
     weights = rng.gamma(2.0, 1.0, 400)
-    rate, n_runs = 0.01, 4000
+    rate, n_runs = 0.01, 1500
     truth = rate * weights.sum()
     covered = 0
     for _ in range(n_runs):

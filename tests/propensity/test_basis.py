@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,10 +23,11 @@ from tests.inside.propensity import weakest
 WORLD = World(n_users=300, n_items=40, mean_relevant=12, gamma=0.0, rng=0)
 SPLIT = WORLD.split(rng=1)
 # Ten items a user, the popular ones more often.
-CHANCE = SPLIT.train.popularity / SPLIT.train.popularity.sum()
-LISTS = np.array([np.random.default_rng(user).choice(40, 10, replace=False, p=CHANCE) for user in range(300)])
+KEYS = np.log(SPLIT.train.popularity + 0.1) + np.random.default_rng(0).gumbel(size=(300, 40))
+LISTS = KEYS.argsort(axis=1)[:, -10:]
 
 
+@cache
 def exposure() -> ipseval.data.Exposure:
     frame = WORLD.expose(16, rng=2).to_frame()
     frame["positive"] = frame["value"] >= 4

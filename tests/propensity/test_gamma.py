@@ -20,7 +20,7 @@ METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400
 
 
-def counted_items(seed: int = 0, n_items: int = 600, gamma: float = 0.8):
+def counted_items(seed: int = 0, n_items: int = 200, gamma: float = 0.8):
     rng = np.random.default_rng(seed)
     popularity = np.floor((1 - rng.random(n_items)) ** -0.9).clip(1, 300)
     share = 0.004 * popularity**gamma * np.exp(0.7 * rng.standard_normal(n_items))
@@ -60,9 +60,8 @@ def plain_statsmodels(popularity, recommended, method):
 
 
 @pytest.mark.parametrize("method", ["negative-binomial", "poisson", "cloglog"])
-@pytest.mark.parametrize("seed", [0, 1])
-def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(method, seed):
-    popularity, recommended = counted_items(seed)
+def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(method):
+    popularity, recommended = counted_items()
     slope, error = plain_statsmodels(popularity, recommended, method)
     grouped = fit(popularity, recommended, method=method, drop_top=0)
     assert grouped.gamma == pytest.approx(slope, abs=2e-5)
@@ -221,7 +220,7 @@ def test_counts_that_statsmodels_refuses_are_refused_in_words(monkeypatch):
 # Intervals ------------------------------------------------------------------------------------------------
 
 
-def drawn_lists(seed: int = 0, n_lists: int = 300, k: int = 10, n_items: int = 400, gamma: float = 0.8):
+def drawn_lists(seed: int = 0, n_lists: int = 60, k: int = 10, n_items: int = 200, gamma: float = 0.8):
     rng = np.random.default_rng(seed)
     popularity = np.floor((1 - rng.random(n_items)) ** -1.0).clip(1, 200)
     item_effect = rng.standard_normal(n_items)
@@ -239,7 +238,7 @@ def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
         counts = np.bincount(np.repeat(lists, drawn, axis=0).ravel(), minlength=popularity.size)
         if method == "negative-binomial":  # at the dispersion of the fit
             family = families.NegativeBinomial(alpha=found.dispersion)
-            kept = popularity <= np.sort(popularity)[-3]  # 0.5 % of 400 items are 2
+            kept = popularity <= np.sort(popularity)[-2]  # 0.5 % of 200 items are 1
             x = add_constant(np.log(popularity[kept]))
             slope = GLM(counts[kept], x, family=family).fit().params[1]
         else:

@@ -67,7 +67,7 @@ def test_every_method_has_the_bias_that_was_computed_for_it(noise, gamma):
 
 def test_cloglog_is_free_of_the_bias_that_saturated_lists_give_the_others():
     # Half of the slots go to items that are in nearly every list. 5 draws; four standard errors.
-    found = estimates(0.9, 0, 5, n_items=1000, n_lists=100, length=50)
+    found = estimates(0.9, 0, 5, n_items=400, n_lists=60, length=20)
     ols, negative_binomial, cloglog = found.mean(axis=0)
     error = found.std(axis=0, ddof=1) / np.sqrt(5)
     assert abs(cloglog - 0.9) < 4 * error[2]

@@ -76,13 +76,13 @@ def test_infinite_scores_take_places_like_others_and_few_candidates_make_a_short
 
 def test_power_law_counts_and_fits_in_one_line():
     rng = np.random.default_rng(0)
-    n_users, n_items = 150, 100
+    n_users, n_items = 60, 50
     weight = 1 / np.arange(1, n_items + 1) ** 0.7
     picks = np.argsort(-(np.log(weight) + rng.gumbel(size=(n_users, n_items))))[:, :12]
     frame = pd.DataFrame({"user": np.repeat(np.arange(n_users), 12), "item": picks.ravel()})
     log = Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
     scores = 0.5 * np.log(log.popularity + 0.5) + rng.gumbel(size=(n_users, n_items))
-    top = best_items(scores, log, 50)
+    top = best_items(scores, log, 20)
     propensity = PowerLawPropensity(gamma="fit", recommendations=top, source="logger").fit(log)
     by_hand = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logger")
     assert propensity.gamma == by_hand.gamma

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import ipseval
 from ipseval.data import Exposure, Interactions
@@ -333,7 +332,16 @@ CASES: dict[str, Callable[[], object]] = {
 }
 
 
-@pytest.mark.parametrize("text", CASES)
-def test_what_is_refused_says_what_came(text):
-    with pytest.raises(ipseval.InputError, match=re.compile(text, re.DOTALL)):
-        CASES[text]()
+def refusal(call: Callable[[], object]) -> str:
+    """Return what is said of a call that is refused, or nothing."""
+    try:
+        call()
+    except ipseval.InputError as error:
+        return str(error)
+    return ""
+
+
+def test_what_is_refused_says_what_came():
+    for text, call in CASES.items():
+        said = refusal(call)
+        assert re.search(text, said, re.DOTALL), (text, said)

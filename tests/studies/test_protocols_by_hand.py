@@ -308,8 +308,8 @@ def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
 
 
 def test_a_swap_is_beyond_uncertainty_below_the_level_alone(found: ProtocolStudy) -> None:
-    (first, *_) = found.comparisons("split")
-    object.__setattr__(first, "inversions", (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01)))
+    inversions = (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01))
+    first = replace(found.comparisons("split")[0], inversions=inversions)
     assert [one.better_in_b for one in first.beyond_uncertainty(0.05)] == ["z"]
     other = replace(first, inversions=(Inversion("x", "z", 0.02), *first.inversions[1:]))
     assert _most_frequent([other, first], 0.05) == "y > z under a, the reverse under b (2)"

@@ -129,22 +129,22 @@ BAD_CONFIGS = {
 
 
 WRONG_TYPES = {
-    ("path", "[study]"): ["3", "[1]", "true"],
-    ("logs", "the file"): ["3", "[]"],
+    ("path", "[study]"): ["true"],
+    ("logs", "the file"): ["[]"],
     ("protocols", "the file"): ['"all"'],
-    ("file", "[logs.shop]"): ["3", "{a = 1}"],
-    ("timestamp", "[logs.shop]"): ["3", "[1]"],
-    ("threshold", "[logs.shop]"): ['"4"', "true", "1979-05-27"],
-    ("options", "[models.first]"): ["3", '"item"'],
-    ("function", "[models.first]"): ["3", '["a:b"]'],
+    ("file", "[logs.shop]"): ["{a = 1}"],
+    ("timestamp", "[logs.shop]"): ["[1]"],
+    ("threshold", "[logs.shop]"): ["true", "1979-05-27"],
+    ("options", "[models.first]"): ['"item"'],
+    ("function", "[models.first]"): ['["a:b"]'],
     ("k_core", "[protocols]"): ["5", '["5"]', "[5.0]", "[true]"],
     ("holdout", "[protocols]"): ['"ratio"', "[1]"],
     ("candidates", "[protocols]"): ['"all"', "[3]"],
-    ("test_fraction", "[protocols]"): ['"a"', "[0.1]"],
-    ("gammas", "[study]"): ["1.0", '["1"]', "[true]"],
+    ("test_fraction", "[protocols]"): ['"a"'],
+    ("gammas", "[study]"): ["1.0", '["1"]'],
     ("metrics", "[study]"): ["3", "[3]"],
     ("k", "[study]"): ['"1"', "[0.5]"],
-    ("rng", "[study]"): ["0.5", '"0"'],
+    ("rng", "[study]"): ["0.5"],
 }
 WORDS = {
     **dict.fromkeys(("path", "file", "timestamp", "function"), "str"),

@@ -140,7 +140,7 @@ def counting(name: str) -> Callable[[Interactions], np.ndarray]:
 
 
 COUNTS: queue.SimpleQueue[str] = queue.SimpleQueue()
-OPTIONS = {"metrics": ["auc"], "gammas": [0.0], "n_resamples": 10}
+OPTIONS = {"metrics": ["auc"], "estimators": ["aoa"], "n_resamples": 10}
 
 
 def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", "b"), **options: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections import Counter
 from pathlib import Path
@@ -20,7 +21,7 @@ from ipseval.ranking import rank_positives
 from ipseval.studies.protocols import Protocol, ProtocolStudy, Tuned
 from reproductions.traits import log_traits
 from tests.inside.studies import Choice, RowOrders, blocks, described, measures, silhouette
-from tests.studies.test_protocols import make_log, popular, study
+from tests.studies.test_protocols import THREE, make_log, popular, study
 
 CALLS: Counter[str] = Counter()
 OPTIONS = {"metrics": ["recall@5"], "estimators": ["aoa"], "n_resamples": 20}
@@ -54,18 +55,15 @@ def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(
     ]
     for row, split in zip(rows.to_dict("records"), (first, second), strict=True):
         inner = Split(split.train, split.validation)
-        values = {}
-        for share in (0.0, 0.5, 1.0):
-            frame = ipseval.evaluate({"m": mixed(split.train, share)}, inner, metrics=["recall@5"]).frame
-            values[f"share={share}"] = frame.loc[0, ["estimate", "std_error"]].tolist()
-        best = max(values, key=lambda name: values[name][0])
-        assert row["setting"] == best
-        np.testing.assert_allclose([row["value"], row["std_error"]], values[best], rtol=1e-12)
-        assert (row["n_tried"], row["n_settings"], row["metric"]) == (3, 3, "recall@5")
         each = [
             find_metric("recall@5").user_values(rank_positives(mixed(split.train, share), inner))
             for share in (0.0, 0.5, 1.0)
         ]
+        best = int(np.argmax([one.mean() for one in each]))
+        assert row["setting"] == f"share={(0.0, 0.5, 1.0)[best]}"
+        expected = each[best].mean(), each[best].std(ddof=1) / np.sqrt(each[best].size)
+        np.testing.assert_allclose([row["value"], row["std_error"]], expected, rtol=1e-12)
+        assert (row["n_tried"], row["n_settings"], row["metric"]) == (3, 3, "recall@5")
         seed = zlib.crc32(b"0 shop")
         assert row["chosen_share"] == Choice.among([0, 1, 2], each, seed).chosen_share
     # Popularity is the best setting: the tuned one is ranked as the popular one is.
@@ -84,11 +82,6 @@ def test_protocols_choose_with_their_own_candidates_among_settings_that_are_trai
     assert CALLS == {"0.0": 1, "0.5": 1, "1.0": 1}
     assert first.settings["candidates"].tolist() == ["full", "popularity-3"]
     assert first.settings["value"].nunique() == 2
-    CALLS.clear()
-    again = run(tmp_path, tuned(), *protocols)
-    assert not CALLS
-    pd.testing.assert_frame_equal(first.frame, again.frame)
-    pd.testing.assert_frame_equal(first.settings, again.settings)
 
 
 def test_a_stopped_study_finds_the_settings_that_were_tried(tmp_path: Path) -> None:
@@ -108,14 +101,12 @@ def test_a_stopped_study_finds_the_settings_that_were_tried(tmp_path: Path) -> N
     assert Counter({"1.0"} | {winner}) == CALLS  # what was not tried, and the best one for the test part
 
 
-def test_a_budget_draws_other_settings_in_each_repeat_and_repeats_itself(tmp_path: Path) -> None:
+def test_a_budget_draws_other_settings_in_each_repeat(tmp_path: Path) -> None:
     model = Tuned(mixed, {"share": np.linspace(0, 1, 9).tolist()}, metric="recall@5", budget=2)
-    found = run(tmp_path, model, Protocol("temporal", k_core=None, n_repeats=3))
-    assert found.settings["n_tried"].tolist() == [2] * 3
-    assert found.settings["n_settings"].tolist() == [9] * 3
+    found = run(tmp_path, model, Protocol("temporal", k_core=None, n_repeats=2))
+    assert found.settings["n_tried"].tolist() == [2] * 2
+    assert found.settings["n_settings"].tolist() == [9] * 2
     assert found.settings["setting"].nunique() > 1
-    again = run(tmp_path / "other", model, Protocol("temporal", k_core=None, n_repeats=3))
-    assert again.settings["setting"].tolist() == found.settings["setting"].tolist()
     spread = found.frame.set_index("model")["std_repeats"]
     assert spread["tuned"] > 0
     assert spread["popular"] == 0
@@ -277,8 +268,10 @@ def orders_in_blocks(rng: np.random.Generator, n_models: int = 8, noise: float =
     centres = np.stack([rng.permutation(n_models) for _ in range(4)]).astype(float)
     values = centres[truth] + noise * rng.standard_normal((20, n_models))
     orders = [RowOrders.of(row) for row in values]
-    src = [[measures(a, b, [1])["src"][0] for b in orders] for a in orders]
-    return truth, np.array(src)
+    src = np.eye(20)
+    for a, b in itertools.combinations(range(20), 2):
+        src[a, b] = src[b, a] = measures(orders[a], orders[b], [1])["src"][0]
+    return truth, src
 
 
 def test_planted_blocks_are_recovered():
@@ -315,16 +308,14 @@ def test_kept_repeats_count_like_dropped_ones():
     assert rates == [1 / 3, 1 / 3]
 
 
-def test_a_study_names_winners_and_blocks(tmp_path: Path):
-    logs = {f"log {n}": make_log(n, n_users=20, n_items=20 + 2 * n) for n in range(3)}
+def test_a_study_names_winners(tmp_path: Path):
     protocols = [Protocol(k_core=None, n_repeats=2), Protocol(holdout="leave-one-out", k_core=None)]
-    made = study(tmp_path, *protocols, logs=logs, metrics=["auc"], estimators=["aoa"])
+    made = study(tmp_path, *protocols, models=THREE, metrics=["auc"], estimators=["aoa"])
     found = made.winners(metric="auc")
-    assert len(found) == 6
-    means = made.frame.query("log == 'log 0' and split == 'RO_RS' and metric == 'auc'")
-    first = found.query("log == 'log 0' and split == 'RO_RS'").iloc[0]
+    assert len(found) == 2
+    means = made.frame.query("split == 'RO_RS'")
+    first = found.query("split == 'RO_RS'").iloc[0]
     ordered = means.set_index("model")["estimate"].sort_values()
     assert first["winner"] == ordered.index[-1]
     assert first["margin"] == pytest.approx(ordered.iloc[-1] - ordered.iloc[-2])
     assert first["n_repeats"] == 2
-    assert made.blocks("log", metric="auc").order.size == 3

@@ -157,8 +157,10 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
     converted = known.held_out(test_fraction=0.2, counted_on="log")
     models = {"popularity": baselines.popularity, "knn": baselines.item_knn}
 
+    options = {"metrics": ["atop"], "estimators": ["snips-pooled"], "n_resamples": 0, "rng": 0}
+
     def run(**rules):
-        validate(models, study, propensities=rules, metrics=["atop"], n_resamples=0, rng=0)
+        validate(models, study, propensities=rules, **options)
 
     with pytest.warns(DataWarning, match=r"true, function: .*held_out\(test_fraction=0.2"):
         run(true=known, function=lambda calibration: known)

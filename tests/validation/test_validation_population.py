@@ -147,21 +147,6 @@ def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half(
     assert "random-sample" in result.to_html()
 
 
-def test_the_random_sample_has_no_bias_where_weights_have_one():
-    results = []
-    for seed in range(4):
-        world = World(n_users=400, n_items=80, mean_relevant=16, max_propensity=0.9, rng=seed)
-        study = world.study(seed, n_per_user=20)
-        results.append(
-            validate(MODELS, study, propensities=EQUAL, metrics=["recall@10"], n_resamples=10, rng=seed)
-        )
-    summary = pd.concat([one.summary for one in results]).groupby(["propensity", "estimator"])
-    reduction, best = summary["reduction"].mean(), summary["if_unbiased"].mean()
-    assert reduction["equal"].to_numpy() == pytest.approx(0, abs=1e-12)  # but for rounding
-    # What is left is noise of both halves.
-    assert reduction["random-sample"].to_numpy() == pytest.approx(best["random-sample"].to_numpy(), abs=0.06)
-
-
 def test_users_without_random_exposure_are_in_neither_side(study):
     split = split_random(study.positives().biased, rng=0)
     models = {name: train(split.train) for name, train in MODELS.items()}
@@ -186,7 +171,7 @@ def test_users_without_random_exposure_are_in_neither_side(study):
     alone = Split(split.train, split.test.select(split.test.user == user))
     folds = [
         validate(models, study, split=alone, rng=seed, **options).frame["fold"].dropna().unique().tolist()
-        for seed in range(4)
+        for seed in (0, 1)
     ]
     assert sorted(set(map(tuple, folds))) == [(0,), (1,)]
 
@@ -285,7 +270,7 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
     assert DIFFERENCE in repr(result)
 
 
-def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0, 0.5, 1), n_users=1500):
+def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5), n_users=1500):
     world = World(
         n_users=n_users,
         n_items=300,
@@ -326,7 +311,7 @@ def fixture_right_world():
 
 @pytest.fixture(scope="module", name="wrong_world")
 def fixture_wrong_world():
-    return by_propensity(in_a_world(selection=2.5, n_resamples=100))
+    return by_propensity(in_a_world(selection=2.5, n_resamples=50))
 
 
 @pytest.mark.slow
@@ -340,7 +325,7 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
     assert known["falls_short"].all()
     assert (known["reduction"] < 0.65).all()
     # No exponent of popularity does it either ...
-    for gamma in (-0.5, 0, 0.5, 1):
+    for gamma in (-0.5, 0.5):
         assert wrong_world.loc[f"gamma {gamma}", "falls_short"].all()
     # ... but the known weights per pair do, and the fitted density ratio takes out most of it.
     assert not wrong_world.loc["pair", "falls_short"].any()

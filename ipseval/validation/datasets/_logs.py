@@ -169,8 +169,8 @@ def lines_of(data: bytes, path: str | Path) -> Lines:
     if strange.any():
         number = data[: int(strange.argmax())].count(b"\n") + 1
         raise _malformed(path, data, number, "holds something else than whole numbers and spaces")
-    edge = np.diff(digit.astype(np.int8), prepend=0, append=0)
-    start, end = np.flatnonzero(edge == 1), np.flatnonzero(edge == -1)
+    edge = np.flatnonzero(np.diff(digit, prepend=False, append=False))
+    start, end = edge[::2], edge[1::2]
     line = np.searchsorted(np.flatnonzero(byte == ord("\n")), start)
     if (end - start > MOST_DIGITS).any():
         number = int(line[(end - start > MOST_DIGITS).argmax()]) + 1
@@ -180,7 +180,7 @@ def lines_of(data: bytes, path: str | Path) -> Lines:
         raise InputError(f"{path} holds no item; expected lines of a user and then its items.")
     if not count.all():
         raise _malformed(path, data, int(count.argmin()) + 1, "is empty")
-    token = np.array(data.split(), dtype=bytes).astype(np.int64)
+    token = np.fromstring(data, dtype=np.int64, sep=" ")
     first = np.cumsum(count) - count
     again = pd.Series(token[first]).duplicated().to_numpy()
     if again.any():

@@ -107,7 +107,7 @@ def test_a_value_is_checked_by_what_the_others_let_expect():
 
 
 def test_every_door_takes_known_values():
-    world = World(n_users=300, n_items=60, mean_relevant=8, rng=0)
+    world = World(n_users=150, n_items=40, mean_relevant=8, rng=0)
     split = world.split(rng=1)
     models = {name: one for name, one in world.example_models(split, rng=2).items() if name != "noisy"}
     values = {"recall@10": (0.2, 0.01), "mean_dcg@10": (0.5, 0.1)}
@@ -128,7 +128,7 @@ def test_every_door_takes_known_values():
 
 def test_a_verdict_by_known_values_alone_names_nobody_however_sure_the_posterior_is():
     labels = ["atop", "recall@10"]
-    world = World(n_users=300, n_items=60, mean_relevant=8, rng=0)
+    world = World(n_users=150, n_items=40, mean_relevant=8, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
     anchors = {"popular": dict.fromkeys(labels, (0.9, 0.001)), "noisy": dict.fromkeys(labels, (0.3, 0.001))}
@@ -137,7 +137,6 @@ def test_a_verdict_by_known_values_alone_names_nobody_however_sure_the_posterior
     for label in labels:
         assert found.orders()[label].ahead.max() > 0.99
         assert f"By {label}, popular is first. No leader is named" in found.verdict
-    assert ipseval.evaluate(models, split, evidence=evidence, metrics=labels, rng=0).leader is None
     shown = Exposure.from_ratings(world.study(6, n_per_user=20).random, threshold=4)
     informed = ipseval.correct(
         models, split, evidence=replace(evidence, exposure=shown), metrics=labels, rng=0
@@ -187,7 +186,7 @@ def test_what_cannot_be_a_known_value_is_refused_in_words(given, source, said):
 
 
 def test_the_weighted_sample_is_the_weighted_mean_of_its_parts():
-    world = World(n_users=200, n_items=60, mean_relevant=10, rng=3)
+    world = World(n_users=100, n_items=40, mean_relevant=10, rng=3)
     split = world.split(rng=4)
     models = {"popular": world.example_models(split, rng=5)["popular"]}
     shown = Exposure.from_ratings(world.study(6, n_per_user=10).random, threshold=4)

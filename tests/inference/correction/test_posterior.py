@@ -80,7 +80,7 @@ def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator)
 @pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
 def test_the_posterior_is_that_of_importance_sampling(path):
     sample, rng = tiny_sample(), np.random.default_rng(0)
-    values = drawn_from_the_prior(path, 200_000, rng)
+    values = drawn_from_the_prior(path, 80_000, rng)
     miss = sample.value - values
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
     weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
@@ -105,7 +105,7 @@ def test_without_random_exposure_the_prior_stands_alone():
     strength, below = correct_path(path).alpha, np.cumsum(found.alpha_mass)
     assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
     np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
-    values = drawn_from_the_prior(path, 200_000, np.random.default_rng(1))
+    values = drawn_from_the_prior(path, 80_000, np.random.default_rng(1))
     np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,21 @@ from statsmodels.stats.proportion import proportion_confint
 from ipseval.errors import InputError
 from ipseval.studies.online import OnlineAgreement, online_agreement
 from tests.inside.studies import Noisy, TrueSpread
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fits_of_the_same_numbers_are_made_once():
+    """What a test works out again has the fits of the library, which have tests of their own."""
+    fitted, made = TrueSpread.of, {}
+
+    def once(data):
+        key = np.stack([data.x, data.y, data.var_x, data.var_y]).tobytes()
+        return made.get(key) or made.setdefault(key, fitted(data))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrueSpread, "of", once)
+        patch.setattr(TrueSpread, "interval", cache(TrueSpread.interval))
+        yield
 
 
 def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
@@ -44,8 +60,8 @@ def conditional(fit: TrueSpread, held: Noisy) -> tuple[np.ndarray, np.ndarray]:
     for x, y, *noises in zip(held.x, held.y, held.var_x, held.var_y, strict=True):
         (xx, xy), (_, yy) = np.outer(fit.spread, fit.spread) * [[1, fit.rho], [fit.rho, 1]] + np.diag(noises)
         means.append(fit.mean[1] + xy / xx * (x - fit.mean[0]))
-        alone = norm(fit.mean[1], np.sqrt(yy))
-        gains.append(norm(means[-1], np.sqrt(yy - xy**2 / xx)).logpdf(y) - alone.logpdf(y))
+        alone = norm.logpdf(y, fit.mean[1], np.sqrt(yy))
+        gains.append(norm.logpdf(y, means[-1], np.sqrt(yy - xy**2 / xx)) - alone)
     return np.array(gains), np.array(means)
 
 
@@ -193,12 +209,12 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
 
 
 def test_the_picture_shows_every_experiment_and_the_line():
-    found = online_agreement(*frames(30), n_folds=2, rng=0)
+    found = online_agreement(*frames(12), n_folds=2, rng=0)
     three = pd.concat([found.data.assign(indicator=number) for number in range(3)])
     beside = replace(found, frame=pd.concat([found.frame] * 3, ignore_index=True), data=three)
-    assert sum(len(one.get_children()[0].get_xdata()) for one in beside.plot(1).containers) == 30
+    assert sum(len(one.get_children()[0].get_xdata()) for one in beside.plot(1).containers) == 12
     axes = found.plot()
-    assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 30
+    assert sum(len(one.get_children()[0].get_xdata()) for one in axes.containers) == 12
     line = axes.lines[-1]
     assert (line.get_label(), line.get_slope()) == ("true differences", found.frame.loc[0, "slope"])
     assert line.get_xy1() == (0.0, found.frame.loc[0, "intercept"])

@@ -113,8 +113,8 @@ def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed, far):
         assert excess <= 0 if abs(end) == 1 else abs(excess) < 1e-3
 
 
-@pytest.mark.parametrize("rho", [-0.999, -0.6, 0.0, 0.3, 0.95, 0.999])
-@pytest.mark.parametrize("mean", [(0.3, -0.2), (1.0, 1.0), (-2.0, 0.7), (0.0, -1.5), (4.0, 4.0), (0.0, 0.0)])
+@pytest.mark.parametrize("rho", [-0.999, 0.0, 0.3, 0.999])
+@pytest.mark.parametrize("mean", [(0.3, -0.2), (-2.0, 0.7), (4.0, 4.0), (0.0, 0.0)])
 def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho, mean):
     # P(ξ > 0, η > 0) = ∫ φ(u) Φ((k + ρu)/√(1 − ρ²)) du over u > −h, and the same with both signs turned.
     def both_up(h: float, k: float) -> float:

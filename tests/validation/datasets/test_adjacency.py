@@ -103,15 +103,6 @@ def test_files_that_do_not_make_a_split_are_refused(tmp_path):
         load_adjacency(path, ordered=1)
 
 
-def test_gowalla_has_its_published_sizes(shared_data):
-    folder = shared_data("gowalla")
-    split = load_adjacency(
-        {"train": folder / "train.txt", "validation": folder / "valid.txt", "test": folder / "test.txt"}
-    )
-    assert (split.n_users, split.n_items) == (29858, 40981)
-    assert [len(one) for one in (split.train, split.validation, split.test)] == [719081, 91047, 217242]
-
-
 def test_amazon_files_with_cr_lf_give_the_published_counts(shared_data):
     path = shared_data("amazon14-5core") / "Amazon_Instant_Video.txt"
     log = load_adjacency(path, ordered=True)

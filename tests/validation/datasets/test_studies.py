@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -224,14 +225,23 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize(
-    ("layout", "load", "change", "message"),
-    [(*door, *case) for door, cases in MALFORMED.items() for case in cases],
-)
-def test_a_malformed_file_is_refused_with_what_is_wrong(tmp_path, layout, load, change, message):
-    folder = layout(tmp_path, **change)
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize(("door", "cases"), MALFORMED.items())
+def test_a_malformed_file_is_refused_with_what_is_wrong(tmp_path, door, cases):
+    layout, load = door
+    for number, (change, message) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        said = refusal(load, layout(folder, **change))
+        assert re.search(message, said), (change, said)
+
+
+def refusal(load, folder):
+    """Return what is said of files that are refused, or nothing."""
+    try:
         load(folder)
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def test_a_missing_folder_says_where_to_get_the_data(tmp_path):
