@@ -112,8 +112,7 @@ def test_lists_of_every_form_give_the_same_ranks(name, tmp_path):
     assert ranked.n_above.tolist() == [1, 3, 0, 1]
     assert ranked.max_rank == 3
     assert ranked.list_length.tolist() == [3, 1, 2]
-    expected = rank_positives(FRAME.drop(columns="score"), SPLIT)
-    assert np.array_equal(ranked.n_tied, expected.n_tied)
+    assert ranked.n_tied.tolist() == [0, 0, 0, 0]
 
 
 def settled_by_hand(lists, train, catalogue, seen, unknown):
@@ -140,8 +139,8 @@ def settled_by_hand(lists, train, catalogue, seen, unknown):
 @pytest.mark.parametrize("unknown", ["drop", "candidate"])
 def test_training_items_and_unknown_ones_are_settled_as_by_plain_loops(seen, unknown):
     rng = np.random.default_rng(7)
-    for _ in range(6):
-        n_users, n_items = int(rng.integers(2, 9)), int(rng.integers(6, 15))
+    for n_users in (3, 8):
+        n_items = int(rng.integers(6, 15))
         train, test = set(), set()
         for user in range(n_users):
             order = rng.permutation(n_items).tolist()
