@@ -123,7 +123,7 @@ def test_what_partitions_send_does_not_grow_with_their_users():
     options |= {"metrics": ("recall@5", "ndcg@5"), "propensity": UP_TO_A_FACTOR, "count": None}
     plan = make_plan(np.arange(500, 525), np.ones(25, dtype=np.int64), **options)
     sent = []
-    for n_users in (100, 800):
+    for n_users in (50, 400):
         frames = example(3, n_users=n_users)
         part = reduce_partition(frames["train"], frames["test"], {"first": frames["first"]}, plan)
         sent.append(len(pickle.dumps(part)))
