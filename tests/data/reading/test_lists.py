@@ -66,7 +66,6 @@ def nested(folder):
 
 
 FORMS = {
-    "a column of lists": lambda folder: Lists(NESTED),
     "a column of lists in Parquet": nested,
     "a column of lists of polars": lambda folder: Lists(pl.from_pandas(NESTED)),
     "a column of arrays": lambda folder: Lists(NESTED.assign(items=NESTED["items"].map(np.array))),
@@ -74,9 +73,6 @@ FORMS = {
         NESTED.assign(scores=[list(own.values()) for own in MAPPING.values()])
     ),
     "JSON of users": lambda folder: in_json(folder, ITEMS),
-    "JSON of pairs": lambda folder: in_json(
-        folder, {user: list(own.items()) for user, own in MAPPING.items()}
-    ),
     "ranks": lambda folder: Lists(FRAME.drop(columns="score")),
     "scores": lambda folder: Lists(FRAME.drop(columns="rank")),
     "shuffled": lambda folder: Lists(FRAME.sample(frac=1, random_state=0)),
@@ -85,7 +81,6 @@ FORMS = {
     ),
     "scores of users": lambda folder: Lists(MAPPING),
     "pairs of users": lambda folder: Lists({user: list(own.items()) for user, own in MAPPING.items()}),
-    "lists of users": lambda folder: Lists({user: list(own) for user, own in MAPPING.items()}),
     "an array": lambda folder: Lists(ARRAY),
     "an array with ids": lambda folder: Lists(ARRAY[::-1], users=["c", "b", "a"]),
     "places of ids": lambda folder: Lists(np.where(ARRAY < 0, -1, ARRAY - 1), items=SPLIT.item_ids),
