@@ -112,11 +112,11 @@ def test_every_source_gives_the_same_log(name, tmp_path):
     assert log.item.tolist() == [1, 1, 0, 2]
     assert (log.timestamp // 10**9).tolist() == TIMES
     assert log.value.tolist() == [5, 4, 3.5, 1]
-    said = log.data["what"][0]
-    assert "user_id → user, sku → item, ts → timestamp in dates, rating → value" in said
-    said = log.data["what"][1]
-    assert said == "rows with a value from 1 to 5; low ones count as well, as there is no threshold"
-    assert log.data["count"].tolist() == [4, 4]
+    data = log.data
+    assert "user_id → user, sku → item, ts → timestamp in dates, rating → value" in data["what"][0]
+    said = "rows with a value from 1 to 5; low ones count as well, as there is no threshold"
+    assert data["what"][1] == said
+    assert data["count"].tolist() == [4, 4]
 
 
 def test_queries_are_read_over_every_kind_of_connection(tmp_path):
