@@ -114,9 +114,9 @@ CANDIDATES: dict[str, Callable[[np.ndarray, float, Week, np.random.Generator], n
 }
 
 
-def calibrated(rng: np.random.Generator) -> tuple[float, float]:
+def calibrated(rng: np.random.Generator, n_users: int = 400_000) -> tuple[float, float]:
     """Return the true recall of the incumbent, and what the uneven candidate loses so that it is equal."""
-    week = Week.of(400_000, rng)
+    week = Week.of(n_users, rng)
     value = recall(week.ranked(rng), week)
     # .05 + .95 (1 − lost) value = value
     return value, 1 - (value - 0.05) / (0.95 * value)

@@ -28,8 +28,7 @@ def chances_to_be_first(
     means = np.empty((len(ranks), n_repeats))
     for row, one in enumerate(ranks.values()):
         chance = (np.array(one) - 1) / (n - 1)
-        for repeat in range(n_repeats):
-            means[row, repeat] = table[generator.binomial(m, chance)].mean()
+        means[row] = table[generator.binomial(m, chance, (n_repeats, chance.size))].mean(axis=1)
     # Means of the same values in another order differ in the last bits: that is a tie.
     best = np.isclose(means, means.max(axis=0), rtol=1e-12, atol=1e-15)
     return dict(zip(ranks, (best / best.sum(axis=0)).mean(axis=1).tolist(), strict=True))

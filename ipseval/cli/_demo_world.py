@@ -73,12 +73,13 @@ class Demo(Reported):
         errors = self.errors().rename_axis("metric").reset_index()
         tables.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
-        picture = scatter(self.drawn, estimators=DRAWN)
+        if not page:
+            return Tables(tuple(self._verdict()), parts)
         whole = self.evaluation.tables(digits=digits, page=True)
         return Tables(
             tuple(self._verdict()),
-            (picture, *parts) if page else parts,
-            title="Estimates beside the truth" if page else "",
+            (scatter(self.drawn, estimators=DRAWN), *parts),
+            title="Estimates beside the truth",
             appendix=(Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix),
         )
 

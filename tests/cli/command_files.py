@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 
@@ -36,4 +34,3 @@ def write_files() -> None:
     exposure = World(n_users=40, n_items=30, mean_relevant=8, rng=0).expose(5, 1).to_frame()
     exposure.to_csv("shown.csv", index=False)
     pd.DataFrame({"item": range(20)}).to_csv("items.csv", index=False)
-    Path("arguments.txt").write_text("log.csv --gamma 0  # a comment\n\n" + " ".join(FAST))

@@ -15,7 +15,6 @@ from ipseval.cli import main
 from ipseval.errors import InputError
 from ipseval.estimators import card
 from ipseval.metrics import METRICS
-from ipseval.testing import preflight
 from ipseval.validation.simulation import World
 from tests.cli.command_files import QUICK
 from tests.cli.test_cli_options import folder
@@ -210,9 +209,19 @@ def test_compare_shows_the_named_pair_of_results_that_are_not_comparable(folder,
         frame = pd.read_csv(io.StringIO(captured.out))
         assert frame["model"].tolist() == ["random"]
         assert (frame["difference"] == 0).tolist() == [is_same]
-    assert main(["compare", "new.npz", "--preflight", "--model", "random"]) == 4
-    loaded = ipseval.Evaluation.load("new.npz")
-    assert capsys.readouterr().out == f"{preflight(loaded, incumbent='random', rng=0)}\n"
+
+
+def test_a_preflight_is_that_of_the_stored_result_with_the_named_incumbent(capsys, monkeypatch):
+    monkeypatch.setattr("ipseval.evaluation.Evaluation.load", lambda path: f"loaded {path}")
+    given = []
+    monkeypatch.setattr(
+        "ipseval.testing.preflight", lambda *one, **more: given.append((one, more)) or result(exit_code=4)
+    )
+    assert main(["compare", "new.npz", "--preflight", "--model", "random", "--format", "md"]) == 4
+    assert capsys.readouterr().out == "md\n"
+    ((evaluation, options),) = given
+    assert evaluation == ("loaded new.npz",)
+    assert (options["incumbent"], options["rng"], options["weeks"]) == ("random", 0, 26)
 
 
 def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):

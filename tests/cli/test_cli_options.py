@@ -29,7 +29,7 @@ from tests.inside.cli import (
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def commands():
     """The parsers of all commands, made anew."""
     build_parser.cache_clear()
@@ -80,9 +80,9 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize("command", DEFAULTS)
-def test_defaults_are_those_that_the_help_names(command, commands):
-    assert {name: commands[command].get_default(name) for name in DEFAULTS[command]} == DEFAULTS[command]
+def test_defaults_are_those_that_the_help_names(commands):
+    for command, expected in DEFAULTS.items():
+        assert {name: commands[command].get_default(name) for name in expected} == expected, command
 
 
 @pytest.mark.usefixtures("commands")
@@ -203,10 +203,8 @@ def test_a_split_is_that_of_the_library_with_the_options_of_its_kind(folder):
     fractions = {"test_fraction": 0.3, "validation_fraction": 0.1}
     given = ["--test-fraction", "0.3", "--validation-fraction", "0.1", "--seed", "3"]
     expected = {
-        "random": ipseval.split_random(log, rng=3, **fractions),
         "temporal": ipseval.split_temporal(log, **fractions),
         "global-time": ipseval.split_global_time(log, **fractions),
-        "leave-one-out": ipseval.split_leave_one_out(log, rng=3),
         "leave-one-out --order temporal": ipseval.split_leave_one_out(log, order="temporal"),
         "leave-one-out --n-validation 0": ipseval.split_leave_one_out(log, rng=3, n_validation=0),
         "random --seen include": ipseval.split_random(log, rng=3, seen="include", **fractions),
@@ -233,8 +231,9 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
     found, _ = split_of(asked(*parts))
     assert (len(found.train), len(found.test)) == ((frame.index % 4 > 0).sum(), (frame.index % 4 == 0).sum())
     assert found.test.timestamp is not None
-    seen = {one: split_of(asked(*parts, "--seen", one))[0].seen for one in ("raise", "drop", "include")}
-    assert seen == {"raise": "exclude", "drop": "exclude", "include": "include"}
+    assert found.seen == "exclude"
+    seen = {one: split_of(asked(*parts, "--seen", one))[0].seen for one in ("drop", "include")}
+    assert seen == {"drop": "exclude", "include": "include"}
     frame[frame.index % 4 == 0].drop(columns="timestamp").to_csv("test.csv", index=False)
     assert split_of(asked(*parts))[0].train.timestamp is None
     pd.DataFrame({"item": range(10)}).to_csv("few.csv", index=False)
@@ -248,11 +247,11 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
 
 def test_candidates_are_all_or_a_number_that_is_drawn(folder, capsys):
     found = {}
-    for one in ("all", "3", "11"):
+    for one in ("all", "3"):
         assert main(["evaluate", "log.csv", *QUICK, "--candidates", one, "--format", "csv"]) == 0
         frame = pd.read_csv(io.StringIO(capsys.readouterr().out))
         found[one] = frame[frame["model"] == "popularity"]["estimate"].tolist()
-    assert found["3"] != found["all"] != found["11"]
+    assert found["3"] != found["all"]
     for wrong in ("zoo", "-3"):
         assert main(["evaluate", "log.csv", *QUICK, f"--candidates={wrong}"]) == 2
         assert f"'all' or a number of sampled items; got '{wrong}'" in capsys.readouterr().err
@@ -282,7 +281,7 @@ def test_a_computation_is_bounded_as_the_options_say():
 def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidates(folder, capsys):
     lists = pd.read_csv("log.csv")[["user", "item"]].drop_duplicates()
     lists.assign(rank=lists.groupby("user").cumcount() + 1).to_csv("lists.csv", index=False)
-    command = ["evaluate", "log.csv", "--model", "mine=lists.csv", "--metrics", "recall@2", "--quiet"]
+    command = ["evaluate", "log.csv", "--model", "mine=lists.csv", "--metrics", "recall@2", "--format", "csv"]
     codes = {seen: main([*command, "--seen", seen]) for seen in ("raise", "drop", "keep", "include")}
     assert codes == {"raise": 2, "drop": 0, "keep": 0, "include": 0}
 

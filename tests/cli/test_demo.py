@@ -23,11 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def small():
-    return run_demo(n_users=80, n_items=80)
+    return run_demo(n_users=40, n_items=80)
 
 
 def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average():
-    errors = run_demo(n_users=800, n_items=400).errors()
+    errors = run_demo(n_users=600, n_items=300).errors()
     assert (errors["snips-global"] < 0.1 * errors["aoa"]).all()
     assert (errors["snips-pooled"] < 0.1 * errors["aoa-pooled"]).all()
     assert (errors["ips"] < 0.1 * errors["aoa"]).all()
@@ -35,8 +35,8 @@ def test_weighted_estimates_are_far_nearer_to_the_truth_than_the_plain_average()
 
 
 def test_the_same_seed_gives_the_same_table(small):
-    assert run_demo(n_users=80, n_items=80).table.equals(small.table)
-    assert not run_demo(rng=1, n_users=80, n_items=80).table.equals(small.table)
+    assert run_demo(n_users=40, n_items=80).table.equals(small.table)
+    assert not run_demo(rng=1, n_users=40, n_items=80).table.equals(small.table)
 
 
 def test_errors_are_those_of_users_or_of_all_positives(small):
@@ -53,7 +53,7 @@ def test_errors_are_those_of_users_or_of_all_positives(small):
     said = f"{len(ranked)} positives of {np.unique(ranked.user).size} users"
     per_user = np.median(np.bincount(ranked.user)[np.bincount(ranked.user) > 0])
     text = " ".join(str(small).split())
-    assert "A simulated world of 80 users and 80 items" in text
+    assert "A simulated world of 40 users and 80 items" in text
     assert f"evaluated on {said} from a second biased log, {per_user:g} per user in the median" in text
 
 

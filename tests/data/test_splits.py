@@ -67,7 +67,7 @@ SPLITS = {
 
 
 @pytest.mark.parametrize("method", SPLITS)
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(log=logs(), share=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.2, 0.4]))
 def test_each_user_is_cut_as_by_a_plain_loop(method: str, log: Interactions, share, validation) -> None:
     by_share, in_time, number = "one" not in method, "temporal" in method, round(5 * validation)

@@ -91,8 +91,8 @@ def test_the_examples_of_a_page_print_what_stands_below_them(page: str):
 
 # The blocks of these pages are run, not what they print: less of the same work does.
 SMALLER = {
-    "n_resamples=1000": "n_resamples=20",
-    "n_users=1000, n_items=300": "n_users=400, n_items=60",
+    "n_resamples=1000": "n_resamples=5",
+    "n_users=1000, n_items=300": "n_users=200, n_items=60",
     "SampledCandidates(100, rng=0)": "SampledCandidates(20, rng=0)",
     "n_candidates, 100,": "n_candidates, 20,",
     "[10, 100, 1000]": "[10, 100]",
@@ -162,7 +162,7 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
 def gate_files(tmp_path_factory):
     """A folder with the files that the page on gates names, and its recommender."""
     folder, rng = tmp_path_factory.mktemp("gates"), np.random.default_rng(0)
-    taste = rng.normal(size=(400, 60))
+    taste = rng.normal(size=(120, 40))
     log = ipseval.read(pd.DataFrame(np.argwhere(taste > 1), columns=["user", "item"]))
     split = ipseval.split_random(log, rng=0)
     split.train.to_frame().to_csv(folder / "train.csv", index=False)

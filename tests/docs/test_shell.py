@@ -68,7 +68,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monkeypatch):
-    small = run_demo(n_users=100, n_items=100)
+    small = run_demo(n_users=60, n_items=80)
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     run_here(DOCS / "tutorial.md")
     assert "<title>Evaluation of recommenders" in (folder / "mine.html").read_text()
@@ -78,7 +78,8 @@ def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monk
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_five_commands_of_the_first_page_lead_from_a_file_to_a_page(folder, capsys):
-    shutil.copy(ROOT / "data/samples/clicks.csv", folder / "clicks.csv")
+    clicks = pd.read_csv(ROOT / "data/samples/clicks.csv")
+    clicks[clicks["user"] < "user080"].to_csv(folder / "clicks.csv", index=False)
     text = (DOCS / "index.md").read_text("utf-8")
     block = re.findall(
         r"^```sh\n(.*?)^```", text[text.index("## Your own file") :], re.MULTILINE | re.DOTALL

@@ -27,7 +27,7 @@ def test_few_seasons_hold_what_the_table_says(n_users, seasons):
 
 def test_the_calibrated_candidate_is_truly_equal():
     rng = np.random.default_rng(0)
-    value, lost = gate_seasons.calibrated(rng)
+    value, lost = gate_seasons.calibrated(rng, 100_000)
     week = gate_seasons.Week.of(100_000, rng)
     above = week.ranked(rng)
     other = gate_seasons.uneven(week.ranked(rng), lost, week, rng)

@@ -73,7 +73,7 @@ def fixture_made(tmp_path, monkeypatch):
         "SVD": (baselines.pure_svd, [{"n_factors": 4}]),
     }
     monkeypatch.setattr(leaderboard, "GRID", grid)
-    monkeypatch.setattr(leaderboard, "FACTORS", ("EASE", "SVD"))
+    monkeypatch.setattr(leaderboard, "FACTORS", ("EASE",))
     monkeypatch.setattr(leaderboard, "LIST", 5)
     monkeypatch.setattr(field_logs, "loaders", lambda _: {"Gowalla": None, "Beauty": lambda: LOG})
     monkeypatch.setattr(

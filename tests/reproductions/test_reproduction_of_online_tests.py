@@ -48,7 +48,7 @@ def test_an_ab_test_estimates_the_true_difference_and_novelty_lifts_it():
 
 
 def test_a_programme_of_tests_meets_offline_comparisons():
-    world = World(n_users=600, n_items=80, mean_relevant=10, rng=3)
+    world = World(n_users=300, n_items=40, mean_relevant=10, rng=3)
     split = world.split(rng=1)
     rng = np.random.default_rng(0)
     models = {"base": world.example_models(split, rng=2)["popular"]}
@@ -58,7 +58,7 @@ def test_a_programme_of_tests_meets_offline_comparisons():
             one + noise * rng.normal(size=one.shape) for one in (world.user_factors, world.item_factors)
         )
         models[f"v{number}"] = (2 * users, items, world.appeal)
-    online = OnlineWorld(world, split, length=5).programme(models, reference="base", n_users=300, rng=0)
+    online = OnlineWorld(world, split, length=5).programme(models, reference="base", n_users=150, rng=0)
     evaluation = ipseval.evaluate(models, split, metrics=["recall@5", "auc"])
     found = online_agreement(evaluation.compare(reference="base"), online, n_folds=2, rng=0)
     assert found.n_experiments == 8

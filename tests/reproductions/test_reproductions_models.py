@@ -153,10 +153,10 @@ def test_shares_of_right_pairs_count_draws_in_the_order_of_full_ranking():
 def test_uncorrected_draws_are_above_and_corrected_ones_nearer_to_full_ranking():
     rng = np.random.default_rng(1)
     split = Split(
-        log([(u, 0) for u in range(150)], 150, 600),
-        log([(u, int(i)) for u, i in enumerate(rng.integers(1, 600, size=150))], 150, 600),
+        log([(u, 0) for u in range(150)], 150, 300),
+        log([(u, int(i)) for u, i in enumerate(rng.integers(1, 300, size=150))], 150, 300),
     )
-    scores = rng.normal(size=(150, 600))
+    scores = rng.normal(size=(150, 300))
     scores[split.test.user, split.test.item] += 2.0
     runs = trained.draws({"good": scores}, split, n_draws=1)
     part = runs[(runs["metric"] == "Recall@10") & (runs["law"] == "with")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity
 from ipseval.ranking import RankedPositives
 
-N = 400
+N, N_RARE = 400, 2000
 
 
 PLAIN = WeightDiagnostics(
@@ -77,17 +78,18 @@ def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
     return pair(old, new)
 
 
+@cache
 def rarely_seen(basis: str) -> list[Evaluation]:
     """Return an old and a new result of which weights and the plain average say the opposite."""
     # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
     rng = np.random.default_rng(5)
-    rare = rng.random(8000) < 0.25
-    old = np.where(rng.random(8000) < np.where(rare, 0.2, 0.7), 2, 50)
-    new = np.where(rng.random(8000) < np.where(rare, 0.35, 0.6), 2, 50)
+    rare = rng.random(N_RARE) < 0.25
+    old = np.where(rng.random(N_RARE) < np.where(rare, 0.15, 0.75), 2, 50)
+    new = np.where(rng.random(N_RARE) < np.where(rare, 0.38, 0.55), 2, 50)
     item = np.where(rare, 0, 1)
     given = [replace(ranks(one), item=item) for one in (old, new)]
-    shown = pd.DataFrame({"user": np.arange(8000), "item": item})
-    log = Interactions.from_frame(shown, users=np.arange(8000), items=np.arange(100))
+    shown = pd.DataFrame({"user": np.arange(N_RARE), "item": item})
+    log = Interactions.from_frame(shown, users=np.arange(N_RARE), items=np.arange(100))
     propensity = KnownPropensity(item=np.where(np.arange(100) == 0, 1 / 9, 1.0), basis=basis).fit(log)
     return [
         evaluate_ranks(

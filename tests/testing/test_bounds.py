@@ -88,9 +88,9 @@ def test_an_equal_recommender_that_few_users_gain_by_is_hardly_ever_called_worse
     values, shares = UNEVEN[kind]
     rng = np.random.default_rng(2)
     draws = rng.choice(values, (500, n), p=shares)
-    called = np.mean(
-        [_chance(one, 1.0, 0.0) < 0.05 for one in draws if one.std() > 0]
-    )  # an upper bound below 0
+    # Samples of the same values have one chance; an upper bound below 0 is one below .05.
+    different, count = np.unique(np.sort(draws[draws.std(axis=1) > 0]), axis=0, return_counts=True)
+    called = np.average([_chance(one, 1.0, 0.0) < 0.05 for one in different], weights=count)
     assert called <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 500)
     # Student's t calls it worse in more than a quarter of such samples of 25.
     errors = draws.std(axis=1, ddof=1) / np.sqrt(n)
@@ -98,7 +98,7 @@ def test_an_equal_recommender_that_few_users_gain_by_is_hardly_ever_called_worse
         assert np.mean(draws.mean(axis=1) + 1.711 * errors < 0) > 0.25
 
 
-@pytest.mark.parametrize("n", [50, 200, 2000])
+@pytest.mark.parametrize("n", [50, 500])
 def test_the_stated_loss_is_seen_in_four_of_five_samples(n):
     rng = np.random.default_rng(3)
     centred = rng.normal(0, 0.2, (300, n))

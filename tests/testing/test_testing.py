@@ -299,7 +299,7 @@ def test_the_preflight_tries_what_the_gate_must_reject(tmp_path, capsys):
     whole.save(tmp_path / "small.npz", ranks=False)
     assert main(["compare", str(tmp_path / "small.npz"), "--preflight"]) == 2
     with pytest.raises(InputError, match="name incumbent=: the evaluation has a, b"):
-        preflight(evaluate({"a": TRUTH, "b": TRUTH}, SPLIT))
+        preflight(evaluate({"a": TRUTH, "b": TRUTH}, SPLIT, metrics=["recall@5"], estimators=["aoa"]))
 
 
 def test_the_preflight_takes_the_recommender_beside_popularity_or_the_one_that_is_named():
@@ -368,7 +368,7 @@ def test_the_plugin_writes_with_update_and_then_compares(tmp_path, monkeypatch, 
     def run(*options: str) -> tuple[int, str]:
         code = pytest.main(
             [
-                *("-q", "--import-mode=importlib"),
+                *("-q", "--tb=line", "--import-mode=importlib"),
                 *("-p", "no:unraisableexception"),  # it collects garbage five times, all that of this process
                 *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
                 *(*options, str(test)),

@@ -182,7 +182,7 @@ def _flat(source: Source, how: Reading) -> Source:
             return table
         frame = _of_objects({name: table[name].to_list() for name in names})
         sizes = frame[inside].map(lambda one: len(one) if isinstance(one, LISTS) else 1)
-        uneven = np.flatnonzero(sizes.nunique(axis=1) > 1)
+        uneven = np.flatnonzero(sizes.ne(sizes[inside[0]], axis=0).any(axis=1))
         if uneven.size:
             raise InputError(
                 f"{source.name}: the lists in columns {examples(inside)} differ in length in "

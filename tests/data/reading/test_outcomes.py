@@ -15,8 +15,14 @@ def frame(name: str, values=(1, 0, 1, 0)) -> pd.DataFrame:
     return pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3], name: values})
 
 
-@pytest.mark.parametrize("name", ["label", "target", "purchased", "y", "Purchase", "is_bought", "liked"])
-@pytest.mark.parametrize("values", [(1, 0, 1, 0), (True, False, True, False), (1.0, 0.0, 1.0, 0.0)])
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        *((name, (1, 0, 1, 0)) for name in ("label", "target", "purchased", "Purchase", "is_bought")),
+        ("y", (True, False, True, False)),
+        ("liked", (1.0, 0.0, 1.0, 0.0)),
+    ],
+)
 def test_zeros_of_an_outcome_are_no_positives(name, values):
     log = ipseval.read(frame(name, values))
     assert isinstance(log, ExposureLog)

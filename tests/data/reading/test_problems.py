@@ -59,9 +59,8 @@ FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("n_faults", range(1, len(FAULTS) + 1))
-def test_every_set_of_faults_is_named_in_full(n_faults):
-    for chosen in itertools.combinations(FAULTS, n_faults):
+def test_faults_of_every_pair_of_kinds_and_of_all_kinds_are_named_in_full():
+    for chosen in (*itertools.combinations(FAULTS, 2), tuple(FAULTS)):
         frame = pd.DataFrame(
             {"user": list("aabbcc"), "item": list("xyxyvw"), "ts": ["2026-01-01"] * 6, "rating": [1] * 6},
             dtype=object,
@@ -70,6 +69,6 @@ def test_every_set_of_faults_is_named_in_full(n_faults):
             FAULTS[name][0](frame)
         with pytest.raises(ProblemsError) as caught:
             ipseval.read(frame)
-        assert len(caught.value.problems) == n_faults, chosen
+        assert len(caught.value.problems) == len(chosen), chosen
         for name in chosen:
-            assert FAULTS[name][1] in str(caught.value)
+            assert FAULTS[name][1] in str(caught.value), chosen
