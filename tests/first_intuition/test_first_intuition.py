@@ -14,8 +14,7 @@ import ipseval
 from ipseval.cli import main
 
 LINES = (Path(__file__).parent / "calls.txt").read_text("utf-8").splitlines()
-ROWS = [(*line.split(" | "), "")[:3] for line in LINES if not line.startswith("#")]
-CALLS = [row[1:] for row in ROWS]
+CALLS = [(*line.split(" | "), "")[1:3] for line in LINES if not line.startswith("#")]
 
 
 @pytest.fixture(scope="module")
@@ -71,10 +70,10 @@ def names(tmp_path_factory):
 
 
 def test_there_are_two_hundred_and_most_work_or_say_what_to_type():
-    said = [said for sources, _, said in ROWS for _ in sources.split(", ")]
+    said = [said for _, said in CALLS]
     assert len(dict(CALLS)) == len(CALLS) >= 200
-    assert said.count("") / len(said) >= 0.55
-    assert said.count("PYTHON") / len(said) <= 0.05
+    assert said.count("") / len(CALLS) >= 0.55
+    assert said.count("PYTHON") / len(CALLS) <= 0.05
 
 
 def answer(call: str, names: dict, capsys) -> str | None:
