@@ -40,12 +40,16 @@ LAYERS = {
     # What holds for every member of a family, every public function, every command and file.
     "contract": [
         *("tests/contracts/", "tests/fuzz/", "tests/testing/", "tests/first_intuition/"),
-        "tests/cli/test_cli_commands.py",
-        *("tests/cli/test_cli.py", "tests/cli/test_cli_files.py", "tests/docs/test_english.py"),
+        *(
+            f"tests/cli/test_{name}.py"
+            for name in ("cli", "cli_answers", "cli_commands", "cli_files", "cli_options", "cli_vectors")
+        ),
+        *("tests/docs/test_english.py", "tests/metrics/sampled/test_ranges.py"),
         *(f"tests/test_{name}.py" for name in ("architecture", "layers")),
         *("tests/base/test_artefacts.py", "tests/base/test_kills.py", "tests/report/test_report_names.py"),
         *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
         *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
+        "tests/evaluation/test_list_metrics.py",
         *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
     ],
     # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.
@@ -58,9 +62,12 @@ LAYERS = {
         "tests/inference/test_propensity_influence.py",
         *(
             f"tests/propensity/test_{name}.py"
-            for name in ("gamma_simulation", "density_ratio", "density_ratio_steady")
+            for name in (
+                *("gamma_simulation", "density_ratio", "density_ratio_steady"),
+                *("examination", "popularity_exponent"),
+            )
         ),
-        *(f"tests/metrics/sampled/test_{name}.py" for name in ("pools", "joint", "corrected")),
+        *(f"tests/metrics/sampled/test_{name}.py" for name in ("pools", "joint", "corrected", "expected")),
         "tests/validation/simulation/test_recovery.py",
         "tests/validation/test_validation_population.py",
         *(
@@ -68,7 +75,8 @@ LAYERS = {
             for name in ("docs", "readme", "shell", "cookbook", "gallery", "notebooks")
         ),
         *("tests/cli/test_demo.py", "tests/estimators/test_identities.py"),
-        *("tests/policies/test_doubly_robust.py", "tests/studies/online/"),
+        *(f"tests/policies/test_{name}.py" for name in ("doubly_robust", "policies", "policy_rewards")),
+        "tests/studies/online/",
         *(
             f"tests/evaluation/test_{name}.py"
             for name in (

@@ -22,7 +22,6 @@ from ipseval.data.splits import (
     split_temporal,
 )
 from ipseval.errors import DataWarning, InputError
-from tests.conftest import shared_data
 from tests.inside.data import Leakage
 
 
@@ -68,18 +67,6 @@ def test_of_a_split_at_random_it_is_said_that_it_is_random_and_not_what_follows(
     assert evaluation.provenance["leakage"] == f"{split.leakage.text}; the split is random"
     assert "The split is random." in repr(evaluation)
     assert "later training rows" not in repr(evaluation)
-
-
-def test_the_leakage_of_movielens_is_what_was_published():
-    log = ipseval.read(shared_data("ml-100k") / "u.data")
-    assert (len(log), log.n_users, log.n_items, log.user_ids[0]) == (100_000, 943, 1682, 1)
-    with pytest.warns(DataWarning):
-        last = split_leave_one_out(log, order="temporal").leakage
-    with pytest.warns(DataWarning):
-        ratio = split_temporal(log, test_fraction=0.1).leakage
-    assert (round(100 * last.share, 1), round(100 * last.median_future, 1)) == (99.9, 38.1)
-    assert (round(100 * ratio.share, 1), round(100 * ratio.median_future, 1)) == (100.0, 36.2)
-    assert split_global_time(log, test_fraction=0.1).leakage.n_leaking == 0
 
 
 def test_a_purge_gap_is_in_no_part_and_counted():

@@ -270,7 +270,7 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
     assert DIFFERENCE in repr(result)
 
 
-def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5), n_users=1500):
+def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
     world = World(
         n_users=n_users,
         n_items=300,
@@ -325,7 +325,7 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
     assert known["falls_short"].all()
     assert (known["reduction"] < 0.65).all()
     # No exponent of popularity does it either ...
-    for gamma in (-0.5, 0.5):
+    for gamma in (-0.5, 0.5, 1):
         assert wrong_world.loc[f"gamma {gamma}", "falls_short"].all()
     # ... but the known weights per pair do, and the fitted density ratio takes out most of it.
     assert not wrong_world.loc["pair", "falls_short"].any()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from ipseval.errors import InputError
-from ipseval.validation.datasets import load_adjacency, load_movielens
+from ipseval.validation.datasets import load_adjacency
 
 
 def write(folder, name="train.txt", content="0 3 5\n7 3\n"):
@@ -101,25 +100,3 @@ def test_files_that_do_not_make_a_split_are_refused(tmp_path):
             load_adjacency(files)
     with pytest.raises(InputError, match="ordered"):
         load_adjacency(path, ordered=1)
-
-
-def test_amazon_files_with_cr_lf_give_the_published_counts(shared_data):
-    path = shared_data("amazon14-5core") / "Amazon_Instant_Video.txt"
-    log = load_adjacency(path, ordered=True)
-    assert (log.n_users, log.n_items, len(log)) == (5130, 1685, 37126)
-    line = path.read_text().splitlines()[99].split()
-    of_user = log.user_ids[log.user] == int(line[0])
-    assert log.item_ids[log.item[of_user]].tolist() == [int(one) for one in line[1:]]
-    assert np.array_equal(log.timestamp[of_user], np.arange(len(line) - 1))
-
-
-def test_the_small_movielens_file_has_its_published_size(shared_data):
-    assert len(load_movielens(shared_data("ml-latest-small"))) == 100_004
-
-
-@pytest.mark.slow
-def test_thirteen_domains_of_amazon_hold_three_million_pairs(shared_data):
-    logs = {path.stem: load_adjacency(path) for path in shared_data("amazon14-5core").glob("*.txt")}
-    apps = logs["Apps_for_Android"]
-    assert (apps.n_users, apps.n_items, len(apps)) == (87271, 13209, 752937)
-    assert (len(logs), round(sum(map(len, logs.values())) / 1e6, 2)) == (13, 3.40)

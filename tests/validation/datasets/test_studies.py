@@ -11,7 +11,6 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.datasets import (
-    CARDS,
     load_coat,
     load_kuairand,
     load_kuairec,
@@ -247,43 +246,3 @@ def refusal(load, folder):
 def test_a_missing_folder_says_where_to_get_the_data(tmp_path):
     with pytest.raises(InputError, match=r"does not exist\. Download coat\.zip"):
         load_coat(tmp_path / "nowhere")
-
-
-def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_rating(tmp_path, shared_data):
-    source = shared_data("coat")
-    study = load_coat(source)
-    positives = study.positives()
-    assert (len(study.biased), len(study.random)) == (6960, 4640)
-    assert (len(positives.biased), len(positives.random), positives.n_in_both) == (1905, 860, 366)
-    assert study.propensity.is_probability
-    assert study.card is CARDS["coat"]
-    for name in ("train.ascii", "test.ascii"):
-        content = (source / name).read_bytes()
-        (tmp_path / name).write_bytes(content.replace(b"5", b"4", name == "test.ascii"))
-    with pytest.raises(InputError, match=r"test\.ascii has sha256 [0-9a-f]{12}…, expected [0-9a-f]{12}…: it"):
-        load_coat(tmp_path)
-
-
-def test_kuairand_has_its_published_counts(shared_data):
-    study = load_kuairand(shared_data("kuairand"))
-    found = study.positives()
-    assert (study.biased.n_users, study.biased.n_items) == (19685, 5169)
-    assert (len(found.biased), len(found.random), len(found.random_negatives)) == (501398, 127147, 462489)
-    exposed = study.random.activity
-    assert ((exposed > 0).sum(), exposed[exposed > 0].min(), exposed.max()) == (16087, 2, 1084)
-    clicked = found.random.activity
-    assert clicked[exposed > 0].min() == 1  # only users with a click are in it
-    few, many = (exposed > 0) & (exposed <= 10), exposed >= 100
-    assert [round(clicked[one].sum() / exposed[one].sum(), 3) for one in (few, many)] == [0.267, 0.198]
-    shown = found.n_exposed[found.n_exposed > 0]
-    assert (shown.size, round(shown.mean()), round(shown.std())) == (5124, 115, 22)
-
-
-def test_the_sample_of_open_bandit_has_ten_thousand_impressions_per_log(shared_data):
-    clicks = set()
-    for campaign, n_items in (("men", 34), ("women", 46)):
-        study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
-        for log in (study.random, study.bts):
-            assert (len(log), log.n_items, log.n_users) == (10_000, n_items, 10_000)
-            clicks.add(int(log.clicked.sum()))
-    assert clicks == {46, 69}

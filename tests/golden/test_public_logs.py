@@ -1,0 +1,142 @@
+"""Public logs: their published counts, and identities that hold on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ipseval
+from ipseval.data import Interactions
+from ipseval.data.splits import split_global_time, split_leave_one_out, split_sliding, split_temporal
+from ipseval.errors import DataWarning, InputError
+from ipseval.validation.datasets import (
+    CARDS,
+    load_adjacency,
+    load_coat,
+    load_kuairand,
+    load_movielens,
+    load_open_bandit,
+)
+from tests.conftest import shared_data
+from tests.evaluation.segments.test_decomposition import check
+
+
+def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_rating(tmp_path):
+    source = shared_data("coat")
+    study = load_coat(source)
+    positives = study.positives()
+    assert (len(study.biased), len(study.random)) == (6960, 4640)
+    assert (len(positives.biased), len(positives.random), positives.n_in_both) == (1905, 860, 366)
+    assert study.propensity.is_probability
+    assert study.card is CARDS["coat"]
+    for name in ("train.ascii", "test.ascii"):
+        content = (source / name).read_bytes()
+        (tmp_path / name).write_bytes(content.replace(b"5", b"4", name == "test.ascii"))
+    with pytest.raises(InputError, match=r"test\.ascii has sha256 [0-9a-f]{12}…, expected [0-9a-f]{12}…: it"):
+        load_coat(tmp_path)
+
+
+def test_kuairand_has_its_published_counts():
+    study = load_kuairand(shared_data("kuairand"))
+    found = study.positives()
+    assert (study.biased.n_users, study.biased.n_items) == (19685, 5169)
+    assert (len(found.biased), len(found.random), len(found.random_negatives)) == (501398, 127147, 462489)
+    exposed = study.random.activity
+    assert ((exposed > 0).sum(), exposed[exposed > 0].min(), exposed.max()) == (16087, 2, 1084)
+    clicked = found.random.activity
+    assert clicked[exposed > 0].min() == 1  # only users with a click are in it
+    few, many = (exposed > 0) & (exposed <= 10), exposed >= 100
+    assert [round(clicked[one].sum() / exposed[one].sum(), 3) for one in (few, many)] == [0.267, 0.198]
+    shown = found.n_exposed[found.n_exposed > 0]
+    assert (shown.size, round(shown.mean()), round(shown.std())) == (5124, 115, 22)
+
+
+def test_the_sample_of_open_bandit_has_ten_thousand_impressions_per_log():
+    clicks = set()
+    for campaign, n_items in (("men", 34), ("women", 46)):
+        study = load_open_bandit(shared_data("open-bandit"), campaign=campaign)
+        for log in (study.random, study.bts):
+            assert (len(log), log.n_items, log.n_users) == (10_000, n_items, 10_000)
+            clicks.add(int(log.clicked.sum()))
+    assert clicks == {46, 69}
+
+
+def test_gowalla_has_its_published_sizes():
+    folder = shared_data("gowalla")
+    split = load_adjacency(
+        {"train": folder / "train.txt", "validation": folder / "valid.txt", "test": folder / "test.txt"}
+    )
+    assert (split.n_users, split.n_items) == (29858, 40981)
+    assert [len(one) for one in (split.train, split.validation, split.test)] == [719081, 91047, 217242]
+
+
+def test_amazon_files_with_cr_lf_give_the_published_counts():
+    path = shared_data("amazon14-5core") / "Amazon_Instant_Video.txt"
+    log = load_adjacency(path, ordered=True)
+    assert (log.n_users, log.n_items, len(log)) == (5130, 1685, 37126)
+    line = path.read_text().splitlines()[99].split()
+    of_user = log.user_ids[log.user] == int(line[0])
+    assert log.item_ids[log.item[of_user]].tolist() == [int(one) for one in line[1:]]
+    assert np.array_equal(log.timestamp[of_user], np.arange(len(line) - 1))
+
+
+def test_the_small_movielens_file_has_its_published_size():
+    assert len(load_movielens(shared_data("ml-latest-small"))) == 100_004
+
+
+@pytest.mark.slow
+def test_thirteen_domains_of_amazon_hold_three_million_pairs():
+    logs = {path.stem: load_adjacency(path) for path in shared_data("amazon14-5core").glob("*.txt")}
+    apps = logs["Apps_for_Android"]
+    assert (apps.n_users, apps.n_items, len(apps)) == (87271, 13209, 752937)
+    assert (len(logs), round(sum(map(len, logs.values())) / 1e6, 2)) == (13, 3.40)
+
+
+def films() -> Interactions:
+    log = ipseval.read(shared_data("ml-100k") / "u.data")
+    assert (len(log), log.n_users, log.n_items, log.user_ids[0]) == (100_000, 943, 1682, 1)
+    return log
+
+
+def test_the_leakage_of_movielens_is_what_was_published():
+    log = films()
+    with pytest.warns(DataWarning):
+        last = split_leave_one_out(log, order="temporal").leakage
+    with pytest.warns(DataWarning):
+        ratio = split_temporal(log, test_fraction=0.1).leakage
+    assert (round(100 * last.share, 1), round(100 * last.median_future, 1)) == (99.9, 38.1)
+    assert (round(100 * ratio.share, 1), round(100 * ratio.median_future, 1)) == (100.0, 36.2)
+    assert split_global_time(log, test_fraction=0.1).leakage.n_leaking == 0
+
+
+def test_the_windows_of_movielens_hold_every_later_row_once():
+    log = films()
+    first = int(log.timestamp.min()) + 60 * 86_400 * 10**9
+    splits = split_sliding(log, start=first, test="14D")
+    tested = np.concatenate([split.test.pair_key for split in splits])
+    assert np.array_equal(np.sort(tested), np.sort(log.pair_key[log.timestamp >= first]))
+    assert splits.frame["n_test"].sum() == tested.size
+
+
+@pytest.mark.filterwarnings("ignore:the median user has")
+def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_a_real_log():
+    log = load_coat(shared_data("coat")).biased
+    log = log.select(log.value >= 4)
+    split = ipseval.split_random(log, test_fraction=0.2, rng=0)
+    models = {
+        "popularity": ipseval.baselines.popularity(split.train),
+        "one order": np.broadcast_to(np.arange(split.n_items) % 97.0, (split.n_users, split.n_items)),
+    }
+    evaluation = ipseval.evaluate(
+        models,
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0),
+        metrics=["ndcg@10", "recall@10", "atop"],
+    )
+    for metric in evaluation.metrics:
+        found = evaluation.decomposition(metric)
+        check(evaluation, found)
+        # The head has a larger share of the positives than of the weight: that is what weighting changes.
+        assert found.share[-1] > found.share_weighted[-1]
+    moved = evaluation.decomposition("recall@10").totals.set_index("model").loc["popularity"]
+    assert moved["moved"] < 0
