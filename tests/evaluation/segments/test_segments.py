@@ -263,6 +263,7 @@ def test_a_metric_that_is_undefined_for_everybody_is_undefined_in_every_group():
     test = pd.DataFrame({"user": [0, 0, 1, 1], "item": [1, 2, 1, 2]})
     split = ipseval.Split.from_frames(train, test)
     evaluation = ipseval.evaluate({"m": np.arange(8.0).reshape(2, 4)}, split, metrics=["auc"])
+    assert evaluation.tables().parts[0].rows[0][1].text == "undefined"
     nobody, why = "undefined: no user has weight in the group", "left out: the metric is undefined for them; "
     for by, notes in (
         (ipseval.evaluation.segments.item_groups(list("abbc")), [nobody, f"2 users {why}{nobody}", nobody]),
