@@ -196,8 +196,8 @@ def test_what_has_no_match_and_what_is_undefined_is_counted():
 
 def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
     rng = np.random.default_rng(5)
-    offline, online = frames(80, seed=1, rho=0.9, noise=0.4)
-    useless = offline.assign(difference=rng.normal(size=80))
+    offline, online = frames(50, seed=1, rho=0.9, noise=0.4)
+    useless = offline.assign(difference=rng.normal(size=50))
     both = pd.concat([useless.assign(metric="auc"), offline.assign(metric="ndcg@10")])
     found = online_agreement(both, online, n_folds=3, rng=0)
     assert found.frame.loc[found.best, "metric"] == "ndcg@10"
@@ -205,7 +205,7 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
     assert found.nested_gain == pytest.approx(found.frame["cv_gain"].max(), abs=0.1)
     assert found.frame.loc[found.best, "behind"] == 0
     other = found.frame.loc[1 - found.best]
-    assert other["n_to_tell"] < 80  # they are told apart with 80
+    assert other["n_to_tell"] < 50  # they are told apart with 50
 
 
 def test_the_picture_shows_every_experiment_and_the_line():
