@@ -276,13 +276,16 @@ def test_archives_that_ipseval_has_not_written_or_an_older_one_has(tmp_path):
         f"{path} is an archive that ipseval has not written. Write it again."
     )
     assert artefacts.read_arrays(path)["a"].tolist() == [0, 1, 2]
-    header = {"about": "x", "sha256": [artefacts.array_digest(np.arange(2))], "format_version": 2}
-    for version, text in (
-        (2, ""),
-        (1, "has format version 1 (ipseval unknown); this ipseval reads 3. Write it"),
+    digest = artefacts.array_digest(np.arange(2))
+    for version, sha256, text in (
+        (2, digest, ""),
+        (2, "0" * 64, "array 0 is not the one that was written"),  # below the digest
+        (2, "f" * 64, "array 0 is not the one that was written"),  # above it
+        (1, digest, "has format version 1 (ipseval unknown); this ipseval reads 3. Write it"),
     ):
+        header = {"about": "x", "sha256": [sha256], "format_version": version}
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(artefacts.HEADER, json.dumps(header | {"format_version": version}))
+            archive.writestr(artefacts.HEADER, json.dumps(header))
             with archive.open("0.npy", "w") as member:
                 np.lib.format.write_array(member, np.arange(2))
         if text:
