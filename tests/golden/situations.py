@@ -238,6 +238,12 @@ def all_equal() -> ipseval.Evaluation:
     return ipseval.evaluate(models, DATA, metrics=RECALL)
 
 
+def a_hundred_models() -> ipseval.Evaluation:
+    """A hundred recommenders: probabilities of the twenty highest."""
+    models = {f"run {number:03}": scores(DATA, number / 200, 0.2, number) for number in range(100)}
+    return ipseval.evaluate(models, DATA, metrics=RECALL)
+
+
 def impressions() -> ipseval.Evaluation:
     """A log of what was shown, and γ = 0 asked for: the impressions are computed beside it."""
     rng = np.random.default_rng(5)
@@ -403,6 +409,7 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         no_difference,
         many_alike,
         all_equal,
+        a_hundred_models,
         impressions,
         without_a_claim,
         validation,

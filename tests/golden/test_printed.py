@@ -9,7 +9,7 @@ import pytest
 
 from tests.golden.situations import FOLDER, SITUATIONS
 
-LONG = ("exposure", "thirty_models", "saved_and_loaded")  # a quarter of the time
+LONG = ("exposure", "a_hundred_models", "thirty_models", "saved_and_loaded")  # a third of the time
 
 
 @pytest.mark.parametrize("name", [one for one in SITUATIONS if one not in LONG])
@@ -39,7 +39,7 @@ DECIDED = {
         "one_model",
         "all_equal",
     ),
-    *("impressions", "without_a_claim"),
+    *("a_hundred_models", "impressions", "without_a_claim"),
 }
 
 
