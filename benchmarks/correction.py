@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from clocks import in_turn
 
-from ipseval import Evidence, Exposure, Split, correct, split_random
+from ipseval import Evidence, RandomExposure, Split, correct, split_random
 from ipseval.inference.correction import rank_with_exposure
 from ipseval.validation.datasets import load_kuairand
 from ipseval.validation.simulation import World
@@ -28,7 +28,9 @@ from reproductions.correction_coat import recommenders
 METRICS = ("atop", "recall@10", "mean_dcg@10")
 
 
-def compare(name: str, models: Mapping[str, Any], split: Split, exposure: Exposure, repeats: int) -> None:
+def compare(
+    name: str, models: Mapping[str, Any], split: Split, exposure: RandomExposure, repeats: int
+) -> None:
     """Print what the ranking and `correct` take, and the rest of the second as a share of the first."""
     users = np.unique(exposure.user)
     drawn = np.random.default_rng(0).choice(users, min(500, users.size), replace=False)
@@ -58,7 +60,7 @@ def main() -> None:
     for n_users, n_items, relevant in ((2_000, 1_000, 30.0), (15_000, 5_000, 60.0)):
         world = World(n_users=n_users, n_items=n_items, mean_relevant=relevant, rng=0)
         split, study = world.split(rng=1), world.study(1)
-        shown = Exposure.from_ratings(study.random, threshold=study.threshold)
+        shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
         compare(
             f"{n_users:,} × {n_items:,}", world.example_models(split, rng=2), split, shown, options.repeats
         )
@@ -66,7 +68,7 @@ def main() -> None:
         study = load_kuairand(options.kuairand)
         split = split_random(study.positives().biased, test_fraction=0.2, rng=0)
         models = {name: train(split.train) for name, train in recommenders().items()}
-        shown = Exposure.from_ratings(study.random, threshold=study.threshold)
+        shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
         compare("KuaiRand", models, split, shown, options.repeats)
 
 

@@ -30,7 +30,7 @@ import pandas as pd
 import psutil
 from out_of_core import N_ITEMS, PER_USER, item_at
 
-from ipseval.clusters import evaluate_dask, evaluate_spark
+from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.propensity import PowerLawPropensity
 
 LIST_LENGTH, ROWS = 100, 50_000  # positives of a file with --growth
@@ -102,7 +102,7 @@ def processor_time() -> float:
 
 def imported(*more: str) -> None:
     """Load in a worker what an evaluation needs."""
-    for name in ("scipy.stats", "pyarrow.parquet", "ipseval.clusters", "ipseval.evaluation", *more):
+    for name in ("scipy.stats", "pyarrow.parquet", "ipseval.distributed", "ipseval.evaluation", *more):
         __import__(name)
 
 
@@ -177,13 +177,13 @@ def growth(engine, folder: str, workers: list[int]) -> None:
 
 def sizes(folder: Path, n_files: int) -> None:
     """Print the bytes of blocks, of what a partition of so many files sends, and memory."""
-    from ipseval.clusters._blocks import dealt, opened
+    from ipseval.distributed._blocks import dealt, opened
     from ipseval.evaluation.partitions._partition import reduce_partition
     from ipseval.evaluation.partitions._plan import make_plan
 
     fixed = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     asked = {name: one for name, one in OPTIONS.items() if name != "items"} | fixed
-    plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), on_low_ess="warn", count=None, **asked)
+    plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), low_ess="warn", count=None, **asked)
     parts = {}
     for name in FRAMES:
         found = map(pd.read_parquet, paths_of(folder, name)[:n_files])

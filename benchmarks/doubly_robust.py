@@ -17,7 +17,7 @@ from clocks import in_turn
 from workloads import SIZES, make
 
 import ipseval
-from ipseval import ComputeOptions, ExposureLog, KnownPropensity, rank_positives
+from ipseval import ComputeOptions, ImpressionLog, KnownPropensity, rank_positives
 from ipseval.policies.rewards import FactorReward, ItemReward, RewardModel, Rewards
 
 METRICS = ("recall@5", "recall@10", "precision@10", "dcg@10")
@@ -40,7 +40,7 @@ def main() -> None:
     key = rng.integers(0, split.n_users * split.n_items, 20 * split.n_users)
     key = np.union1d(np.setdiff1d(key, split.train.pair_key), split.test.pair_key)
     user, item = np.divmod(key, split.n_items)
-    log = ExposureLog(user, item, split.user_ids, split.item_ids, np.isin(key, split.test.pair_key))
+    log = ImpressionLog(user, item, split.user_ids, split.item_ids, np.isin(key, split.test.pair_key))
     known = KnownPropensity(item=np.full(split.n_items, 0.05))
     warnings.simplefilter("ignore")
 
@@ -56,7 +56,7 @@ def main() -> None:
             propensity=known,
             metrics=(*METRICS, f"mean_dcg@{options.depth}"),
             estimators=["dm", "dr"],
-            on_low_ess="ignore",
+            low_ess="ignore",
             compute=compute,
         )
 

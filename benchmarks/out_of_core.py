@@ -106,7 +106,7 @@ def evaluate(folder: Path, options: argparse.Namespace) -> list[float]:
         metrics=("recall@20", "ndcg@20"),
         estimators=("aoa", "snips"),
         propensity=ipseval.PowerLawPropensity(gamma=GAMMA, unseen="smooth"),
-        on_low_ess="ignore",
+        low_ess="ignore",
         compute=ipseval.ComputeOptions(n_threads=options.threads),
         memory_limit=options.memory,
         temporary=folder,

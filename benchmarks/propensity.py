@@ -33,13 +33,15 @@ def fits(data: dict[str, np.ndarray]) -> dict[str, Callable[[], object]]:
     """Return every fit, ready to run."""
     popularity, recommended = data["popularity"], data["recommended"]
     table: dict[str, Callable[[], object]] = {
-        method: lambda method=method: fit_gamma(popularity, recommended, N_LISTS, method, source="logger")
+        method: lambda method=method: fit_gamma(
+            popularity, recommended, N_LISTS, method, source="logging-policy"
+        )
         for method in ("negative-binomial", "poisson", "cloglog", "level-ols")
     }
     table["exposure"] = lambda: fit_gamma_from_exposure(popularity, data["exposed"], data["liked"])
     spread = popularity * np.random.default_rng(1).uniform(0.5, 1.5, popularity.size)
     table["negative-binomial, all n* distinct"] = lambda: fit_gamma(
-        spread, recommended, N_LISTS, source="logger"
+        spread, recommended, N_LISTS, source="logging-policy"
     )
     table["popularity exponent"] = lambda: fit_popularity_exponent(popularity)
     return table

@@ -48,7 +48,7 @@ def evaluation(n_models: int) -> ipseval.Evaluation:
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=METRICS,
         estimators=ESTIMATORS,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

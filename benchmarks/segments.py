@@ -51,7 +51,7 @@ def main() -> None:
                 {"m": ranks}, split, measures=labels, item_vectors=vectors
             )
         )
-        evaluation = ipseval.evaluate_ranks({"m": ranked}, propensity=propensity, on_low_ess="ignore")
+        evaluation = ipseval.evaluate_ranks({"m": ranked}, propensity=propensity, low_ess="ignore")
         groups, _ = seconds(
             lambda one=evaluation: [one.by(by, counts=counts).frame for by in ("popularity", "activity")]
         )

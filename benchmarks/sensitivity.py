@@ -34,7 +34,7 @@ def main() -> None:
     for metrics in (LINEAR, ("ndcg@10",)):
         runs: dict[str, Callable[[], object]] = {
             "evaluation": lambda metrics=metrics: evaluate_ranks(
-                ranks, propensity=propensity, metrics=metrics, estimators=ESTIMATORS, on_low_ess="ignore"
+                ranks, propensity=propensity, metrics=metrics, estimators=ESTIMATORS, low_ess="ignore"
             )
         }
         evaluation = runs["evaluation"]()

@@ -20,7 +20,7 @@ import numpy as np
 from clocks import in_turn
 
 from ipseval import Interactions, rank_positives, split_random
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.propensity import count_recommendations
 from ipseval.ranking import top_items
 from ipseval.validation import default_models, default_propensities, validate
@@ -35,7 +35,7 @@ def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
     """Print the processor time of the rankings and of the validation, and their ratio."""
     split = split_random(study.positives().biased, test_fraction=0.2, rng=0)
     models = {label: train(split.train) for label, train in default_models().items()}
-    shown = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
     key = np.unique(np.concatenate([split.test.pair_key, shown.pair_key[shown.positive]]))
     both = Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
     union, propensities = replace(split, test=both), default_propensities(study)

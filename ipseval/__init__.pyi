@@ -1,7 +1,7 @@
 """The public names: this list is the only one, and type checkers and `__init__.py` read it."""
 # ruff: noqa: TID252 (relative are the wings, which are no names of the top)
 
-from ipseval import clusters as clusters
+from ipseval import distributed as distributed
 from ipseval import errors as errors
 from ipseval import policies as policies
 from ipseval import studies as studies
@@ -9,8 +9,8 @@ from ipseval import testing as testing
 from ipseval._base.compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.data._evidence import Evidence as Evidence
-from ipseval.data._evidence import Exposure as Exposure
-from ipseval.data._exposure_log import ExposureLog as ExposureLog
+from ipseval.data._evidence import RandomExposure as RandomExposure
+from ipseval.data._impression_log import ImpressionLog as ImpressionLog
 from ipseval.data._interactions import Interactions as Interactions
 from ipseval.data.reading import Lists as Lists
 from ipseval.data.reading import read as read

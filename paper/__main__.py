@@ -82,7 +82,7 @@ def values() -> dict[str, str]:
     off = [abs(numbers(cells[3])[0] - numbers(cells[1])[0]) for key, cells in yang.items() if key]
     plain = {name: numbers(cells[0])[0] for name, cells in kuairand.items() if name}
     shown = {name: numbers(cells[2])[:2] for name, cells in kuairand.items() if name}
-    with_25, with_none = (corrected[users, "correction-strength"] for users in ("25", "0"))
+    with_25, with_none = (corrected[users, "corrected"] for users in ("25", "0"))
     return {
         "easePlain": f"{plain['EASE 500']:.2f}",
         "popularPlain": f"{plain['popularity']:.2f}",

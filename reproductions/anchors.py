@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Evidence, Split, metric, rank_positives
-from ipseval.data import Exposure, ExposureLog, Interactions
+from ipseval.data import ImpressionLog, Interactions, RandomExposure
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.inference.correction import (
     CORRECTED,
@@ -98,7 +98,7 @@ class Case:
         value = float(np.clip(value, 1e-6, 1))
         return {name: {ANCHORED: (value, ERROR * value)}}
 
-    def explored(self, rate: float, rng: np.random.Generator) -> Exposure:
+    def explored(self, rate: float, rng: np.random.Generator) -> RandomExposure:
         """Return what exploration slots of an ordinary log showed."""
         n_users, n_items = self.liked.shape
         logged = np.bincount(np.concatenate([self.split.train.user, self.split.test.user]), minlength=n_users)
@@ -111,10 +111,10 @@ class Case:
             rng.choice(n_items, user.size, p=shown / shown.sum()),
         )
         ids = self.split.user_ids, self.split.item_ids
-        log = ExposureLog(user, item, *ids, clicked=self.liked[user, item])
-        return Exposure.from_log(log, self.split, where=random, rate=rate)
+        log = ImpressionLog(user, item, *ids, clicked=self.liked[user, item])
+        return RandomExposure.from_log(log, self.split, where=random, rate=rate)
 
-    def liked_at_random(self, exposure: Exposure) -> dict[str, RankedPositives]:
+    def liked_at_random(self, exposure: RandomExposure) -> dict[str, RankedPositives]:
         """Return the ranks of what random exposure showed and users liked, outside training."""
         first = next(iter(self.ranks.values()))
         key = first.user * np.int64(self.split.n_items) + first.item
@@ -154,7 +154,7 @@ def of_anchors(case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     """Yield the scores of the other recommenders, without and with one known value."""
     without = correct_path(case.path)
     for name in case.trained:
-        known = Evidence(known=case.known(name, rng), source="randomised bucket")
+        known = Evidence(known=case.known(name, rng), source="randomised")
         for what, found in (("log", without), ("anchor", correct_path(case.path, evidence=known))):
             yield from ({"what": what, "anchor": name} | row for row in scores(case, found, leave=name))
 
@@ -166,7 +166,7 @@ def of_checks(case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             known = case.known(one, rng) | case.known(other, rng, factor)
             if factor > 1 and known[other][ANCHORED][0] >= 1:
                 continue
-            evidence = Evidence(known=known, source="randomised bucket")
+            evidence = Evidence(known=known, source="randomised")
             table = correct_path(case.path, evidence=evidence).known
             smallest = (table["smallest_error"] / table["expected"].clip(1e-9)).median()
             flagged = bool(table["disagrees"].any())
@@ -200,7 +200,7 @@ def of_programmes(case: Case, rng: np.random.Generator) -> Iterator[dict[str, An
         while bought > n:
             n = bought
             user, item = np.repeat(line[:n], N_SHOWN), items[line[:n]].ravel()
-            shown = Exposure(user, item, case.liked[user, item], n_users, n_items)
+            shown = RandomExposure(user, item, case.liked[user, item], n_users, n_items)
             shown = shown.without(case.split.excluded)
             found = correct_path(case.path, case.liked_at_random(shown), exposure=shown)
             left = [size for size in BATCHES if size >= n]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.validation.datasets import BanditStudy
 
@@ -60,7 +60,7 @@ def validate_bandit(study: BanditStudy, *, confidence_level: float = 0.95) -> pd
 
 
 def _rate(
-    log: ExposureLog, shown: np.ndarray, estimator: str, of_all: bool, confidence_level: float
+    log: ImpressionLog, shown: np.ndarray, estimator: str, of_all: bool, confidence_level: float
 ) -> tuple[float, float, float]:
     """Return (estimate, low, high); NaN where the item was never shown and the estimator divides by that."""
     if not shown.any() and estimator != IPS:

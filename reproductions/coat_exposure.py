@@ -29,7 +29,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import Evidence, ExposureLog, ImpressionPropensity, KnownPropensity, Split
+from ipseval import Evidence, ImpressionLog, ImpressionPropensity, KnownPropensity, Split
 from ipseval.inference.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
@@ -43,7 +43,7 @@ PAGE = ROOT / "docs" / "validation.md"
 METRICS = ("atop", "recall@5", "mean_dcg")
 HELD_OUT, N_UNIFORM, RIDGE, MOST = 0.2, 50, 1.0, 0.2
 PLAIN, SAMPLE = "aoa-pooled", "random-sample"
-SHOWN = ("snips-pooled", "snips-shown", "dr")
+SHOWN = ("snips-pooled", "snips-impressions", "dr")
 REWARDS = {"item": ItemReward(), "factors": FactorReward()}
 
 
@@ -51,7 +51,7 @@ REWARDS = {"item": ItemReward(), "factors": FactorReward()}
 class ByOdds:
     """The chance that a pair is in the exposure log, from the odds of its pairs against uniform ones."""
 
-    log: ExposureLog
+    log: ImpressionLog
 
     def fit(self, split: Split, rng: np.random.Generator) -> Propensity:
         """Return the chance of each pair of the log, with that of liked pairs as the module says."""
@@ -78,24 +78,24 @@ class ByOdds:
         return KnownPropensity(pair=pair.assign(propensity=chance)).fit(split)
 
 
-def held_out(study: RandomExposureStudy, rng: np.random.Generator) -> tuple[Split, ExposureLog]:
+def held_out(study: RandomExposureStudy, rng: np.random.Generator) -> tuple[Split, ImpressionLog]:
     """Return a split of the positives, and the held-out ratings as an exposure log."""
     positives, log = study.positives(), study.biased
     split = ipseval.split_random(positives.biased, test_fraction=HELD_OUT, rng=rng)
     liked = np.isin(log.pair_key, positives.biased.pair_key)
     kept = np.where(liked, np.isin(log.pair_key, split.test.pair_key), rng.random(len(log)) < HELD_OUT)
     part = log.select(kept)
-    return split, ExposureLog(
+    return split, ImpressionLog(
         part.user, part.item, log.user_ids, log.item_ids, np.isin(part.pair_key, split.test.pair_key)
     )
 
 
 def estimates(
-    study: RandomExposureStudy, split: Split, log: ExposureLog, rng: np.random.Generator
+    study: RandomExposureStudy, split: Split, log: ImpressionLog, rng: np.random.Generator
 ) -> Iterator[tuple[str, pd.Series]]:
     """Yield (row, estimates by model and metric)."""
     models = {name: train(split.train) for name, train in recommenders().items()}
-    common: dict[str, Any] = {"metrics": METRICS, "on_low_ess": "ignore"}
+    common: dict[str, Any] = {"metrics": METRICS, "low_ess": "ignore"}
 
     def of(frame: pd.DataFrame, label: str) -> pd.Series:
         return frame[frame["estimator"] == label].set_index(["model", "metric"])["estimate"]

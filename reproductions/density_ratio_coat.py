@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.propensity import (
     DensityRatioPropensity,
@@ -48,7 +48,7 @@ def recommenders(split: Split) -> dict[str, Any]:
 
 
 def propensities(
-    split: Split, exposure: Exposure, models: dict[str, Any], published: Any, seed: int
+    split: Split, exposure: RandomExposure, models: dict[str, Any], published: Any, seed: int
 ) -> dict[tuple[str, str], Any]:
     """Return each propensity with the estimator it goes with; unseen items count as n* = 1."""
     train, counts = split.train, split.train.popularity
@@ -85,7 +85,7 @@ def values(models: dict[str, Any], split: Split, estimator: str, propensity: Any
         propensity=propensity,
         metrics=METRICS,
         estimators=[estimator],
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).frame
     return frame.set_index(["metric", "model"]).estimate
 
@@ -94,7 +94,7 @@ def split_tables(study: Any, seed: int, *, disjoint: bool) -> list[pd.DataFrame]
     """Return reference, AOA and every weighted estimate of one split; for either half when disjoint."""
     positives = study.positives()
     split = split_random(positives.biased, test_fraction=0.2, rng=seed)
-    exposure = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
     keep = ~np.isin(positives.random.pair_key, split.train.pair_key)
     random = positives.random.select(keep)
     models = recommenders(split)
@@ -141,7 +141,9 @@ def few_users(study: Any, n_draws: int = 12) -> None:
         cuts = []
         for draw in range(n_draws):
             split = split_random(positives.biased, test_fraction=0.2, rng=draw % 3)
-            exposure = Exposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
+            exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(
+                split.train
+            )
             random = positives.random.select(~np.isin(positives.random.pair_key, split.train.pair_key))
             models = recommenders(split)
             users = np.random.default_rng(draw).choice(split.n_users, n_users, replace=False)

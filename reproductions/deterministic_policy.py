@@ -40,8 +40,8 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import Evidence, ExposureLog, ImpressionPropensity, Interactions, Split
-from ipseval.data import Exposure
+from ipseval import Evidence, ImpressionLog, ImpressionPropensity, Interactions, Split
+from ipseval.data import RandomExposure
 from ipseval.errors import IpsevalError
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, Rewards
@@ -73,7 +73,7 @@ class Case:
     kind: str
     number: int
     split: Split
-    log: ExposureLog  # of the test pages
+    log: ImpressionLog  # of the test pages
     shown: Interactions  # all pairs that were on a page
     models: dict[str, Any]
     rank: dict[str, np.ndarray]  # (n_users, n_items) of the candidates; of training pairs infinite
@@ -81,13 +81,13 @@ class Case:
     truth: pd.Series  # by model and metric
     liked: np.ndarray  # (n_users, n_items) bool
 
-    def explored(self, rng: np.random.Generator) -> Exposure:
+    def explored(self, rng: np.random.Generator) -> RandomExposure:
         """Return random pairs, as many as a share of the test rows, with what of them is liked."""
         chosen = rng.choice(self.log.user, int(SLOTS * len(self.log)))
         key = np.unique(chosen * self.log.n_items + rng.integers(self.log.n_items, size=chosen.size))
         user, item = np.divmod(key, self.log.n_items)
         ids = self.split.user_ids, self.split.item_ids
-        return Exposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
+        return RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
 
     @classmethod
     def of(cls, kind: str, number: int) -> Case:
@@ -121,7 +121,7 @@ class Case:
                 rows.append((user, item, taken, place, user * 3 + visit))
         user, item, taken, place, query = (np.concatenate(one) for one in zip(*rows, strict=True))
         ids = {"user_ids": np.arange(N_USERS), "item_ids": np.arange(n_items)}
-        log = ExposureLog(
+        log = ImpressionLog(
             *(user, item),
             **ids,
             clicked=taken,
@@ -143,7 +143,7 @@ class Case:
         kind: str,
         number: int,
         split: Split,
-        log: ExposureLog,
+        log: ImpressionLog,
         shown: Interactions,
         models: dict[str, Any],
         liked: np.ndarray,
@@ -182,7 +182,7 @@ def pairs_of(found: np.ndarray) -> Interactions:
     return Interactions(*np.nonzero(found), *(np.arange(size) for size in found.shape))
 
 
-def own_impressions(log: ExposureLog, curve: ExaminationCurve) -> KnownPropensity:
+def own_impressions(log: ImpressionLog, curve: ExaminationCurve) -> KnownPropensity:
     """Return the position-based propensity: 1 − Π(1 − θ) over a pair's own impressions."""
     missed = np.log1p(-curve.at(log.position).clip(0, 1 - 1e-9))
     frame = pd.DataFrame({"user": log.user, "item": log.item, "missed": missed})
@@ -230,11 +230,11 @@ def estimates(case: Case) -> Iterator[Found]:
     anchor = {"incumbent": {RECALL: (drawn, KNOWN_ERROR * drawn)}}
     for name, evidence in (
         (CORRECT, Evidence(interactions=case.shown)),
-        (ANCHORED, Evidence(interactions=case.shown, known=anchor, source="randomised bucket")),
+        (ANCHORED, Evidence(interactions=case.shown, known=anchor, source="randomised")),
         (EXPLORED, Evidence(interactions=case.shown, exposure=case.explored(rng))),
     ):
         frame = ipseval.correct(models, split, evidence=evidence, metrics=[RECALL], rng=0).frame
-        yield name, RECALL, frame[frame["estimator"] == "correction-strength"]
+        yield name, RECALL, frame[frame["estimator"] == "corrected"]
 
 
 def click_based(case: Case) -> Iterator[Found]:
@@ -339,7 +339,7 @@ def enumerated() -> Iterator[tuple[str, str, str, float]]:
     """
     users, seen = np.arange(2)[:, None], theta(np.arange(1, 4))
     curve = ExaminationCurve.known(seen)
-    log = ExposureLog(
+    log = ImpressionLog(
         *(np.repeat([0, 1], 3), LOGGED.ravel(), np.arange(2), np.arange(4), np.zeros(6, bool)),
         position=np.tile([1, 2, 3], 2),
     )

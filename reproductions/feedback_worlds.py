@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ipseval import Evidence, Interactions, Split, metric, rank_positives
-from ipseval.data import Exposure
+from ipseval.data import RandomExposure
 from ipseval.inference.correction import correction_path
 from ipseval.ranking import baselines
 from reproductions.correction_family import METRICS, Simulated
@@ -97,7 +97,7 @@ class FeedbackWorld:
         items = rng.random((n_users, self.liked.shape[1])).argsort(axis=1)[:, :n_shown]
         user, item = np.repeat(chosen, items.shape[1]), items.ravel()
         ids = self.split.user_ids, self.split.item_ids
-        shown = Exposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
+        shown = RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
         return Evidence(exposure=shown, interactions=self.interactions)
 
     def truth(self, metrics: Sequence[str] = METRICS) -> np.ndarray:

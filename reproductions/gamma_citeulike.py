@@ -85,7 +85,7 @@ def cell(train: Interactions, counts: Any, method: Any) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            fit = fit_gamma(train.popularity, counts, method=method, source="logger")
+            fit = fit_gamma(train.popularity, counts, method=method, source="logging-policy")
         except InputError:
             return "–"
     return f"{fit.gamma:.2f} ± {fit.standard_error:.2f}"

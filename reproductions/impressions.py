@@ -25,7 +25,7 @@ import pandas as pd
 from scipy.stats import f
 
 import ipseval
-from ipseval import ExposureLog, Interactions
+from ipseval import ImpressionLog, Interactions
 from ipseval.estimators import Sample
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.policies._estimators import Rewarded, RewardedMetric
@@ -39,7 +39,7 @@ THETA = 1 / np.arange(1, N_PLACES + 1) ** 0.7
 POLICIES = ("uniform", "popular", "personal")
 METHODS = ("randomised", "harvesting", "em")
 METRICS = ("recall@10", "dcg@10")
-ESTIMATORS = ("dm", "snips-shown", "dr")
+ESTIMATORS = ("dm", "snips-impressions", "dr")
 SEED, Z = 20_260, 1.959964
 PAGE = ROOT / "docs" / "exposure-logs.md"
 
@@ -104,11 +104,11 @@ class World:
         return member, item, place, p, rng.random(liking.shape) < THETA[place] * liking
 
 
-def log_of(item: np.ndarray, place: np.ndarray, p: np.ndarray, clicked: np.ndarray) -> ExposureLog:
+def log_of(item: np.ndarray, place: np.ndarray, p: np.ndarray, clicked: np.ndarray) -> ImpressionLog:
     """Return the pages as an exposure log."""
     user = np.repeat(np.arange(N_USERS), N_PLACES)
     ids = np.arange(N_USERS), np.arange(N_ITEMS)
-    return ExposureLog(
+    return ImpressionLog(
         user, item.ravel(), *ids, clicked.ravel(), position=place.ravel() + 1, propensity=p.ravel()
     )
 
@@ -224,8 +224,8 @@ def table(results: pd.DataFrame) -> list[list[str]]:
     for policy in POLICIES:
         for metric in METRICS:
             part = error.loc[policy, metric].unstack()
-            together = part.sum() / part[["dm", "snips-shown"]].sum().min()
-            worst = part.div(part[["dm", "snips-shown"]].min(axis=1), axis=0).max()
+            together = part.sum() / part[["dm", "snips-impressions"]].sum().min()
+            worst = part.div(part[["dm", "snips-impressions"]].min(axis=1), axis=0).max()
             rows += [
                 [
                     *(policy, metric, one, f"{together[one]:.2f}", f"{worst[one]:.2f}"),

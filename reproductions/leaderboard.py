@@ -99,7 +99,9 @@ def make(out: Path, folder: Path, task: tuple[str, str]) -> str:
             lists = count_recommendations(
                 top_items(model, split, k=LIST, compute=ONE_THREAD), split.train, rng=0
             )
-            gamma = fit_gamma(split.train.popularity, lists, method="negative-binomial", source="logger")
+            gamma = fit_gamma(
+                split.train.popularity, lists, method="negative-binomial", source="logging-policy"
+            )
             found |= {"gamma": gamma.gamma, "standard_error": gamma.standard_error}
     found["seconds"] = time.process_time() - start
     about.write_text(json.dumps(found), "utf-8")  # last: it says that the ranks are whole

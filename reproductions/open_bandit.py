@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from ipseval.policies import PolicyEvaluation, evaluate_policies
 from ipseval.validation.datasets import load_open_bandit
 from reproductions.tables import ROOT, data_folder, markdown, write_tables
@@ -40,28 +40,28 @@ STRENGTH = 10.0  # impressions that the rate of the place counts for in a reward
 Model = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
-def shares(log: ExposureLog, places: tuple[int, ...]) -> np.ndarray:
+def shares(log: ImpressionLog, places: tuple[int, ...]) -> np.ndarray:
     """Return how often each item stood at each place, (n_items, n_places)."""
     assert log.position is not None
     counts = np.array([np.bincount(log.item[log.position == one], minlength=log.n_items) for one in places]).T
     return counts / counts.sum(axis=0)
 
 
-def policy_of(other: ExposureLog, target: str, places: tuple[int, ...]) -> np.ndarray:
+def policy_of(other: ImpressionLog, target: str, places: tuple[int, ...]) -> np.ndarray:
     """Return the chances of a target policy, which is uniform or known from its own log."""
     uniform = np.full((other.n_items, len(places)), 1 / other.n_items)
     return shares(other, places) if target == "bts" else uniform
 
 
 def judged(
-    log: ExposureLog, other: ExposureLog, target: str, places: tuple[int, ...], rng: int = 0
+    log: ImpressionLog, other: ImpressionLog, target: str, places: tuple[int, ...], rng: int = 0
 ) -> tuple[PolicyEvaluation, pd.DataFrame]:
     """Return the evaluation of the policy of another log, and its difference from the rate of that log."""
     found = evaluate_policies(log, {"new": policy_of(other, target, places)}, estimators=LABELS, rng=rng)
     return found, found.against(other).set_index("estimator")
 
 
-def normal(found: PolicyEvaluation, other: ExposureLog) -> dict[str, bool]:
+def normal(found: PolicyEvaluation, other: ImpressionLog) -> dict[str, bool]:
     """Return whether normal intervals of both logs agree."""
     rate = other.clicked.mean()
     noise = rate * (1 - rate) / len(other)
@@ -71,17 +71,17 @@ def normal(found: PolicyEvaluation, other: ExposureLog) -> dict[str, bool]:
     }
 
 
-def as_visits(log: ExposureLog) -> ExposureLog:
+def as_visits(log: ImpressionLog) -> ImpressionLog:
     """Return the log with each row as a visit of its own, as after drawing with replacement."""
     rows = np.arange(len(log))
-    return ExposureLog(
+    return ImpressionLog(
         rows, log.item, rows, log.item_ids, log.clicked, position=log.position, propensity=log.propensity
     )
 
 
 def of_splits(
-    log: ExposureLog,
-    other: ExposureLog,
+    log: ImpressionLog,
+    other: ImpressionLog,
     target: str,
     places: tuple[int, ...],
     n: int,
@@ -103,8 +103,8 @@ def of_splits(
 
 
 def of_resamples(
-    log: ExposureLog,
-    other: ExposureLog,
+    log: ImpressionLog,
+    other: ImpressionLog,
     target: str,
     places: tuple[int, ...],
     n: int,
@@ -118,14 +118,16 @@ def of_resamples(
     return inside / max(n, 1)
 
 
-def weighted(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+def weighted(
+    log: ImpressionLog, policy: np.ndarray, places: tuple[int, ...]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return each row's place, counted from 0, and its weight."""
     assert log.propensity is not None
     place = np.searchsorted(places, np.asarray(log.position))
     return place, policy[log.item, place] / log.propensity
 
 
-def counts(log: ExposureLog, place: np.ndarray, n_places: int) -> tuple[np.ndarray, np.ndarray]:
+def counts(log: ImpressionLog, place: np.ndarray, n_places: int) -> tuple[np.ndarray, np.ndarray]:
     """Return impressions and clicks of each item at each place, (n_items, n_places)."""
     cell, shape = np.asarray(log.item) * n_places + place, (log.n_items, n_places)
     size = log.n_items * n_places
@@ -156,7 +158,7 @@ def shrunk(shown: np.ndarray, clicks: np.ndarray, strength: float = STRENGTH) ->
 
 
 def cross_fitted(
-    log: ExposureLog, place: np.ndarray, n_places: int, n_folds: int, seed: int, model: Model
+    log: ImpressionLog, place: np.ndarray, n_places: int, n_folds: int, seed: int, model: Model
 ) -> np.ndarray:
     """Return the click rate of each row, item and place, (n, n_items, n_places), from rows of other folds."""
     fold = np.random.default_rng(seed).permutation(len(log)) % n_folds
@@ -165,7 +167,7 @@ def cross_fitted(
 
 
 def doubly_robust(
-    log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], estimated: np.ndarray
+    log: ImpressionLog, policy: np.ndarray, places: tuple[int, ...], estimated: np.ndarray
 ) -> float:
     """Return OBP's DR with the click rates of each row, (n, n_items, n_places), by obp or by its formula."""
     place, w = weighted(log, policy, places)
@@ -182,7 +184,7 @@ def doubly_robust(
     return float(np.mean(base + w * (log.clicked - estimated[at, log.item, place])))
 
 
-def same_model(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], seed: int = 0) -> float:
+def same_model(log: ImpressionLog, policy: np.ndarray, places: tuple[int, ...], seed: int = 0) -> float:
     """Return how far `dr` is from OBP's DR with the same reward model, as a part of it."""
     made = evaluate_policies(log, {"new": policy}, estimators="dr", shrinkage=STRENGTH, n_folds=5, rng=seed)
     ours = float(made.frame["estimate"][0])
@@ -191,7 +193,7 @@ def same_model(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], se
     return abs(ours / theirs - 1)
 
 
-def formulas(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], seed: int) -> dict[str, float]:
+def formulas(log: ImpressionLog, policy: np.ndarray, places: tuple[int, ...], seed: int) -> dict[str, float]:
     """Return OBP's IPW, SNIPW and DR, written out."""
     place, w = weighted(log, policy, places)
     fold = np.random.default_rng(seed).permutation(len(log)) % 3
@@ -205,7 +207,7 @@ def formulas(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], seed
     return {"ips": ips, "snips": ips / float(np.mean(w)), "dr": ips + rest / len(log)}
 
 
-def handed(log: ExposureLog, policy: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:
+def handed(log: ImpressionLog, policy: np.ndarray, place: np.ndarray) -> dict[str, np.ndarray]:
     """Return a log and a policy as obp takes them."""
     return {
         "reward": log.clicked.astype(int), "action": np.asarray(log.item), "position": place,
@@ -214,7 +216,7 @@ def handed(log: ExposureLog, policy: np.ndarray, place: np.ndarray) -> dict[str,
     }  # fmt: skip
 
 
-def installed(log: ExposureLog, policy: np.ndarray, places: tuple[int, ...], seed: int) -> dict[str, float]:
+def installed(log: ImpressionLog, policy: np.ndarray, places: tuple[int, ...], seed: int) -> dict[str, float]:
     """Return the estimates of obp itself."""
     import obp.ope
     from sklearn.linear_model import LogisticRegression
@@ -245,7 +247,7 @@ def has_obp() -> bool:
 
 
 def estimates(
-    log: ExposureLog, other: ExposureLog, target: str, places: tuple[int, ...], n_seeds: int = N_SEEDS
+    log: ImpressionLog, other: ImpressionLog, target: str, places: tuple[int, ...], n_seeds: int = N_SEEDS
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return our estimates and OBP's, (n_seeds, estimators)."""
     policy, theirs = policy_of(other, target, places), installed if has_obp() else formulas

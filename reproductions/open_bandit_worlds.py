@@ -22,7 +22,7 @@ import argparse
 import numpy as np
 import pandas as pd
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from reproductions.open_bandit import LABELS, PAGE, Z, formulas, judged, policy_of
 from reproductions.tables import markdown, write_tables
 
@@ -50,7 +50,7 @@ class World:
         self.chance = {"bts": odds / odds.sum(axis=1, keepdims=True)}
         self.chance["random"] = np.full((1, n_items, 3), 1 / n_items)
 
-    def log(self, policy: str, n: int, rng: np.random.Generator) -> ExposureLog:
+    def log(self, policy: str, n: int, rng: np.random.Generator) -> ImpressionLog:
         """Return n impressions, each of a user of its own."""
         chance = self.chance[policy]
         period, place, row = rng.integers(0, len(chance), n), rng.integers(0, 3, n), np.arange(n)
@@ -58,7 +58,7 @@ class World:
         item = (below < rng.random((n, 1)) * below[:, -1:]).sum(axis=1)
         clicked = rng.random(n) < self.rate[item, place]
         ids = row, np.arange(len(self.rate))
-        return ExposureLog(
+        return ImpressionLog(
             row, item, *ids, clicked, position=place + 1, propensity=chance[period, item, place]
         )
 

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 from ipseval import PowerLawPropensity, Split, evaluate, fit_gamma_from_exposure, split_random
-from ipseval.data import Exposure
+from ipseval.data import RandomExposure
 from ipseval.propensity._exposure import noise_share
 from ipseval.validation import validate
 from ipseval.validation._population import shown_outside
@@ -92,7 +92,7 @@ def among_exposed(study: RandomExposureStudy, number: int) -> pd.DataFrame:
     return pd.concat(rows).assign(split=number, n_users=np.unique(liked["user"]).size)
 
 
-def pairs(shown: Exposure, which: np.ndarray, split: Split) -> pd.DataFrame:
+def pairs(shown: RandomExposure, which: np.ndarray, split: Split) -> pd.DataFrame:
     """Return pairs that were shown, with their ids."""
     return pd.DataFrame(
         {"user": split.user_ids[shown.user[which]], "item": split.item_ids[shown.item[which]]}
@@ -161,7 +161,7 @@ def gamma_table(studies: dict[str, RandomExposureStudy]) -> str:
     rows = []
     for name, study in studies.items():
         biased = study.positives().biased
-        shown = Exposure.from_ratings(study.random, threshold=study.threshold)
+        shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
         for least in (1, 10, 30, 100):
             kept = (biased.popularity >= least) & (shown.n_exposed > 0)
             if np.unique(biased.popularity[kept]).size < 5:
@@ -199,7 +199,7 @@ def gamma_table(studies: dict[str, RandomExposureStudy]) -> str:
 def rates(study: RandomExposureStudy) -> str:
     """Return the rate of likes under random exposure by groups of items of rising popularity."""
     biased = study.positives().biased
-    shown = Exposure.from_ratings(study.random, threshold=study.threshold)
+    shown = RandomExposure.from_ratings(study.random, threshold=study.threshold)
     edges = (1, 10, 30, 100, 300, np.inf)
     rows = []
     for low, high in pairwise(edges):

@@ -107,7 +107,7 @@ def known_errors(truth: Any, alpha: float = ALPHA, n_draws: int = N_DRAWS, seed:
         seen = pairs.iloc[user * n_items + item]
         known = KnownPropensity(pair=seen).fit(ratings)
         frame = evaluate_ratings(
-            models, ratings, propensity=known, metrics=["mae", "mse"], on_low_ess="ignore"
+            models, ratings, propensity=known, metrics=["mae", "mse"], low_ess="ignore"
         ).frame
         frame = frame.replace({"estimator": {"aoa-pooled": "naive"}})  # as the paper calls it
         frame["true"] = [exact[key] for key in zip(frame["model"], frame["metric"], strict=True)]

@@ -85,7 +85,7 @@ def one_split(study: datasets.RandomExposureStudy, seed: int) -> pd.DataFrame:
         propensity=held_out_propensity(study.propensity, len(split.test) / len(study.biased)),
         metrics=["mae", "mse"],
         n_pairs=split.train.n_items - split.train.activity,
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).frame
     shown = study.random.select(~np.isin(study.random.pair_key, split.train.pair_key))
     truth = evaluate_ratings(models, shown, metrics=["mae", "mse"]).frame

@@ -51,7 +51,7 @@ def compare(
                     propensity=world.propensity,
                     metrics=list(metrics.values()),
                     estimators=["aoa", "snips-global"],
-                    on_low_ess="ignore",
+                    low_ess="ignore",
                 )
             for variant, metric in metrics.items():
                 for (model, estimator), one in _estimates(evaluation, metric.label):
@@ -111,7 +111,7 @@ def pools(*, n_sampled: int = 100, n_repeats: int = 10) -> pd.DataFrame:
                     propensity=world.propensity,
                     metrics=["atop"],
                     estimators=["snips-pooled"],
-                    on_low_ess="ignore",
+                    low_ess="ignore",
                 )
             errors[name] = (evaluation.frame.set_index("model")["estimate"] - truth).mean()
         full = errors["full catalogue"]

@@ -69,7 +69,7 @@ class Population:
             cells[key] = CellSums(blocks, nothing, nothing, power_sums(top, low))
         sums = SegmentSums(self.groups, cells, {}, nothing, self.groups.sizes)
         whole = {("m", *key): float("nan") for key in cells}
-        options = {"on_low_ess": "ignore", "confidence_level": 0.95}
+        options = {"low_ess": "ignore", "confidence_level": 0.95}
         metrics = self.evaluation.definitions[0]
         return build_segments(sums, ["m"], metrics, whole, **options)  # type: ignore[arg-type]
 
@@ -108,7 +108,7 @@ def population(axis: str, n_groups: int, *, same: bool) -> Population:
         propensity=propensity.fit(ranked),
         metrics=METRICS,
         estimators=ESTIMATORS,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     rng = np.random.default_rng(SEED)
     code = None

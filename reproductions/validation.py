@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, PositivityWarning
 from ipseval.evaluation import evaluate_ranks
@@ -310,7 +310,7 @@ def bandit_coverage(n_runs: int = 300, n_items: int = 8, n: int = 6000) -> str:
             item = (p.cumsum(1) > rng.random(n)[:, None]).argmax(1)
             click = rng.random(n) < rate[item] * lift[context]
             every = np.arange(n)
-            log = ExposureLog(every, item, every, np.arange(n_items), click, propensity=p[every, item])
+            log = ImpressionLog(every, item, every, np.arange(n_items), click, propensity=p[every, item])
             logs.append(log)
         frame = validate_bandit(BanditStudy("simulated", *logs, CARDS["open-bandit"]))
         truth = np.append(rate, rate.mean())[frame["item"].to_numpy()]  # item −1: the uniform policy

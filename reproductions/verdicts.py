@@ -91,7 +91,7 @@ def rows_of(family: str, number: int) -> Iterator[dict[str, Any]]:
                 propensity=ipseval.PowerLawPropensity(gamma=0.0),
                 evidence=evidence,
                 metrics=[METRIC],
-                on_low_ess="ignore",
+                low_ess="ignore",
                 rng=0,
             )
             order = found.order.set_index("recommender")

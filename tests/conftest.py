@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS = {
     # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
     "engines": [
-        "tests/clusters/test_distributed_engines.py",
+        "tests/distributed/test_distributed_engines.py",
         *("tests/report/browser/", "tests/report/test_latex.py", "tests/evaluation/test_trackers.py"),
         *("tests/evaluation/beyond/test_peers.py", "tests/metrics/test_peers.py"),
         *("tests/evaluation/test_integrations.py", "tests/docs/test_action.py"),

@@ -1,4 +1,4 @@
-"""The layers of the package: who may import whom, what may be loaded, how long a file may get.
+"""The layers of the package: who may import whom, and what may be loaded.
 
 `WINGS` has each wing above those that it may import from. Inside a wing the files may import each other
 without circles, and never their own face, `__init__`.
@@ -30,13 +30,13 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up: a wing imports from wings that stand before it, and from none behind it.
 WINGS = (
     *("errors", "_version", "_base", "data", "report", "propensity", "ranking", "metrics", "estimators"),
-    *("inference", "evaluation", "validation", "policies", "studies", "clusters"),
+    *("inference", "evaluation", "validation", "policies", "studies", "distributed"),
     *("testing", "pytest_plugin", "cli", "__main__"),
     "",  # ipseval/__init__.py: the curated public names; nobody imports from it
 )
 LEVELS = {name: level for level, name in enumerate(WINGS)}
 # Wings for a few, which nobody below imports; they use what others make public, the ground and the report.
-APART = {"policies", "studies", "clusters"}
+APART = {"policies", "studies", "distributed"}
 # Second, internal faces of wings: labels of estimators and sums that they read, users in partitions.
 INSIDE = (
     *("report", "estimators._labels"),
@@ -73,9 +73,9 @@ THIRD_PARTY = {
     "validation": {"pandas", "scipy", "tqdm"},
     "policies": {"pandas", "scipy"},
     "studies": {"pandas", "scipy"},
-    "clusters": {"pandas"},
-    "clusters._dask": {"dask", "distributed"},
-    "clusters._spark": {"pyspark", "pyarrow"},
+    "distributed": {"pandas"},
+    "distributed._dask": {"dask", "distributed"},
+    "distributed._spark": {"pyspark", "pyarrow"},
     "testing": {"pandas", "scipy"},
     "pytest_plugin": {"pytest"},
     "cli": {"pandas", "argcomplete", "matplotlib"},
@@ -89,9 +89,6 @@ OPTIONAL = [
 # Files made of code of numba: they may import it at the top, as they are themselves imported only
 # where it is used. So may plots matplotlib, and the plugin that pytest loads pytest.
 KERNELS = {"ranking.kernels.numba_compile", "ranking.kernels.numba_count"}
-
-MAX_FILE_LINES = {"ipseval": 300, "elsewhere": 350}  # of code: docstrings, comments, empty lines are free
-MAX_FUNCTION_LINES = 60
 
 
 @dataclass(frozen=True)
@@ -262,52 +259,6 @@ def test_every_public_name_of_the_stub_is_there_and_comes_from_its_module():
         assert getattr(ipseval, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         ipseval.evaluat  # noqa: B018
-
-
-def lines_of_code(path: Path, most: int) -> int:
-    """Return how many lines are neither empty, nor a comment, nor, where that is too many, of a docstring."""
-    text = path.read_text("utf-8")
-    lines = enumerate(text.splitlines(), 1)
-    written = {number for number, line in lines if line.strip() and not line.lstrip().startswith("#")}
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    if len(written) <= most:
-        return len(written)
-    tree = modules().get(path) or ast.parse(text)
-    for node in (tree, *(one for one, _, _ in walk(tree))):
-        if isinstance(node, owners) and ast.get_docstring(node, clean=False) is not None:
-            written -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return len(written)
-
-
-def test_no_file_is_too_long():
-    too_long = {}
-    for folder in ("ipseval", "tests", "benchmarks", "reproductions"):
-        most = MAX_FILE_LINES.get(folder, MAX_FILE_LINES["elsewhere"])
-        for path in (ROOT / folder).rglob("*.py"):
-            if (length := lines_of_code(path, most)) > most:
-                too_long[str(path.relative_to(ROOT))] = length
-    assert not too_long, f"split these files, at most {MAX_FILE_LINES} lines of code: {too_long}"
-
-
-def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Return the number of lines from `def` to the last statement, the docstring not counted."""
-    assert function.end_lineno is not None
-    length = function.end_lineno - function.lineno + 1
-    first = function.body[0]
-    if ast.get_docstring(function, clean=False) is not None:
-        assert first.end_lineno is not None
-        length -= first.end_lineno - first.lineno + 1
-    return length
-
-
-def test_no_function_is_too_long():
-    too_long = [
-        f"{path.relative_to(ROOT)}:{node.lineno} {node.name} ({code_lines(node)} lines)"
-        for path in own_modules().values()
-        for node, _, _ in walk(modules()[path])
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and code_lines(node) > MAX_FUNCTION_LINES
-    ]
-    assert not too_long, f"split these functions (at most {MAX_FUNCTION_LINES} lines of code): {too_long}"
 
 
 def check(source: str, target: str, *, lazy: bool = False, typing_only: bool = False) -> bool:

@@ -52,7 +52,7 @@ class SmallWorld:
         clicked = np.isin(key, split.test.pair_key)
         user, item = np.divmod(key, split.n_items)
         return ipseval.policies.rewards.Rewards(
-            ipseval.ExposureLog(user, item, split.user_ids, split.item_ids, clicked), rng=0
+            ipseval.ImpressionLog(user, item, split.user_ids, split.item_ids, clicked), rng=0
         )
 
 

@@ -15,7 +15,7 @@ AnyArray: TypeAlias = npt.NDArray[Any]
 
 RngLike: TypeAlias = int | np.random.Generator | np.random.SeedSequence | None
 Missing: TypeAlias = Literal["zero", "drop", "raise"]
-OnLowEss: TypeAlias = Literal["warn", "raise", "nan", "ignore"]
+LowEss: TypeAlias = Literal["warn", "raise", "nan", "ignore"]
 IntervalMethod: TypeAlias = Literal["normal", "percentile", "bca"]
 TieRule: TypeAlias = Literal["mean", "min", "max", "expected"]
 TieChoice: TypeAlias = Literal["default", "mean", "min", "max", "expected"]

@@ -67,7 +67,7 @@ def self_test() -> str:
         split,
         propensity=KnownPropensity(item=pd.DataFrame({"item": [0, 1, 2], "propensity": [0.5, 0.25, 1]})),
         metrics=["recall@1"],
-        on_low_ess="ignore",
+        low_ess="ignore",
         compute=ComputeOptions(progress=False),
     )
     values = [round(one, 12) for one in found.frame["estimate"]]

@@ -78,10 +78,10 @@ def _propensity(options: argparse.Namespace) -> Fitted:
 
 
 def _examination(options: argparse.Namespace) -> Fitted:
-    from ipseval.data._exposure_log import ExposureLog
+    from ipseval.data._impression_log import ImpressionLog
 
     log = read_log(options.log, options, **universe_of(options))
-    if not isinstance(log, ExposureLog):
+    if not isinstance(log, ImpressionLog):
         raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
     options.examination = options.examination or "harvesting"
     said = "theta: the chance to look at a position, relative to the first; clicks are all that is known."

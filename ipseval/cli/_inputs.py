@@ -13,7 +13,7 @@ from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from ipseval.data._exposure_log import ExposureLog
+    from ipseval.data._impression_log import ImpressionLog
     from ipseval.data._interactions import Interactions
     from ipseval.data.splits import Split
 
@@ -43,7 +43,7 @@ def compute_options(options: argparse.Namespace) -> Any:
     )
 
 
-def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ExposureLog:
+def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ImpressionLog:
     """Return the interactions or impressions of a file, read as the options say; `ids` are the universe."""
     from ipseval.data.reading import read
 
@@ -89,7 +89,7 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
     return splits.split_global_time(log, test_start=options.test_start, **shared)
 
 
-def split_of(options: argparse.Namespace) -> tuple[Split, ExposureLog | None]:
+def split_of(options: argparse.Namespace) -> tuple[Split, ImpressionLog | None]:
     """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
     from ipseval.data._interactions import Interactions
 
@@ -239,7 +239,7 @@ def evidence_of(options: argparse.Namespace, split: Split) -> Any:
             pair = float(value), float(error)
         except (AttributeError, ValueError):
             raise InputError(f"--known must be NAME:METRIC=VALUE+-ERROR; got {entry!r}.") from None
-        ratio = options.known_source == "ratio of arms"
+        ratio = options.known_source == "ab-ratio"
         known.setdefault(tuple(name.split("/")) if ratio else name, {})[metric] = pair
     pairs = interactions_of(options, split)
     return Evidence(exposure_of(options, split), pairs, known, options.known_source)
@@ -247,7 +247,7 @@ def evidence_of(options: argparse.Namespace, split: Split) -> Any:
 
 def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     """Return the random exposure of --exposure in the ids of a log or split, or None."""
-    from ipseval.data._evidence import Exposure
+    from ipseval.data._evidence import RandomExposure
 
     if options.exposure is None:
         return None
@@ -262,7 +262,7 @@ def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
                 "as in shown.csv:value=rating,threshold=4."
             )
         frame = frame.assign(positive=frame["value"] >= threshold)
-    return Exposure.from_frame(frame, ids)
+    return RandomExposure.from_frame(frame, ids)
 
 
 def interactions_of(options: argparse.Namespace, split: Split) -> Interactions | None:

@@ -185,7 +185,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add("--unseen", choices=("drop", "smooth", "raise"), help="items without interactions; default: drop")
     add("--recommendations", metavar="FILE", help="lists of the recommender that made the log, for a fit")
     words = "what made --recommendations: the system that logged, or a recommender that is evaluated here"
-    add("--source", choices=("logger", "evaluated", "unknown"), default="unknown", help=words)
+    add("--source", choices=("logging-policy", "evaluated", "unknown"), default="unknown", help=words)
     add_exposure(group)
 
 
@@ -201,7 +201,7 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
         help="of a correction: the true value of a recommender and its standard error, as in "
         "old:recall@10=.081+-.006, or the ratio of two, new/old:recall@10=1.08+-.03; may be repeated",
     )
-    sources = ("randomised bucket", "ratio of arms")
+    sources = ("randomised", "ab-ratio")
     parser.add_argument("--known-source", choices=sources, help="where the known values come from")
 
 
@@ -212,7 +212,7 @@ def add_exposure(parser: Any) -> None:
         metavar="FILE",
         help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4; "
         "joined with the log, and read by a fit of gamma or scale. Exploration rows of LOG: in Python, by "
-        "Exposure.from_log",
+        "RandomExposure.from_log",
     )
 
 
@@ -258,7 +258,7 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add_choice(group, "--interval", ("normal", "percentile", "bca"), words)
     add("--n-resamples", type=whole(1), default=10_000, metavar="N", help="of the bootstrap; default: 10000")
     words = "weighted estimates of a small effective sample size; default: warn"
-    add_choice(group, "--on-low-ess", ("warn", "raise", "nan", "ignore"), words)
+    add_choice(group, "--low-ess", ("warn", "raise", "nan", "ignore"), words)
 
 
 def add_compute(parser: argparse.ArgumentParser) -> None:

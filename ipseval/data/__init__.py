@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 from ipseval._base import lazy
 from ipseval._base.border import guard
-from ipseval.data._evidence import Evidence, Exposure
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._evidence import Evidence, RandomExposure
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions
 
 if TYPE_CHECKING:
     from ipseval.data import reading as reading
     from ipseval.data import splits as splits
 
-__all__ = ["Evidence", "Exposure", "ExposureLog", "Interactions"]
+__all__ = ["Evidence", "ImpressionLog", "Interactions", "RandomExposure"]
 __getattr__ = lazy(__name__, {"reading": "", "splits": ""})
 
 guard(__name__)

@@ -24,20 +24,20 @@ from ipseval._base.checks import (
 )
 from ipseval._base.ids import among, distinct, places, repeated
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
 from ipseval.errors import DataWarning, InputError
 
-__all__ = ["Evidence", "Exposure"]
+__all__ = ["Evidence", "RandomExposure"]
 
 # Of exploration slots on popularity: standard errors of the slope, p = .01, and its size, that are too much.
 NOT_RANDOM, SLIGHT, STEEPEST = 2.576, 0.05, 10.0
 FEWEST = 30  # slots from which the test is made
-INSTEAD = " Pass Exposure.from_frame(frame, split)."
+INSTEAD = " Pass RandomExposure.from_frame(frame, split)."
 
 
 @dataclass(frozen=True, eq=False)
-class Exposure:
+class RandomExposure:
     """Random-exposure log: pairs that were shown by chance, and whether the user liked the item.
 
     Attributes
@@ -97,7 +97,7 @@ class Exposure:
     @classmethod
     def from_frame(
         cls, frame: Any, ids: HasIds, *, user: str = "user", item: str = "item", positive: str = "positive"
-    ) -> Exposure:
+    ) -> RandomExposure:
         """Return the exposures of a data frame, in the id space of a split or log.
 
         Parameters
@@ -116,7 +116,7 @@ class Exposure:
         --------
         >>> import pandas as pd
         >>> shown = pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 1], "positive": [1, 0, 1]})
-        >>> exposure = Exposure.from_frame(shown, Interactions.from_frame(shown))
+        >>> exposure = RandomExposure.from_frame(shown, Interactions.from_frame(shown))
         >>> exposure.n_exposed, exposure.n_positive
         (array([1, 2]), array([1, 1]))
         """
@@ -133,7 +133,7 @@ class Exposure:
         return cls._of(log, log.value.astype(bool))
 
     @classmethod
-    def from_ratings(cls, log: Interactions, *, threshold: float) -> Exposure:
+    def from_ratings(cls, log: Interactions, *, threshold: float) -> RandomExposure:
         """Return the exposures of a log of randomly shown and rated items; positive from `threshold`.
 
         Raises
@@ -147,7 +147,9 @@ class Exposure:
         return cls._of(log, np.asarray(log.value >= check_real("threshold", threshold)))
 
     @classmethod
-    def from_log(cls, log: ExposureLog, ids: HasIds, *, where: npt.ArrayLike, rate: float) -> Exposure:
+    def from_log(
+        cls, log: ImpressionLog, ids: HasIds, *, where: npt.ArrayLike, rate: float
+    ) -> RandomExposure:
         """Return what exploration slots of an ordinary log showed: each row is one with probability `rate`.
 
         A user with S rows in the log is shown a given one of m items in some exploration slot with
@@ -158,7 +160,7 @@ class Exposure:
 
         Parameters
         ----------
-        log : ExposureLog
+        log : ImpressionLog
             All rows, over ids of the split.
         ids : Split, Interactions or anything with user_ids and item_ids
         where : (n_rows,) bool array
@@ -180,12 +182,12 @@ class Exposure:
         --------
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [0, 1, 2, 1], "clicked": [1, 0, 1, 1]})
-        >>> log, explored = ExposureLog.from_frame(frame), [False, True, False, True]
-        >>> exposure = Exposure.from_log(log, log.positives, where=explored, rate=0.5)
+        >>> log, explored = ImpressionLog.from_frame(frame), [False, True, False, True]
+        >>> exposure = RandomExposure.from_log(log, log.positives, where=explored, rate=0.5)
         >>> exposure, exposure.weight.round(1)
-        (Exposure(2 pairs, 1 positive; 2 of 2 users), array([2.4, 6. ]))
+        (RandomExposure(2 pairs, 1 positive; 2 of 2 users), array([2.4, 6. ]))
         """
-        check_type("log", log, ExposureLog, " Read it with ExposureLog.from_frame(frame).")
+        check_type("log", log, ImpressionLog, " Read it with ImpressionLog.from_frame(frame).")
         check_fraction("rate", rate, high_open=False)
         explored = check_mask("where", where, len(log))
         if not explored.any():
@@ -221,7 +223,7 @@ class Exposure:
         )
 
     @classmethod
-    def _of(cls, log: Interactions, positive: BoolArray) -> Exposure:
+    def _of(cls, log: Interactions, positive: BoolArray) -> RandomExposure:
         return cls(log.user, log.item, positive, log.n_users, log.n_items, 0, log.user_ids, log.item_ids)
 
     def check_ids(self, ids: HasIds, what: str) -> None:
@@ -230,7 +232,7 @@ class Exposure:
         if (self.n_users, self.n_items) != sizes:
             raise InputError(
                 f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {sizes[0]} and "
-                f"{sizes[1]}; build it with Exposure.from_frame(frame, split)."
+                f"{sizes[1]}; build it with RandomExposure.from_frame(frame, split)."
             )
         for name, own, other in (
             ("users", self.user_ids, ids.user_ids),
@@ -239,7 +241,8 @@ class Exposure:
             if own is not None and not np.array_equal(own, other):
                 raise InputError(
                     f"the exposure is of other {name}, or the same in another order ({examples(own)}), than "
-                    f"the {what} has ({examples(other)}); build it with Exposure.from_frame(frame, split)."
+                    f"the {what} has ({examples(other)}); build it with "
+                    "RandomExposure.from_frame(frame, split)."
                 )
 
     def __len__(self) -> int:
@@ -247,7 +250,7 @@ class Exposure:
 
     def __repr__(self) -> str:
         return (
-            f"Exposure({len(self):,} pairs, {int(self.positive.sum()):,} positive; "
+            f"RandomExposure({len(self):,} pairs, {int(self.positive.sum()):,} positive; "
             f"{distinct(self.user).size:,} of {self.n_users:,} users)"
         )
 
@@ -266,14 +269,14 @@ class Exposure:
         """How often each item was shown and liked, (n_items,)."""
         return readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
 
-    def select(self, keep: BoolArray | IntArray) -> Exposure:
+    def select(self, keep: BoolArray | IntArray) -> RandomExposure:
         """Return the chosen rows (a mask or row numbers) in the same id space."""
         rows = chosen_rows(keep, len(self))
         weight = None if self.weight is None else self.weight[rows]
         own = self.user[rows], self.item[rows], self.positive[rows]
         return replace(self, user=own[0], item=own[1], positive=own[2], weight=weight)
 
-    def without(self, log: Interactions) -> Exposure:
+    def without(self, log: Interactions) -> RandomExposure:
         """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
         keep = ~among(self.pair_key, log.pair_key)
         return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
@@ -302,8 +305,8 @@ def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float, float] 
 
 
 def check_exposure(exposure: Any) -> None:
-    """Raise `InputError` unless it is an `Exposure` whose pairs were shown with one probability."""
-    check_type("exposure", exposure, Exposure, INSTEAD)
+    """Raise `InputError` unless it is an `RandomExposure` whose pairs were shown with one probability."""
+    check_type("exposure", exposure, RandomExposure, INSTEAD)
     if exposure.weight is not None:
         raise InputError(
             "users of this exposure have weights, which a propensity does not read; pass it to evaluate or "
@@ -320,7 +323,7 @@ class Evidence:
 
     Parameters
     ----------
-    exposure : Exposure, optional
+    exposure : RandomExposure, optional
         Pairs that were shown at random to users drawn at random. Those of the training log are left out.
     interactions : Interactions, optional
         Every pair of the log, liked or not, such as all ratings, over the ids of the split. Their odds show
@@ -329,7 +332,7 @@ class Evidence:
         Name of a recommender -> metric -> (value, standard error): what the metric is over all relevant pairs
         outside training, measured where items were shown at random. Of two recommenders,
         {("new", "old"): {"recall@10": (1.08, 0.03)}} is the ratio of their values. Click rates are none.
-    source : {"randomised bucket", "ratio of arms"}, optional
+    source : {"randomised", "ab-ratio"}, optional
         Where the known values come from; asked for with `known`, as no number shows it.
 
     Raises
@@ -340,18 +343,18 @@ class Evidence:
 
     Examples
     --------
-    >>> Evidence(known={"incumbent": {"recall@10": (0.081, 0.006)}}, source="randomised bucket").anchors
+    >>> Evidence(known={"incumbent": {"recall@10": (0.081, 0.006)}}, source="randomised").anchors
     (('incumbent', '', 'recall@10', 0.081, 0.006),)
     """
 
-    exposure: Exposure | None = None
+    exposure: RandomExposure | None = None
     interactions: Interactions | None = None
     known: Mapping[Any, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
-    source: Literal["randomised bucket", "ratio of arms"] | None = None
+    source: Literal["randomised", "ab-ratio"] | None = None
 
     def __post_init__(self) -> None:
         if self.exposure is not None:
-            check_type("exposure", self.exposure, Exposure, INSTEAD)
+            check_type("exposure", self.exposure, RandomExposure, INSTEAD)
         if self.interactions is not None:
             check_interactions(self.interactions, "interactions")
         check_type("known", self.known, Mapping, KNOWN)
@@ -359,11 +362,11 @@ class Evidence:
             check_type(f"known[{arm!r}]", metrics, Mapping, KNOWN)
         if self.known and self.source is None:
             raise InputError(
-                'known values need a source: "randomised bucket" for values of the metric itself, "ratio of '
+                'known values need a source: "randomised" for values of the metric itself, "ratio of '
                 'arms" for ratios of two recommenders. A click rate is neither.'
             )
         if self.source is not None:
-            check_choice("source", self.source, ("randomised bucket", "ratio of arms"))
+            check_choice("source", self.source, ("randomised", "ab-ratio"))
         assert self.anchors is not None  # they are checked as they are read
 
     @property
@@ -374,7 +377,7 @@ class Evidence:
     @cached_property
     def anchors(self) -> tuple[tuple[str, str, str, float, float], ...]:
         """The known values: recommender, reference of a ratio or "", metric, value and standard error."""
-        ratio = self.source == "ratio of arms"
+        ratio = self.source == "ab-ratio"
         return tuple(
             (*_arm(arm, ratio), str(metric), *_measured(f"known[{arm!r}][{metric!r}]", pair, ratio))
             for arm, metrics in self.known.items()

@@ -105,7 +105,7 @@ class Interactions(Log):
         What was read and left out before the pairs were there; `data` shows it.
     repeats : bool
         Whether pairs may occur again, as where users buy or play the same item again (`duplicates="keep"`).
-    impressions : ExposureLog or None
+    impressions : ImpressionLog or None
         What was shown, where the pairs are the positives of such a log and have its ids.
 
     Raises
@@ -259,7 +259,7 @@ class Interactions(Log):
 
     @property
     def positives(self) -> Interactions:
-        """The pairs themselves, under the name that they have in an `ExposureLog`."""
+        """The pairs themselves, under the name that they have in an `ImpressionLog`."""
         return self
 
     def _without_duplicates(self, duplicates: Duplicates) -> Interactions:

@@ -53,7 +53,7 @@ _BUILT_IN: dict[str, Any] = {
     # Those that read impressions are of a wing above, loaded where one is asked for.
     "dm": "ipseval.policies._estimators:DirectMethod",
     "dr": "ipseval.policies._estimators:DoublyRobust",
-    "snips-shown": "ipseval.policies._estimators:SnipsShown",
+    "snips-impressions": "ipseval.policies._estimators:SnipsShown",
 }
 ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator)
 

@@ -115,7 +115,7 @@ class Estimates(Result):
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
         n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note. With
-        random exposure, rows of `random-sample`, `difference` and `correction-strength` follow.
+        random exposure, rows of `random-sample`, `difference` and `corrected` follow.
         """
         if self.correction is None:
             return self._frame.copy()

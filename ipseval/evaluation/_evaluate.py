@@ -11,7 +11,7 @@ from ipseval._base.border import guard
 from ipseval._base.checks import check_models, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
-from ipseval._base.types import AnyArray, IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
+from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 from ipseval.data._evidence import Evidence, check_evidence
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
@@ -68,7 +68,7 @@ def evaluate(
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
-    on_low_ess: OnLowEss = "warn",
+    low_ess: LowEss = "warn",
     interval: IntervalMethod = "normal",
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
@@ -90,7 +90,7 @@ def evaluate(
     evidence : Evidence, optional
         What is known of the truth beside the log. With it, metrics that are averages over relevant items
         (recall@k, mean_dcg@k, atop) have more estimates: with random exposure `random-sample`, the plain mean
-        over its positives; and `correction-strength`, which joins all of it with the log; see
+        over its positives; and `corrected`, which joins all of it with the log; see
         `ipseval.correct`. `Evaluation.correction` compares recommenders by the latter.
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
@@ -109,7 +109,7 @@ def evaluate(
     n_relevant : int, (n_users,) array or Series, "estimated" or None
         In the order of `split.user_ids`, or with user ids as labels:
         s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
-    on_low_ess : {"warn", "raise", "nan", "ignore"}
+    low_ess : {"warn", "raise", "nan", "ignore"}
         What to do with weighted estimates of a small effective sample size; "nan" suppresses them. Unless
         "ignore", an estimate with a standard error beyond its metric's range is suppressed.
     interval : {"normal", "percentile", "bca"}
@@ -145,7 +145,7 @@ def evaluate(
         ties=ties,
         confidence_level=confidence_level,
         n_relevant=n_relevant,
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
         interval=interval,
         rng=rng,
         has_rewards=_have_sums(models),
@@ -210,7 +210,7 @@ def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request
         request,
         propensity=ImpressionPropensity(log=log).fit(split.train),
         estimators=[resolve_estimator(SNIPS_GLOBAL)],
-        on_low_ess="ignore",
+        low_ess="ignore",
         interval="normal",
     )
     with warnings.catch_warnings():
@@ -266,7 +266,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     estimates = _estimates(reduction, request)
     flags = {cell: joined(diagnostics[cell[1]].flag, products.get(cell, "")) for cell in reduction.sums}
     evaluation = Evaluation(
-        judged(estimates, flags, request.metrics, request.on_low_ess),
+        judged(estimates, flags, request.metrics, request.low_ess),
         reduction.samples,
         diagnostics,
         reduction.user_ids if user_ids is None else user_ids,
@@ -275,7 +275,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
         provenance={
             "ties": request.ties,
             "missing": request.missing,
-            "on_low_ess": request.on_low_ess,
+            "low_ess": request.low_ess,
             "candidates": reduction.candidates,
         },
         definitions=(request.metrics, request.estimators),

@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._base.border import guard
 from ipseval._base.checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
 from ipseval._base.ids import as_ids, by_label, by_row, places
-from ipseval._base.types import AnyArray, FloatArray, IntervalMethod, OnLowEss, RngLike
+from ipseval._base.types import AnyArray, FloatArray, IntervalMethod, LowEss, RngLike
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
@@ -34,7 +34,7 @@ def evaluate_ratings(
     estimators: Iterable[str | Estimator] | None = None,
     n_pairs: npt.ArrayLike | None = None,
     confidence_level: float = 0.95,
-    on_low_ess: OnLowEss = "warn",
+    low_ess: LowEss = "warn",
     interval: IntervalMethod = "normal",
     rng: RngLike = None,
 ) -> Evaluation:
@@ -67,7 +67,7 @@ def evaluate_ratings(
     n_pairs : int or (n_users,) array, optional
         Number of pairs of each user that the average is over; default: the number of items. Pairs that could
         not be held out, such as training pairs, do not count.
-    confidence_level, on_low_ess, interval, rng
+    confidence_level, low_ess, interval, rng
         As in `evaluate`.
 
     Returns
@@ -108,7 +108,7 @@ def evaluate_ratings(
         metrics=[rating_metric(one) for one in as_list(metrics, "metrics")],
         estimators=_default(propensity) if estimators is None else estimators,
         confidence_level=confidence_level,
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
         interval=interval,
         rng=rng,
     )

@@ -16,7 +16,7 @@ from ipseval._base.checks import (
     distinct_labels,
     warn_user,
 )
-from ipseval._base.types import IntervalMethod, Missing, OnLowEss, RngLike, TieChoice
+from ipseval._base.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError, hint
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators._claims import NRelevant
@@ -32,7 +32,7 @@ from ipseval.ranking._ranked import OWN_LIST
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 TIES = ("default", "mean", "min", "max", "expected")
 MISSING = ("zero", "drop", "raise")
-ON_LOW_ESS = ("warn", "raise", "nan", "ignore")
+LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 
 class CommonOptions(TypedDict, total=False):
@@ -42,7 +42,7 @@ class CommonOptions(TypedDict, total=False):
     ties: TieChoice
     confidence_level: float
     n_relevant: NRelevantLike
-    on_low_ess: OnLowEss
+    low_ess: LowEss
 
 
 class Options(CommonOptions, total=False):
@@ -70,7 +70,7 @@ class Request:
     ties: TieChoice = "default"
     confidence_level: float = 0.95
     n_relevant: NRelevantLike = None
-    on_low_ess: OnLowEss = "warn"
+    low_ess: LowEss = "warn"
     interval: IntervalMethod = "normal"
     rng: RngLike = None
 
@@ -91,7 +91,7 @@ class Request:
 
     def __post_init__(self) -> None:
         check_fraction("confidence_level", self.confidence_level)
-        check_choice("on_low_ess", self.on_low_ess, ON_LOW_ESS)
+        check_choice("low_ess", self.low_ess, LOW_ESS)
         check_choice("missing", self.missing, MISSING)
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
@@ -102,7 +102,7 @@ class Request:
         if lacking:
             raise InputError(
                 f"{', '.join(lacking)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
-                "split, Rewards(log)), log an ExposureLog."
+                "split, Rewards(log)), log an ImpressionLog."
             )
         for one in self.estimators:
             for each in self.metrics:

@@ -72,7 +72,7 @@ PAIR_BLANKS: dict[str, object] = {
 
 
 def judged(
-    estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], on_low_ess: str
+    estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], low_ess: str
 ) -> dict[Key, Estimate]:
     """Return the estimates with their flags, suppressed where asked, after warning or raising as asked."""
     # "warn", "raise", "nan" (suppressed) or "ignore" what is flagged. Unless "ignore", an estimate whose
@@ -81,12 +81,12 @@ def judged(
     found = {}
     for key, one in estimates.items():
         flag = flags.get(key[1:], "")
-        wide = "" if on_low_ess == "ignore" else too_wide(by_label[key[1]], one.standard_error)
+        wide = "" if low_ess == "ignore" else too_wide(by_label[key[1]], one.standard_error)
         text = joined(flag, wide)
-        hidden = bool(wide) or (on_low_ess == "nan" and bool(flag))
+        hidden = bool(wide) or (low_ess == "nan" and bool(flag))
         found[key] = replace(one, flag=text, suppressed=hidden) if text else one
-    if on_low_ess in ("warn", "raise"):
-        _tell(found, on_low_ess)
+    if low_ess in ("warn", "raise"):
+        _tell(found, low_ess)
     return found
 
 
@@ -103,7 +103,7 @@ def too_wide(metric: Metric, standard_error: float) -> str:
     return f"{WIDE} {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
 
 
-def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
+def _tell(estimates: Mapping[Key, Estimate], low_ess: str) -> None:
     """Warn or raise with every flag once: by estimator where all its metrics share it."""
     by_flag: dict[tuple[str, str], list[str]] = {}
     metrics: dict[str, set[str]] = {}
@@ -121,8 +121,8 @@ def _tell(estimates: Mapping[Key, Estimate], on_low_ess: str) -> None:
     if not texts:
         return
     text = "; ".join(texts)
-    if on_low_ess == "raise":
-        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or on_low_ess='warn'.")
+    if low_ess == "raise":
+        raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or low_ess='warn'.")
     warn_user(text, PositivityWarning)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaincinv, gammaln
 
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
 N_STEPS, TOLERANCE = 100, 1e-12
@@ -17,7 +17,7 @@ SLOPE_PRECISION = 4.0
 
 
 def cross_fitted(
-    log: ExposureLog, place: IntArray, n_places: int, fold: IntArray, n_folds: int, shrinkage: float | None
+    log: ImpressionLog, place: IntArray, n_places: int, fold: IntArray, n_folds: int, shrinkage: float | None
 ) -> FloatArray:
     """Return m̂ (n_folds, n_items, n_places) from the users of the other folds."""
     shape = (n_folds, log.n_items, n_places)

@@ -1,4 +1,4 @@
-"""Estimators that read impressions and a reward model: dm, dr and snips-shown, and what they read."""
+"""Estimators that read impressions and a reward model: dm, dr and snips-impressions, and what they read."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class SnipsShown(Modelled):
     # For metrics of mean type it is `snips-pooled` on the clicked pairs. Sum metrics are normalised by the
     # weight of all shown pairs, clicked or not, whose expectation is the number of candidates.
 
-    label: str = "snips-shown"
+    label: str = "snips-impressions"
 
     def terms(self, rewarded: Rewarded, metric: Metric) -> Terms:
         """Return weighted clicks."""

@@ -22,7 +22,7 @@ from ipseval._base.checks import (
 from ipseval._base.columns import columns_of
 from ipseval._base.ids import places
 from ipseval._base.types import FloatArray, IntArray, RngLike
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._labels import IPS, SNIPS
 from ipseval.policies._click_rates import cross_fitted
@@ -63,7 +63,7 @@ class Target:
         return np.where(self.held >= 0, reward[fold, self.held, place], 0.0)
 
 
-def as_target(policy: Any, log: ExposureLog, held: IntArray, place: IntArray, name: str) -> Target:
+def as_target(policy: Any, log: ImpressionLog, held: IntArray, place: IntArray, name: str) -> Target:
     """Return a policy that is a table (n_items, n_places) or a frame of lists with the rows of a log."""
     if isinstance(policy, np.ndarray):
         target = _of_table(policy, log, place, held, name)
@@ -82,7 +82,7 @@ def as_target(policy: Any, log: ExposureLog, held: IntArray, place: IntArray, na
     return target
 
 
-def _of_table(policy: Any, log: ExposureLog, place: IntArray, held: IntArray, name: str) -> Target:
+def _of_table(policy: Any, log: ImpressionLog, place: IntArray, held: IntArray, name: str) -> Target:
     shape = (log.n_items, held.size)
     if policy.dtype.kind not in "iufb" or policy.shape != shape:
         raise InputError(f"policy {name!r} must be numbers of shape {shape}; got shape {policy.shape}.")
@@ -97,7 +97,7 @@ def _of_table(policy: Any, log: ExposureLog, place: IntArray, held: IntArray, na
     return Target(table[log.item, place], None, discounted[log.item], table)
 
 
-def _of_lists(policy: Any, log: ExposureLog, position: IntArray, name: str) -> Target:
+def _of_lists(policy: Any, log: ImpressionLog, position: IntArray, name: str) -> Target:
     columns = columns_of(policy, list(LISTS_COLUMNS))
     user = places(columns["user"], log.user_ids, f"policy {name!r}: users")
     item = places(columns["item"], log.item_ids, f"policy {name!r}: items")
@@ -120,7 +120,7 @@ def _of_lists(policy: Any, log: ExposureLog, position: IntArray, name: str) -> T
 
 
 def evaluate_policies(
-    log: ExposureLog,
+    log: ImpressionLog,
     policies: Mapping[str, Any],
     *,
     estimators: Iterable[str] = (IPS, SNIPS, DR),
@@ -161,7 +161,7 @@ def evaluate_policies(
 
     Parameters
     ----------
-    log : ExposureLog
+    log : ImpressionLog
         With propensities: the chance of the shown item at its place, given the situation.
     policies : mapping
         Name -> chances (n_items, n_places), the same for all users, columns by ascending position, each
@@ -197,12 +197,12 @@ def evaluate_policies(
     Examples
     --------
     >>> frame = pd.DataFrame({"user": [1, 2, 3, 4], "item": ["a", "b", "a", "b"], "clicked": [1, 0, 1, 1]})
-    >>> log = ExposureLog.from_frame(frame.assign(p=0.5), propensity="p")
+    >>> log = ImpressionLog.from_frame(frame.assign(p=0.5), propensity="p")
     >>> always_a = np.array([[1.0], [0.0]])
     >>> evaluate_policies(log, {"always a": always_a}, estimators=["ips", "snips"]).frame["estimate"].tolist()
     [1.0, 1.0]
     """
-    check_type("log", log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")
+    check_type("log", log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
     if log.propensity is None:
         raise PropensityError("the log has no propensities; name their column with propensity=.")
     if not isinstance(policies, Mapping) or not policies:

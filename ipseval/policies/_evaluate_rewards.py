@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.checks import check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.types import FloatArray, IntervalMethod, OnLowEss, RngLike, TieChoice
+from ipseval._base.types import FloatArray, IntervalMethod, LowEss, RngLike, TieChoice
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
@@ -34,19 +34,19 @@ def evaluate_rewards(
     estimators: Iterable[str | Estimator] | None = None,
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
-    on_low_ess: OnLowEss = "warn",
+    low_ess: LowEss = "warn",
     interval: IntervalMethod = "normal",
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
-    """Return the evaluation with `dm`, `dr` and `snips-shown`, which read impressions and a reward model.
+    """Return the evaluation with `dm`, `dr` and `snips-impressions`; they read impressions, a reward model.
 
     Σ_C runs over all candidates of a user, shown over the shown pairs, w = 1/P, θ the chance that a pair was
     examined, m̂ the reward model, c the contribution of an item at its rank:
 
     * `dm`: Σ_C m̂ c / Σ_C m̂;
     * `dr`: [Σ_C m̂ c + Σ_shown w (y − θ m̂) c] / the same with c = 1;
-    * `snips-shown`: Σ_shown w y c / Σ_shown w y.
+    * `snips-impressions`: Σ_shown w y c / Σ_shown w y.
 
     For metrics of kind "sum", such as dcg@k, it is the mean of the numerator over users. The best items of
     all users are ranked, so that models need scores of all items.
@@ -64,7 +64,7 @@ def evaluate_rewards(
         That add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
         Those above, and others beside them. Default: `dr`; `dm` without a propensity.
-    ties, confidence_level, on_low_ess, interval, rng, compute
+    ties, confidence_level, low_ess, interval, rng, compute
         As in `evaluate`.
 
     Raises
@@ -101,7 +101,7 @@ def evaluate_rewards(
         estimators=chosen,
         ties=ties,
         confidence_level=confidence_level,
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
         interval=interval,
         rng=rng,
         compute=compute,

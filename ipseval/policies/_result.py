@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.types import FloatArray
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators._labels import IPS, SNIPS
 from ipseval.inference._comparisons import adjust, pairs_of
@@ -149,7 +149,7 @@ class PolicyEvaluation(Result):
         columns = ["policy", "estimator", "estimate", "std_error", "ci_low", "ci_high", "ess", "claim"]
         return pd.DataFrame(rows, columns=columns)
 
-    def against(self, log: ExposureLog, policy: str | None = None) -> pd.DataFrame:
+    def against(self, log: ImpressionLog, policy: str | None = None) -> pd.DataFrame:
         """Return how far the estimates of a policy are from the click rate that it had in a log of its own.
 
         The interval is one for the difference, which holds the noise of both logs: the estimate agrees with
@@ -158,7 +158,7 @@ class PolicyEvaluation(Result):
 
         Parameters
         ----------
-        log : ExposureLog
+        log : ImpressionLog
             What the policy showed, independent of the log of the estimates.
         policy : str, optional
             Its name; needed where several were evaluated.
@@ -175,7 +175,7 @@ class PolicyEvaluation(Result):
         InputError
             Where several were and none is named.
         """
-        check_type("log", log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")
+        check_type("log", log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
         names = list(self.weights)
         if policy is None and len(names) > 1:
             raise InputError(f"policy must name the one that made the log: one of {', '.join(names)}.")

@@ -10,7 +10,7 @@ from scipy.special import expit
 from ipseval._base.checks import as_generator, check_fraction, check_positive_int, warn_user
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
-from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError, PositivityWarning
@@ -153,7 +153,7 @@ class DensityRatioPropensity:
 
     Parameters
     ----------
-    exposure : Exposure
+    exposure : RandomExposure
         Random-exposure sample in the id space of the training log; `validate` gives its own.
     biased : Interactions, optional
         Held-out positives of the log that are weighted: `split.test`, which fits best. Default: a random
@@ -174,7 +174,7 @@ class DensityRatioPropensity:
         Assigns users to folds, and draws pairs.
     """
 
-    exposure: Exposure | None = None
+    exposure: RandomExposure | None = None
     biased: Interactions | None = None
     features: Features | None = None
     cross_fit: int = 20
@@ -211,7 +211,8 @@ class DensityRatioPropensity:
         """
         if self.exposure is None:
             raise InputError(
-                "DensityRatioPropensity needs random exposure: exposure=Exposure.from_frame(frame, split)."
+                "DensityRatioPropensity needs random exposure: "
+                "exposure=RandomExposure.from_frame(frame, split)."
             )
         check_same_ids(self.exposure, train)
         train = train.distinct
@@ -257,7 +258,7 @@ class DensityRatioPropensity:
         return [(train, self.biased)]
 
     def _sample(
-        self, train: Interactions, biased: Interactions, exposure: Exposure, rng: np.random.Generator
+        self, train: Interactions, biased: Interactions, exposure: RandomExposure, rng: np.random.Generator
     ) -> Sample:
         """Return the positives of the log, random positives, and uniform pairs of the users of the log."""
         random = exposure.select(exposure.positive)

@@ -14,7 +14,7 @@ from scipy.special import xlog1py, xlogy
 
 from ipseval._base.checks import check_choice, check_fraction, check_type, warn_user
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import check_codes
 from ipseval.errors import DataWarning, InputError
 
@@ -140,7 +140,7 @@ class ExaminationModel:
     --------
     >>> frame = pd.DataFrame({"user": range(8), "item": [0] * 8, "position": [1, 1, 1, 1, 2, 2, 2, 2],
     ...                       "clicked": [1, 1, 0, 0, 1, 0, 0, 0]})
-    >>> ExaminationModel("randomised").fit(ExposureLog.from_frame(frame, position="position")).theta
+    >>> ExaminationModel("randomised").fit(ImpressionLog.from_frame(frame, position="position")).theta
     array([1. , 0.5])
     """
 
@@ -152,7 +152,7 @@ class ExaminationModel:
         if isinstance(self.group, str):
             check_choice("group", self.group, ("item", "pair"))
 
-    def fit(self, log: ExposureLog) -> ExaminationCurve:
+    def fit(self, log: ImpressionLog) -> ExaminationCurve:
         """Return the examination curve of the positions in a log.
 
         Raises
@@ -174,8 +174,8 @@ class ExaminationModel:
         shown, clicks = (one.astype(np.int64) for one in cells.totals)
         return ExaminationCurve(cells.position, whole, spread, shown, clicks, self.method)
 
-    def _groups(self, log: ExposureLog) -> IntArray:
-        check_type("log", log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")
+    def _groups(self, log: ImpressionLog) -> IntArray:
+        check_type("log", log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
         if log.position is None:
             raise InputError("the log has no positions; name their column with position=.")
         if self.method == "randomised":
@@ -226,7 +226,7 @@ class _Cells:
     clicks: FloatArray
 
     @classmethod
-    def of(cls, log: ExposureLog, group: IntArray) -> _Cells:
+    def of(cls, log: ImpressionLog, group: IntArray) -> _Cells:
         assert log.position is not None
         position, place = np.unique(log.position, return_inverse=True)
         if position.size < 2:

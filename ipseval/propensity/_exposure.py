@@ -16,7 +16,7 @@ from ipseval._base.checks import (
     check_same_labels,
 )
 from ipseval._base.types import FloatArray
-from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import (
@@ -186,7 +186,7 @@ class DirectPropensity:
 
     Parameters
     ----------
-    exposure : Exposure
+    exposure : RandomExposure
         Random-exposure sample in the id space of the training log.
     shrinkage : "fit" or float
         K > 0; "fit": by moments, 1/K = Σ((pos_i − μ_i)² − μ_i)/Σ expo_i² λ_i with μ_i = expo_i λ_i; where
@@ -195,7 +195,7 @@ class DirectPropensity:
         Items with n* = 0: no propensity (their positives are left out and counted), or an error.
     """
 
-    exposure: Exposure
+    exposure: RandomExposure
     shrinkage: float | Literal["fit"] = "fit"
     unseen: Literal["drop", "raise"] = "drop"
 
@@ -249,13 +249,13 @@ class StratifiedPropensity:
 
     Parameters
     ----------
-    exposure : Exposure
+    exposure : RandomExposure
         Random-exposure sample in the id space of the training log.
     n_strata : int
         Strata of about equally many items with n* > 0; fewer where counts are tied.
     """
 
-    exposure: Exposure
+    exposure: RandomExposure
     n_strata: int = 10
 
     def __post_init__(self) -> None:

@@ -224,9 +224,9 @@ class GammaFit:
 
 
 Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
-Source = Literal["logger", "evaluated", "unknown"]
+Source = Literal["logging-policy", "evaluated", "unknown"]
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
-SOURCES = ("logger", "evaluated", "unknown")
+SOURCES = ("logging-policy", "evaluated", "unknown")
 FEW_LEVELS = 5
 NOT_CONVERGED = "the fit of γ did not converge; do not use it."
 
@@ -269,7 +269,7 @@ def fit_gamma(
         See the table.
     drop_top : float
         Share in [0, 1) of the items, those with the highest n*, that is left out; fewer where n* is tied.
-    source : {"logger", "evaluated", "unknown"}
+    source : {"logging-policy", "evaluated", "unknown"}
         Whose lists these are: of the recommender that produced the log, or of the one to be evaluated, which
         warns.
 
@@ -293,7 +293,7 @@ def fit_gamma(
     --------
     Twice the popularity, twice the recommendations: γ = 1.
 
-    >>> fit = fit_gamma([1, 2, 4, 8, 16], [2, 4, 8, 16, 32], 100, method="poisson", source="logger")
+    >>> fit = fit_gamma([1, 2, 4, 8, 16], [2, 4, 8, 16, 32], 100, method="poisson", source="logging-policy")
     >>> round(fit.gamma, 6), round(fit.eta, 6)
     (1.0, 1.0)
     """
@@ -319,7 +319,10 @@ def fit_gamma(
         unusable=None if getattr(result, "converged", True) else NOT_CONVERGED,
     )
     if source == "unknown":
-        notes = (*notes, "γ describes whoever made the lists; say source='logger' if that produced the log.")
+        notes = (
+            *notes,
+            "γ describes whoever made the lists; say source='logging-policy' if that produced the log.",
+        )
     return GammaFit(
         gamma=gamma,
         standard_error=float(result.bse[1]),

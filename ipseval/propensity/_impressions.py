@@ -11,13 +11,13 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import check_choice, check_fraction, check_type, warn_user
 from ipseval._base.types import FloatArray, HasIds, IntArray, freeze
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest
 from ipseval.propensity._examination import ExaminationCurve
 
 NEEDS_LOG = (
-    "{model} reads impressions, which interactions do not have. Fit it to an ExposureLog, or give it one: "
+    "{model} reads impressions, which interactions do not have. Fit it to an ImpressionLog, or give it one: "
     "{model}(log=…)."
 )
 # K where every page of a user is the same: it leaves a user with one page the item's chance. Below SAME a
@@ -31,18 +31,18 @@ NO_IMPRESSIONS = "the log has no impressions; at least one is needed."
 class _OfImpressions:
     """A model that reads the impressions of a log, and how likely each place of a page is looked at."""
 
-    log: ExposureLog | None = None
+    log: ImpressionLog | None = None
     examination: ExaminationCurve | None = None
 
     def __post_init__(self) -> None:
         if self.log is not None:
-            check_type("log", self.log, ExposureLog)
+            check_type("log", self.log, ImpressionLog)
         if self.examination is not None:
             check_type("examination", self.examination, ExaminationCurve)
 
-    def _read(self, train: Any) -> tuple[ExposureLog, PairCounts]:
+    def _read(self, train: Any) -> tuple[ImpressionLog, PairCounts]:
         """Return the log to fit, or the model's own, which must have the ids, and its counts by pair."""
-        log = train if isinstance(train, ExposureLog) else self.log
+        log = train if isinstance(train, ImpressionLog) else self.log
         name = type(self).__name__
         if log is None:
             raise InputError(NEEDS_LOG.format(model=name))
@@ -76,7 +76,7 @@ class ImpressionPropensity(_OfImpressions):
 
     Parameters
     ----------
-    log : ExposureLog, optional
+    log : ImpressionLog, optional
         The impressions behind the test positives; not needed where `fit` is given them.
     examination : ExaminationCurve, optional
         θ by position.
@@ -87,7 +87,7 @@ class ImpressionPropensity(_OfImpressions):
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": [1, 2, 1, 1], "clicked": [1, 0, 0, 1]})
-    >>> ImpressionPropensity().fit(ExposureLog.from_frame(frame)).item.round(3)
+    >>> ImpressionPropensity().fit(ImpressionLog.from_frame(frame)).item.round(3)
     array([1.   , 0.333])
     """
 
@@ -103,7 +103,7 @@ class ImpressionPropensity(_OfImpressions):
 
         Parameters
         ----------
-        train : ExposureLog, or what has its ids
+        train : ImpressionLog, or what has its ids
             With `log` in the constructor anything with the same ids, such as `split.train`.
 
         Raises
@@ -148,7 +148,7 @@ class LoggedPropensity(_OfImpressions):
 
     Parameters
     ----------
-    log : ExposureLog, optional
+    log : ImpressionLog, optional
         With propensities; not needed where `fit` is given it.
     examination : ExaminationCurve, optional
         θ by position.
@@ -160,7 +160,7 @@ class LoggedPropensity(_OfImpressions):
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "b"], "item": [1, 1], "clicked": [1, 0], "p": [0.5, 0.25]})
-    >>> log = ExposureLog.from_frame(frame, propensity="p")
+    >>> log = ImpressionLog.from_frame(frame, propensity="p")
     >>> LoggedPropensity().fit(log).at(np.array([0, 1]), np.array([0, 0]))
     array([0.5 , 0.25])
     """
@@ -201,12 +201,12 @@ class LoggedPropensity(_OfImpressions):
         )
 
 
-def check_same_universe(log: ExposureLog, other: HasIds, name: str) -> None:
+def check_same_universe(log: ImpressionLog, other: HasIds, name: str) -> None:
     """Raise unless a log and a split have the same users and items in the same order."""
     for what in ("user_ids", "item_ids"):
         if not hasattr(other, what):
             raise InputError(
-                f"{name}.fit takes an ExposureLog or a split's train; got {type(other).__name__}."
+                f"{name}.fit takes an ImpressionLog or a split's train; got {type(other).__name__}."
             )
         if not np.array_equal(getattr(log, what), getattr(other, what)):
             raise PropensityError(
@@ -231,7 +231,7 @@ class PairCounts:
         freeze(self, "pair_key", "examined", "again", "clicked", "shown", "rate", "slates")
 
     @classmethod
-    def of(cls, log: ExposureLog, examination: ExaminationCurve | None = None) -> PairCounts:
+    def of(cls, log: ImpressionLog, examination: ExaminationCurve | None = None) -> PairCounts:
         """Return the counts of a log."""
         if len(log) == 0:
             raise InputError(NO_IMPRESSIONS)
@@ -253,7 +253,7 @@ class PairCounts:
         return cls(key, examined, again, clicked, shown.astype(float), total / slates.sum(), slates)
 
 
-def slate_codes(log: ExposureLog) -> IntArray:
+def slate_codes(log: ImpressionLog) -> IntArray:
     """Return the slate of each row, (n,): its query, else its time, else one for all."""
     number = log.query if log.query is not None else log.timestamp
     if number is None:
@@ -261,7 +261,7 @@ def slate_codes(log: ExposureLog) -> IntArray:
     return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
-def _examination_of(log: ExposureLog, examination: ExaminationCurve | None) -> FloatArray:
+def _examination_of(log: ImpressionLog, examination: ExaminationCurve | None) -> FloatArray:
     if examination is None:
         return np.ones(len(log))
     if log.position is None:
@@ -308,7 +308,7 @@ class _Chance:
         return np.where(chance > 0, chance, np.nan)
 
 
-def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFrame:
+def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFrame:
     """Return checks of a log's propensities against what it shows, one row for each check.
 
     With p the propensity of each of T impressions at a position, and a policy that gives every item shown
@@ -323,7 +323,7 @@ def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFram
 
     Parameters
     ----------
-    log : ExposureLog
+    log : ImpressionLog
         With propensities of showing the item at its position, given the slate's context.
     significance : float
         In (0, 1).
@@ -339,7 +339,7 @@ def check_logged(log: ExposureLog, *, significance: float = 0.01) -> pd.DataFram
     PropensityError
         For a log without propensities.
     """
-    check_type("log", log, ExposureLog)
+    check_type("log", log, ImpressionLog)
     check_fraction("significance", significance)
     if log.propensity is None:
         raise PropensityError(NO_PROPENSITY)

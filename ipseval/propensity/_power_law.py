@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ipseval._base.checks import check_choice, check_counts, check_real, real_number, warn_user
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._evidence import Exposure, check_exposure
+from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
@@ -53,11 +53,11 @@ class PowerLawPropensity:
     recommendations : lists, optional
         Top 50 of the recommender that produced the log, as in `count_recommendations`, with rng=0 for ties;
         or the counts.
-    source : {"logger", "evaluated", "unknown"}
+    source : {"logging-policy", "evaluated", "unknown"}
         Whose recommendations they are, as in `fit_gamma`.
     method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
         How γ is fitted to them, as in `fit_gamma`.
-    exposure : Exposure, optional
+    exposure : RandomExposure, optional
         Random-exposure sample in the id space of the training log, as in `fit_gamma_from_exposure`.
 
     References
@@ -79,7 +79,7 @@ class PowerLawPropensity:
     recommendations: Any | None = None
     source: Source = "unknown"
     method: Method = "negative-binomial"
-    exposure: Exposure | None = None
+    exposure: RandomExposure | None = None
 
     def __post_init__(self) -> None:
         if (self.gamma is None) == (self.eta is None):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ipseval._base.checks import kind_of, warn_user
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
@@ -29,7 +29,7 @@ class Calibration:
         Training positives of all users.
     held_out : Interactions
         Held-out positives of the calibration users.
-    exposure : Exposure
+    exposure : RandomExposure
         Random exposure of the calibration users, without their training pairs.
     models : mapping of name to scorer
         The recommenders that are evaluated.
@@ -37,7 +37,7 @@ class Calibration:
 
     train: Interactions
     held_out: Interactions
-    exposure: Exposure
+    exposure: RandomExposure
     models: Mapping[str, Any]
     _made: dict[Hashable, Any] = field(default_factory=dict, repr=False)
 
@@ -52,7 +52,7 @@ PropensityRule = Callable[[Calibration], Propensity]
 
 
 def resolve_propensity(
-    name: str, rule: Any, split: Split, exposure: Exposure, models: Mapping[str, Any], fold: IntArray
+    name: str, rule: Any, split: Split, exposure: RandomExposure, models: Mapping[str, Any], fold: IntArray
 ) -> Propensity:
     """Return the propensity of held-out positives, by fold (n_users,) where a function calibrates it."""
     # A Propensity is used as it is; a density ratio, which keeps users apart itself, is given the held-out
@@ -110,7 +110,7 @@ def _by_fold(
     name: str,
     rule: PropensityRule,
     split: Split,
-    exposure: Exposure,
+    exposure: RandomExposure,
     models: Mapping[str, Any],
     fold: IntArray,
 ) -> Propensity:

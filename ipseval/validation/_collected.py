@@ -15,7 +15,7 @@ from ipseval._base.checks import warn_user
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray, TieChoice
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -62,7 +62,7 @@ class Collected:
         self,
         number: int,
         split: Split,
-        shown: Exposure,
+        shown: RandomExposure,
         scorers: Mapping[str, Any],
         ranks: Mapping[str, RankedPositives],
         fold: IntArray,
@@ -105,7 +105,7 @@ class Collected:
         self,
         number: int,
         split: Split,
-        shown: Exposure,
+        shown: RandomExposure,
         ranks: Mapping[str, RankedPositives],
         pooled: Compared,
         fold: IntArray,
@@ -127,7 +127,7 @@ class Collected:
         label: str,
         rule: Any,
         split: Split,
-        exposure: Exposure,
+        exposure: RandomExposure,
         scorers: Mapping[str, Any],
         fold: IntArray,
     ) -> Propensity:

@@ -16,7 +16,7 @@ from ipseval._base.checks import as_generator, check_callable, check_fraction, c
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import distinct
 from ipseval._base.types import FloatArray, IntArray, RngLike
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
@@ -215,7 +215,7 @@ class _Prepared:
     metrics: list[Metric]
     held_out: Ranks
     random: Ranks
-    exposure: Exposure
+    exposure: RandomExposure
     paths: dict[str, CorrectionPath]
     weighted: pd.DataFrame
 
@@ -224,7 +224,7 @@ class _Prepared:
         cls,
         ranks: Ranks,
         study: RandomExposureStudy,
-        shown: Exposure,
+        shown: RandomExposure,
         split: Split,
         metrics: list[Metric],
         rule: Any,
@@ -289,7 +289,7 @@ class _Prepared:
 
 def _weighted(ranks: Ranks, propensity: Propensity, metrics: list[Metric]) -> pd.DataFrame:
     return evaluate_ranks(
-        ranks, propensity=propensity, metrics=metrics, estimators=[SNIPS_POOLED], on_low_ess="ignore"
+        ranks, propensity=propensity, metrics=metrics, estimators=[SNIPS_POOLED], low_ess="ignore"
     ).frame
 
 

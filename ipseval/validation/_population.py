@@ -12,7 +12,7 @@ import numpy as np
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import among, same_ids, union
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
@@ -29,19 +29,19 @@ from ipseval.validation.datasets import RandomExposureStudy
 Ranks = dict[str, RankedPositives]
 
 
-def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | None = None) -> Exposure:
+def shown_outside(study: RandomExposureStudy, split: Split, threshold: float | None = None) -> RandomExposure:
     """Return what was shown at random outside training, and what of it was liked."""
     split.check_seen_excluded("validation against random exposure")
     if not same_ids(split, study.biased):
         raise InputError("the split must be over the user_ids and item_ids of the study.")
     cut = study.threshold if threshold is None else threshold
-    shown = Exposure.from_ratings(study.random, threshold=cut).without(split.train)
+    shown = RandomExposure.from_ratings(study.random, threshold=cut).without(split.train)
     if not shown.positive.any():
         raise InputError("every random-exposure positive is a training pair: there is no reference.")
     return shown
 
 
-def liked_pairs(shown: Exposure) -> IntArray:
+def liked_pairs(shown: RandomExposure) -> IntArray:
     """Return the keys of the pairs that were shown and liked."""
     return shown.pair_key[shown.positive]
 

@@ -152,9 +152,9 @@ def test_random_exposure_is_liked_from_the_threshold_on(folder):
 def test_known_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, capsys):
     split, _ = split_of(asked("evaluate", "log.csv"))
     command = ["evaluate", "log.csv", "--known", "new/old:recall@10=.5+-.06"]
-    bucket = evidence_of(asked(*command, "--known-source", "randomised bucket"), split)
+    bucket = evidence_of(asked(*command, "--known-source", "randomised"), split)
     assert bucket.anchors == (("new/old", "", "recall@10", 0.5, 0.06),)
-    ratio = evidence_of(asked(*command, "--known-source", "ratio of arms"), split)
+    ratio = evidence_of(asked(*command, "--known-source", "ab-ratio"), split)
     assert ratio.anchors == (("new", "old", "recall@10", 0.5, 0.06),)
     assert main([*command, *QUICK]) == 2
     assert capsys.readouterr().err.startswith("ipseval: error: ")  # no number shows where it comes from

@@ -43,7 +43,7 @@ FEW = ("recall@5", "auc")
 
 
 def asked(options: dict[str, object]) -> dict[str, object]:
-    return {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "on_low_ess": "ignore"} | options
+    return {"propensity": PROPENSITIES["power law"](), "metrics": FEW, "low_ess": "ignore"} | options
 
 
 def evaluated(**options: object) -> ipseval.Evaluation:
@@ -242,7 +242,7 @@ def gammas() -> Numbers:
     recommended = np.minimum(100, np.floor(popularity**0.8 * (1 + wholes(8, (120,), 17)) / 8))
     found: dict[str, float] = {}
     for method in ("negative-binomial", "poisson", "cloglog", "level-ols"):
-        fit = ipseval.fit_gamma(popularity, recommended, 100, method, source="logger")
+        fit = ipseval.fit_gamma(popularity, recommended, 100, method, source="logging-policy")
         found |= {f"{method} · gamma": fit.gamma, f"{method} · standard_error": fit.standard_error}
     n_exposed = 40 + wholes(20, (120,), 18)
     n_positive = np.minimum(n_exposed, np.floor(popularity**0.5 * (1 + wholes(4, (120,), 19)) / 4))
@@ -283,9 +283,9 @@ def rewards() -> Numbers:
         ipseval.Split.from_frames(None, clicks, users=range(N_USERS), items=range(N_ITEMS)),
         fitted,
         metrics=["recall@5", "mean_dcg@5"],
-        estimators=["dm", "dr", "snips-shown"],
+        estimators=["dm", "dr", "snips-impressions"],
         propensity=ipseval.KnownPropensity(item=np.full(N_ITEMS, 0.2)),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     return of_evaluation(found)
 

@@ -72,19 +72,19 @@ def models() -> dict[str, np.ndarray]:
 
 
 @cache
-def exposure() -> ipseval.Exposure:
+def exposure() -> ipseval.RandomExposure:
     """Return random exposure of an eighth of the pairs outside training; what scores high is positive."""
     taken = np.zeros((N_USERS, N_ITEMS), dtype=bool)
     taken[split().train.user, split().train.item] = True
     user, item = np.nonzero((wholes(8, (N_USERS, N_ITEMS), 7) == 0) & ~taken)
     liked = models()["free"][user, item] > 500_000
-    return ipseval.Exposure(
+    return ipseval.RandomExposure(
         user, item, liked, N_USERS, N_ITEMS, user_ids=log().user_ids, item_ids=log().item_ids
     )
 
 
 @cache
-def shown() -> ipseval.ExposureLog:
+def shown() -> ipseval.ImpressionLog:
     """Return lists of four items for each of 150 queries of the users, with chances and clicks."""
     n = 150
     first = wholes(N_ITEMS, (n,), 8)
@@ -101,7 +101,7 @@ def shown() -> ipseval.ExposureLog:
             "shown": np.arange(n * 4),
         }
     )
-    return ipseval.ExposureLog.from_frame(
+    return ipseval.ImpressionLog.from_frame(
         frame, position="position", propensity="propensity", query="query", timestamp="shown",
         users=range(N_USERS), items=range(N_ITEMS),
     )  # fmt: skip

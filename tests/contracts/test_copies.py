@@ -183,7 +183,7 @@ def on_dask(metrics, estimators):
         for log in (world.split.train, world.split.test)
     ]
     users, items = world.split.user_ids, world.split.item_ids
-    return ipseval.clusters.evaluate_dask(
+    return ipseval.distributed.evaluate_dask(
         {"m": (rng.normal(size=(users.size, 3)), rng.normal(size=(items.size, 3)))},
         *(dd.from_pandas(frame, npartitions=2) for frame in frames),
         users=users,

@@ -112,7 +112,7 @@ def test_a_pair_that_leaves_is_no_relevant_item_of_its_user():
         metrics=["recall@1"],
         estimators=["ips"],
         n_relevant=2,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     assert result.frame["estimate"].tolist() == [1.0]
 
@@ -126,7 +126,7 @@ def test_shrinkage_of_zero_is_the_global_form_also_when_users_are_undefined():
         propensity=p,
         metrics=["atop"],
         estimators=["snips-shrunk(0)", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     assert result.frame["estimate"].tolist() == pytest.approx([1 / 4] * 2, rel=1e-14)
     assert result.frame["std_error"][0] == pytest.approx(result.frame["std_error"][1], rel=1e-13)

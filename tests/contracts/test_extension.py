@@ -64,7 +64,7 @@ def test_an_estimator_with_weights_of_its_own_takes_fifteen_lines(tmp_path):
                 propensity=ipseval.PowerLawPropensity(gamma=0.5, scale="max"),
                 metrics=METRICS,
                 estimators=[one],
-                on_low_ess="ignore",
+                low_ess="ignore",
             )
         )
         for one in (own, "snips-global")
@@ -89,7 +89,7 @@ def test_own_weights_move_estimates_and_bounds_alike(tmp_path):
         propensity=ipseval.KnownPropensity(item=[1, 1 / 2, 1 / 4, 1, 1, 1]).fit(ranked),
         metrics=["recall@1"],
         estimators=[own],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     assert result.frame["estimate"].tolist() == pytest.approx([3 / 11])
     rows = result.bounds([1.0, 2.0])
@@ -142,7 +142,7 @@ def on_dask():
     frames = [pd.DataFrame({"user": [0, 1], "item": items}) for items in ([0, 1], [1, 2])]
     model = np.ones((2, 1)), np.arange(3.0)[:, None]
     parts = [dd.from_pandas(frame, npartitions=1) for frame in frames]
-    return ipseval.clusters.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
+    return ipseval.distributed.evaluate_dask({"m": model}, *parts, users=[0, 1], items=[0, 1, 2])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -129,7 +129,7 @@ def ourlab_package(tmp_path, monkeypatch):
 # The model ranks a first and b last of the four candidates of u, and c third of those of v.
 TRAIN = pd.DataFrame({"user": ["u", "v", "z"], "item": ["e", "e", "b"]})
 TEST = pd.DataFrame({"user": ["u", "u", "v"], "item": ["a", "b", "c"]})
-LABELS = {"metrics": ["f1@2"], "on_low_ess": "ignore"}
+LABELS = {"metrics": ["f1@2"], "low_ess": "ignore"}
 
 
 def the_split():
@@ -166,7 +166,7 @@ def test_the_command_line_finds_them_too(ourlab, monkeypatch, capsys):
     lists = pd.DataFrame({"user": list("uuvv"), "item": list("acab"), "rank": [1, 2] * 2})
     lists.to_csv("lists.csv", index=False)
     command = "evaluate --train train.csv --test test.csv --model m=lists.csv --metrics f1@2 --format csv"
-    command += f" --propensity smoothed:alpha=1 --estimators {','.join(ASKED)} --on-low-ess ignore --quiet"
+    command += f" --propensity smoothed:alpha=1 --estimators {','.join(ASKED)} --low-ess ignore --quiet"
     assert main(command.split()) == 0
     rows = [line.split(",") for line in capsys.readouterr().out.splitlines()]
     place = rows[0].index("estimate")
@@ -278,7 +278,7 @@ def evaluated(metric, estimator, model=None):
         propensity=ipseval.KnownPropensity(item=np.full(5, 0.5)),
         metrics=[metric],
         estimators=[estimator],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -333,7 +333,7 @@ def test_an_estimator_is_told_which_method_it_lacks():
         propensity=ipseval.KnownPropensity(item=np.full(5, 0.5)),
         metrics=["recall@2"],
         estimators=[Plain()],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     assert set(one.bounds([2.0])["note"]) == {"no bounds: plain does not implement linear_form()"}
     text = r"plain does not implement parts\(\), so its estimate cannot be decomposed\."

@@ -48,7 +48,7 @@ WRITERS = ("to_html", "to_markdown", "to_latex", "to_csv")
 OPTIONS: dict[str, Any] = {
     "metrics": ["recall@5"],
     "estimators": ["aoa", "snips-global"],
-    "on_low_ess": "ignore",
+    "low_ess": "ignore",
 }
 
 
@@ -88,7 +88,7 @@ def study() -> Any:
 def policies() -> Any:
     rng = np.random.default_rng(0)
     user, item, one = np.arange(60), rng.integers(0, 3, 60), np.ones(60)
-    log = ipseval.ExposureLog(
+    log = ipseval.ImpressionLog(
         user, item, user, np.arange(3), rng.random(60) < 0.5, position=one.astype(int), propensity=one / 3
     )
     return evaluate_policies(log, {"new": np.full((3, 1), 1 / 3), "one": np.eye(3)[:, :1]}, rng=0)

@@ -18,7 +18,7 @@ SPINE = {
     *("_base", "data", "propensity", "ranking", "metrics", "estimators", "inference"),
     *("evaluation", "report"),
 }
-BESIDE = ("evaluation.beyond", "evaluation.slates", "evaluation._windows", "policies", "clusters")
+BESIDE = ("evaluation.beyond", "evaluation.slates", "evaluation._windows", "policies", "distributed")
 
 
 def evaluated_and_printed() -> str:
@@ -26,7 +26,7 @@ def evaluated_and_printed() -> str:
     frame = pd.DataFrame(np.argwhere(rng.random((80, 30)) < 0.3), columns=["user", "item"])
     split = ipseval.split_random(ipseval.Interactions.from_frame(frame), rng=0)
     models = {"one": rng.random((80, 30)), "other": rng.random((80, 30))}
-    options = {"propensity": ipseval.PowerLawPropensity(gamma=1.0), "on_low_ess": "ignore"}
+    options = {"propensity": ipseval.PowerLawPropensity(gamma=1.0), "low_ess": "ignore"}
     return repr(ipseval.evaluate(models, split, **options))
 
 

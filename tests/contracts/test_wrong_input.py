@@ -39,7 +39,7 @@ DAYS = np.timedelta64(3, "D")
 
 
 def run(scores=SCORES, split=SPLIT, **options):
-    options = {"metrics": ["recall@2"], "on_low_ess": "ignore", **options}
+    options = {"metrics": ["recall@2"], "low_ess": "ignore", **options}
     return ipseval.evaluate({"als": scores}, split, **options)
 
 
@@ -65,7 +65,7 @@ def rated(predictions, **options):
 
 def shown():
     log = frame([1, 1, 2, 2], [1, 2, 1, 3], clicked=[1, 0, 1, 1], p=0.5)
-    return ipseval.ExposureLog.from_frame(log, propensity="p")
+    return ipseval.ImpressionLog.from_frame(log, propensity="p")
 
 
 CASES = [
@@ -175,7 +175,7 @@ CASES = [
     ),
     (
         lambda: ipseval.propensity.DirectPropensity(
-            ipseval.Exposure.from_frame(
+            ipseval.RandomExposure.from_frame(
                 frame([0, 1], [1, 0], positive=[0, 1]),
                 ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
             )
@@ -184,7 +184,7 @@ CASES = [
     ),
     (
         lambda: ipseval.DensityRatioPropensity(
-            ipseval.Exposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
+            ipseval.RandomExposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
         ).fit(SPLIT.train),
         r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the training log",
     ),
@@ -241,7 +241,7 @@ CASES = [
         r"n_exposed and n_positive are read side by side",
     ),
     (
-        lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logger").frequency(
+        lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logging-policy").frequency(
             pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
         ),
         r"popularity and recommended are read side by side",
@@ -293,7 +293,7 @@ CASES = [
         "must be True or False; got 'False'",
     ),
     (
-        lambda: ipseval.Exposure.from_ratings(RATINGS, threshold=np.nan),
+        lambda: ipseval.RandomExposure.from_ratings(RATINGS, threshold=np.nan),
         "threshold must be a finite number; got nan",
     ),
     (lambda: rated(SCORES, n_pairs=np.nan), "n_pairs must be finite"),

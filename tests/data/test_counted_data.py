@@ -75,7 +75,7 @@ def fixture_evaluation():
             split,
             metrics=["recall@2"],
             propensity=ipseval.PowerLawPropensity(gamma=0),
-            on_low_ess="ignore",
+            low_ess="ignore",
         )
 
 

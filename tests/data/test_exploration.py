@@ -11,15 +11,15 @@ import pytest
 
 import ipseval
 from ipseval import InputError
-from ipseval.data import Evidence, Exposure, ExposureLog, Interactions
+from ipseval.data import Evidence, ImpressionLog, Interactions, RandomExposure
 from ipseval.errors import DataWarning
 
 RATE = 0.5
 
 
-def log_of(user, item, clicked, n_users=2, n_items=2) -> ExposureLog:
+def log_of(user, item, clicked, n_users=2, n_items=2) -> ImpressionLog:
     codes = np.asarray(user), np.asarray(item)
-    return ExposureLog(*codes, np.arange(n_users), np.arange(n_items), np.asarray(clicked, dtype=bool))
+    return ImpressionLog(*codes, np.arange(n_users), np.arange(n_items), np.asarray(clicked, dtype=bool))
 
 
 def test_weighted_totals_are_unbiased_over_everything_that_slots_may_show():
@@ -30,7 +30,9 @@ def test_weighted_totals_are_unbiased_over_everything_that_slots_may_show():
         if not where.any():
             continue
         item = np.array([one or 0 for one in shown])
-        found = Exposure.from_log(log_of(user, item, liked[user, item]), ids_of(), where=where, rate=RATE)
+        found = RandomExposure.from_log(
+            log_of(user, item, liked[user, item]), ids_of(), where=where, rate=RATE
+        )
         weight = np.ones(len(found)) if found.weight is None else found.weight
         if found.weight is None:  # of users with equally many rows, or one user: the factor is known
             rows = np.bincount(user)[found.user[0]]
@@ -54,10 +56,10 @@ def test_users_with_equally_many_rows_have_no_weights_and_the_bits_of_random_exp
     item = np.concatenate([rng.permutation(40)[:20] for _ in range(100)])
     where = rng.random(user.size) < 0.3
     log = log_of(user, item, liked[user, item], 100, 40)
-    found = Exposure.from_log(log, split, where=where, rate=0.3)
+    found = RandomExposure.from_log(log, split, where=where, rate=0.3)
     assert found.weight is None
     rows = {"user": user[where], "item": item[where], "positive": liked[user, item][where]}
-    plain = Exposure.from_frame(pd.DataFrame(rows), split)
+    plain = RandomExposure.from_frame(pd.DataFrame(rows), split)
     models = {"popular": world.example_models(split, rng=3)["popular"]}
     one, other = (
         ipseval.correct(models, split, evidence=Evidence(exposure=each), metrics=["recall@10"], rng=0).frame
@@ -76,9 +78,9 @@ def test_slots_that_follow_popularity_are_named_and_random_ones_are_not():
         log = log_of(user, item, rng.random(5000) < 0.5, 100, 40)
         if fault:
             with pytest.warns(DataWarning, match="exploration slots follow popularity"):
-                found = Exposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
+                found = RandomExposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
         else:
-            found = Exposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
+            found = RandomExposure.from_log(log, ids_of(100, 40), where=where, rate=0.2)
         slope, error = found.slope
         # Clicks are a half of what is shown, so their logarithm rises as that of the chance does.
         assert abs(slope - power) < 4 * error + 0.15 * power
@@ -86,13 +88,15 @@ def test_slots_that_follow_popularity_are_named_and_random_ones_are_not():
 
 def test_users_without_rows_are_counted_and_other_ids_are_found_by_name():
     frame = pd.DataFrame({"user": ["b", "b", "a"], "item": ["y", "x", "x"], "clicked": [1, 0, 1]})
-    log = ExposureLog.from_frame(frame)
+    log = ImpressionLog.from_frame(frame)
     ids = Interactions.from_frame(frame, users=["c", "b", "a"], items=["x", "z", "y"])
-    found = Exposure.from_log(log, ids, where=[True, False, True], rate=0.5)
+    found = RandomExposure.from_log(log, ids, where=[True, False, True], rate=0.5)
     assert (found.user.tolist(), found.item.tolist(), found.n_uncovered) == ([1, 2], [2, 0], 1)
     assert found.positive.all()
     assert found.select([True, False]).weight.tolist() == found.weight[:1].tolist()
-    one = Exposure.from_log(log_of([0, 1], [0, 0], [1, 0], 2, 1), ids_of(2, 1), where=[True] * 2, rate=1.0)
+    one = RandomExposure.from_log(
+        log_of([0, 1], [0, 0], [1, 0], 2, 1), ids_of(2, 1), where=[True] * 2, rate=1.0
+    )
     assert (one.weight, one.slope) == (None, None)  # it is shown for certain
 
 
@@ -103,7 +107,7 @@ def test_users_without_rows_are_counted_and_other_ids_are_found_by_name():
         ({"where": [True]}, "where"),
         ({"rate": 0.0}, "rate"),
         ({"rate": 1.5}, "rate"),
-        ({"log": pd.DataFrame()}, "ExposureLog"),
+        ({"log": pd.DataFrame()}, "ImpressionLog"),
         ({"ids": ids_of(1, 2)}, "users that ids do not hold"),
     ],
 )
@@ -111,16 +115,16 @@ def test_what_is_no_exploration_is_refused(change, said):
     given = {"log": log_of([0, 0, 1], [0, 1, 1], [1, 0, 1]), "ids": ids_of(), "where": [True, False, True]}
     given |= {"rate": 0.5} | change
     with pytest.raises(InputError, match=said):
-        Exposure.from_log(given.pop("log"), given.pop("ids"), **given)
+        RandomExposure.from_log(given.pop("log"), given.pop("ids"), **given)
 
 
 def test_a_propensity_refuses_weighted_users_and_weights_must_be_positive():
-    exposure = Exposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=[1.0, 2.0])
+    exposure = RandomExposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=[1.0, 2.0])
     with pytest.raises(InputError, match="have weights"):
         ipseval.PowerLawPropensity(gamma="fit", exposure=exposure).fit(ids_of())
     for weight in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
         with pytest.raises(InputError, match="weight"):
-            Exposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=weight)
+            RandomExposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=weight)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +150,7 @@ def test_the_slope_of_two_items_is_the_logarithm_of_what_they_were_shown(n_shown
     where = user < sum(n_shown)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = Exposure.from_log(log, ids_of(item.size), where=where, rate=0.5)
+        found = RandomExposure.from_log(log, ids_of(item.size), where=where, rate=0.5)
     size, n = np.log(1 + n_clicks), sum(n_shown)
     slope, error = np.clip(np.log(n_shown[0] / n_shown[1]) / size, -10, 10), 2 / (np.sqrt(n) * size)
     assert found.slope == pytest.approx((slope, error), rel=1e-9)
@@ -161,7 +165,7 @@ def test_the_slope_is_found_where_one_of_many_items_is_popular():
     user = np.arange(item.size)
     log = log_of(user, item, user >= 500, item.size, 101)
     with pytest.warns(DataWarning, match=r"power of 0\.47 ± 0\.07\. They"):
-        found = Exposure.from_log(log, ids_of(item.size, 101), where=user < 500, rate=0.5)
+        found = RandomExposure.from_log(log, ids_of(item.size, 101), where=user < 500, rate=0.5)
     assert found.slope[0] == pytest.approx(np.log(25) / np.log(1001), rel=1e-9)
 
 
@@ -169,7 +173,7 @@ def test_the_weight_of_a_pair_is_one_over_its_chance_to_be_shown():
     # User 0 has one row, user 1 two; each is one of two items with chance 1/2: π = 1/4 and 1 − (3/4)².
     log = log_of([0, 1, 1], [0, 1, 0], [1, 1, 0])
     for where, weight in (([1, 1, 0], [4, 16 / 7]), ([0, 1, 1], None), ([1, 0, 0], None)):
-        found = Exposure.from_log(log, ids_of(), where=np.array(where, dtype=bool), rate=RATE)
+        found = RandomExposure.from_log(log, ids_of(), where=np.array(where, dtype=bool), rate=RATE)
         assert (found.weight is None) == (weight is None)
         assert weight is None or found.weight == pytest.approx(weight, rel=1e-12)
 
@@ -200,21 +204,21 @@ BOTH = np.array([True, False])
 def test_exposures_are_checked(change, said):
     given = {"user": [0, 1], "item": [0, 1], "positive": BOTH, "n_users": 2, "n_items": 2}
     with pytest.raises(InputError, match=said):
-        Exposure(**given | change)
+        RandomExposure(**given | change)
 
 
 def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
     frame = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1], "positive": [2, -1, 0, 1]})
     ids = Interactions.from_frame(frame, value="positive")
     with pytest.raises(InputError, match=r"'positive' must hold 0/1 or .*; 2 of 4 rows do not \(e\.g\. 2\)"):
-        Exposure.from_frame(frame, ids)
-    found = Exposure.from_ratings(ids, threshold=1)
+        RandomExposure.from_frame(frame, ids)
+    found = RandomExposure.from_ratings(ids, threshold=1)
     assert found.positive.tolist() == [True, False, False, True]
     assert (found.n_dropped, found.n_uncovered) == (0, 0)
     with pytest.raises(InputError, match="needs ratings as value"):
-        Exposure.from_ratings(Interactions.from_frame(frame), threshold=1)
+        RandomExposure.from_ratings(Interactions.from_frame(frame), threshold=1)
     with pytest.raises(InputError, match="must be Interactions"):
-        Exposure.from_ratings(frame, threshold=1)
+        RandomExposure.from_ratings(frame, threshold=1)
     once = found.without(ids.select([0]))
     twice = once.without(ids.select([0, 3]))
     assert (once.n_dropped, len(once), twice.n_dropped, len(twice)) == (1, 3, 2, 2)
@@ -230,7 +234,7 @@ def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
             found.check_ids(other, "log")
 
 
-BUCKET, RATIO = "randomised bucket", "ratio of arms"
+BUCKET, RATIO = "randomised", "ab-ratio"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +270,7 @@ def test_known_values_may_be_at_their_bounds_and_ratios_above_one():
         assert found.anchors == (("a", "", "recall@5", value, 1e-9),)
     found = Evidence(known={("a", "b"): {"recall@5": [2, 0.1]}}, source=RATIO)
     assert found.anchors == (("a", "b", "recall@5", 2, 0.1),)
-    exposure = Exposure([0, 1], [0, 1], BOTH, 2, 2)
+    exposure = RandomExposure([0, 1], [0, 1], BOTH, 2, 2)
     assert Evidence().is_empty
     assert not any(one.is_empty for one in (found, Evidence(exposure), Evidence(interactions=ids_of())))
     for known in (3, {"a": 3}):
@@ -283,7 +287,7 @@ def test_slots_of_one_item_alone_have_a_slope_and_are_named_once_they_are_many(n
     where = np.arange(user.size) >= 400
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        found = Exposure.from_log(log, ids_of(user.size, 40), where=where, rate=0.5)
+        found = RandomExposure.from_log(log, ids_of(user.size, 40), where=where, rate=0.5)
     assert np.isfinite(found.slope).all()
     assert len(said) == (n_slots == 400)
 
@@ -294,7 +298,7 @@ def test_who_is_left_out_and_how_random_the_slots_are_is_printed():
     rng = np.random.default_rng(0)
     user, item = rng.integers(99, size=3000), rng.integers(40, size=3000)
     log = log_of(user, item, rng.random(3000) < 0.3, 100, 40)
-    found = Exposure.from_log(log, split, where=rng.random(3000) < 0.3, rate=0.3)
+    found = RandomExposure.from_log(log, split, where=rng.random(3000) < 0.3, rate=0.3)
     models = {"popular": world.example_models(split, rng=3)["popular"]}
     given = {"evidence": Evidence(exposure=found), "metrics": ["recall@10"], "rng": 0}
     words = " ".join(repr(ipseval.evaluate(models, split, **given)).split())

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import ExposureLog, Interactions
+from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import PowerLawPropensity
@@ -121,9 +121,9 @@ def test_what_is_no_split_is_refused_with_the_way_to_one(given, way_out) -> None
 
 def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> None:
     log = Interactions.from_frame(frame((0, 0), (1, 1)))
-    clicks = ExposureLog.from_frame(frame((0, 0)).assign(clicked=1))
+    clicks = ImpressionLog.from_frame(frame((0, 0)).assign(clicked=1))
     for given, way_out in (
-        (clicks, "ExposureLog. Pass its positives: train.positives."),
+        (clicks, "ImpressionLog. Pass its positives: train.positives."),
         (Split(log.select([0]), log.select([1])), "Split. Pass its training part, split.train."),
         (
             frame((0, 0)),
@@ -162,7 +162,7 @@ def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
         with pytest.raises(InputError, match="must be the name of a column of the frame; got"):
             Interactions.from_frame(frame((0, 0)), **options)
     with pytest.raises(InputError, match="clicked must be the name of a column"):
-        ExposureLog.from_frame(frame((0, 0)), clicked=None)
+        ImpressionLog.from_frame(frame((0, 0)), clicked=None)
     for name in ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed"):
         with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
             Interactions([0], [0], [0], [0], **{name: -1})

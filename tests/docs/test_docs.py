@@ -146,12 +146,12 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
         "ease": ipseval.baselines.ease(split.train),
         "popular": ipseval.baselines.popularity(split.train),
     }
-    exposure = ipseval.Exposure.from_ratings(world.study(rng=2).random, threshold=4)
+    exposure = ipseval.RandomExposure.from_ratings(world.study(rng=2).random, threshold=4)
     models["incumbent"] = models["ease"]
     rng = np.random.default_rng(3)
     shown = {"user": np.repeat(np.arange(200), 10), "item": np.tile(np.arange(10), 200)}
     frame = pd.DataFrame(shown | {"slot": rng.choice(["random", "ranked"], 2000)})
-    log = ipseval.ExposureLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3))
+    log = ipseval.ImpressionLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3))
     names = run_page("correction.md", models=models, split=split, exposure=exposure, log=log, frame=frame)
     assert set(names["plan"]["n_users"]) == {50, 200}
     assert names["found"].known["model"].tolist() == ["incumbent"]

@@ -1,4 +1,4 @@
-"""What is printed, documented or said of a function is plain English: no riddles, at most 25 words."""
+"""What is printed, documented or said of a function is plain English: no riddles, at most 40 words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BANNED = (
 )
 # Letters of a formula: fine where a formula stands, a riddle in an error or a note.
 LETTERS = (r"S\*_u", r"\bs_u\b", r"\be₂")
-MOST_WORDS = 25
+MOST_WORDS = 40
 
 
 def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -103,7 +103,7 @@ def wrong(texts: Iterable[tuple[str, str]], banned: tuple[str, ...] = BANNED) ->
     return "\n".join(f"{place}: {', '.join(fault)}: {text}" for place, text, fault in found if fault)
 
 
-def test_no_printed_sentence_is_a_riddle_or_longer_than_25_words():
+def test_no_printed_sentence_is_a_riddle_or_longer_than_40_words():
     assert not wrong(printed())
 
 
@@ -112,29 +112,12 @@ def test_no_error_or_note_uses_letters_of_a_formula():
     assert not wrong(((place, text) for place, text in printed() if not re.search("[Σ=≤√]", text)), LETTERS)
 
 
-def test_no_first_line_of_a_docstring_is_a_riddle_or_longer_than_25_words():
+def test_no_first_line_of_a_docstring_is_a_riddle_or_longer_than_40_words():
     assert not wrong(first_lines())
 
 
-def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_25_words():
+def test_no_sentence_of_a_page_is_a_riddle_or_longer_than_40_words():
     assert not wrong(prose())
-
-
-def test_the_pages_are_few_short_and_of_short_sentences():
-    """Tables, code, the reference and the pages that programs write are not counted."""
-    pages = [
-        page for page in (ROOT / "docs").glob("*.md") if page.name not in (*GENERATED, "reproductions.md")
-    ]
-    text = "\n".join(re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.DOTALL) for page in pages)
-    words = sum(len(line.split()) for line in text.split("\n") if not line.lstrip().startswith(("|", "<!--")))
-    assert len(pages) <= 20
-    assert words <= 18_000
-    counts = [
-        sum(any(map(str.isalnum, word)) for word in one.split())
-        for _, prose_text in prose()
-        for one in re.split(r"(?<=[.?!])\s", prose_text)
-    ]
-    assert sum(counts) / len(counts) <= 17
 
 
 def test_the_collection_sees_errors_warnings_and_notes():
@@ -152,7 +135,7 @@ def test_the_collection_sees_errors_warnings_and_notes():
         "the weights are worth 12 of 400 positives",
         "recall@10: read off lists of 100 candidates",
         "every estimate can be held against the truth",
-        " ".join(26 * ["word"]),
+        " ".join(41 * ["word"]),
     ],
 )
 def test_the_rule_refuses_what_it_should_refuse(text):

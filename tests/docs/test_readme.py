@@ -1,4 +1,4 @@
-"""The README fits a screen, and the first page shows what its commands print."""
+"""The README has its two commands, and the first page shows what its commands print."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(capsy
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 
 
-def test_the_readme_fits_a_screen_and_has_two_commands():
-    assert len(README.splitlines()) <= 60
-    assert len(re.sub(r"```.*?```", "", README, flags=re.DOTALL).split()) <= 260
+def test_the_readme_has_two_commands():
     assert README.count("```sh") == 2
 
 

@@ -42,7 +42,7 @@ CLAIMS = {
     "snips-shrunk": ("plug-in: no claim", PLUG_IN, PLUG_IN, PLUG_IN, "plug-in: no claim"),
     "dm": ("consistent given a right reward model",) * 5,
     "dr": (EITHER, "exactly unbiased given P; consistent given a right reward model", EITHER, EITHER, EITHER),
-    "snips-shown": ("consistent given P",) * 5,
+    "snips-impressions": ("consistent given P",) * 5,
 }
 
 
@@ -105,12 +105,12 @@ WEIGHTING = {
     "snips-pooled": "1/P",
     "dm": "the reward model over all candidates",
     "dr": "1/P",
-    "snips-shown": "1/P",
+    "snips-impressions": "1/P",
     "snips-shrunk": "1/P over its user's shrunk normaliser",
 }
 
 
-OF_REWARDS = ("dm", "dr", "snips-shown")
+OF_REWARDS = ("dm", "dr", "snips-impressions")
 
 
 @pytest.mark.parametrize("label", WEIGHTING)
@@ -147,7 +147,14 @@ REFUSED = [
     ("ips", "recall@5", False, "known", PropensityError, "ips needs P on the scale of probabilities"),
     ("ips", "recall@5", True, "absent", InputError, "ips of recall@5 divides by the number of relevant"),
     ("dr", "dcg@5", False, "absent", PropensityError, "dr needs the chance of being shown"),
-    ("snips-shown", "dcg@5", False, "absent", PropensityError, "snips-shown needs the chance of being shown"),
+    (
+        "snips-impressions",
+        "dcg@5",
+        False,
+        "absent",
+        PropensityError,
+        "snips-impressions needs the chance of being shown",
+    ),
     ("dm", "auc", True, "absent", InputError, "dm adds up contributions of single items, which auc has none"),
     (
         "snips-shrunk",
@@ -163,7 +170,7 @@ TAKEN = [
     *[("ips", label, True, "estimated") for label in METRICS],
     *[("ips", label, True, "absent") for label in ("dcg@5", "precision@5")],
     *[(one, label, False, "absent") for one in ("aoa", "snips", "snips-global") for label in METRICS],
-    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-shown")],
+    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-impressions")],
     ("dm", "dcg@5", False, "absent"),
 ]
 

@@ -32,7 +32,7 @@ def ranked() -> RankedPositives:
 
 
 def found(**options) -> pd.Series:
-    settings = {"metrics": ["recall@1"], "estimators": ["ips"], "on_low_ess": "ignore"} | options
+    settings = {"metrics": ["recall@1"], "estimators": ["ips"], "low_ess": "ignore"} | options
     known = ipseval.KnownPropensity(item=[0.5, 0.25, 1.0]).fit(ids())
     return ipseval.evaluate_ranks({"m": ranked()}, propensity=known, **settings).frame.iloc[0]
 

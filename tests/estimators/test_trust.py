@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 @cache
-def steep(on_low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
+def steep(low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
     """Evaluation with an effective sample size far below 50."""
     ranks, popularity = random_ranks(1)
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
@@ -32,7 +32,7 @@ def steep(on_low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
         propensity=propensity,
         metrics=("recall@10",),
         estimators=estimators,
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
         **options,
     )
 
@@ -84,7 +84,7 @@ def world_and_ranks():
     return world, split, {name: ipseval.rank_positives(model, split) for name, model in models.items()}
 
 
-def default_world(on_low_ess):
+def default_world(low_ess):
     world, split, ranks = world_and_ranks()
     return ipseval.evaluate(
         ranks,
@@ -93,7 +93,7 @@ def default_world(on_low_ess):
         metrics=["ndcg@10", "recall@10"],
         estimators=["ips"],
         n_relevant=world.n_relevant - split.train.activity,
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
     )
 
 
@@ -138,7 +138,7 @@ def test_equal_recommenders_have_no_tipping_point(seed):
         propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=popularity),
         metrics=["atop", "recall@5", "mean_dcg"],
         estimators=["aoa", "snips", "snips-global", "snips-pooled"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     rows = result.tipping_points()
     assert (rows["n_tipping"] == 0).all()

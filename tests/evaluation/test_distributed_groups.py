@@ -63,7 +63,7 @@ def test_users_left_out_of_a_group_are_counted_over_all_partitions():
     kinds = ipseval.evaluation.segments.item_groups({0: "a", 1: "b", 2: "b"}, name="kind")
     devices = ipseval.evaluation.segments.user_groups(list("xxxyx"), name="device")
     asked = {"metrics": ["auc"], "estimators": ["aoa"], "by": [devices, kinds], "users": range(5)}
-    found = in_partitions(frames, model, 2, **asked, on_low_ess="ignore").segments
+    found = in_partitions(frames, model, 2, **asked, low_ess="ignore").segments
     said = "3 users left out: the metric is undefined for them"
     for name, group in (("device", "x"), ("kind", "b")):
         frame = found[name].frame
@@ -127,7 +127,7 @@ def any_world(rng, missing, of_factors):
         "n_relevant": n_items,
         "missing": missing,
         "ties": str(rng.choice(["default", "mean", "expected"])) if of_factors else "default",
-        "on_low_ess": "ignore",
+        "low_ess": "ignore",
     }
     if of_factors:
         factors = (

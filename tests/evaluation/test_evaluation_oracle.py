@@ -76,7 +76,7 @@ def test_ips_agrees_with_the_multilinear_extension_written_out_over_all_subsets(
         metrics=[label(*metric) for metric in METRICS],
         estimators=["ips"],
         n_relevant=relevant,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     for name, k in METRICS:
         if name == "precision" and k > world.split.n_items:

@@ -15,7 +15,7 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import _difference, dated
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
-SHOWN = ipseval.ExposureLog.from_frame(
+SHOWN = ipseval.ImpressionLog.from_frame(
     pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "clicked": [1, 0, 1]})
 )
 
@@ -99,7 +99,7 @@ def test_of_one_estimator_what_is_left_out_is_its_own_note():
         *(pd.DataFrame({"user": range(3), "item": one}) for one in (0, [1, 1, 2])), items=range(3)
     )
     known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
-    options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": known, "on_low_ess": "ignore"}
+    options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": known, "low_ess": "ignore"}
     made = ipseval.evaluate({"m": np.ones((3, 3))}, split, **options)
     note = "\naoa: 1 positive without a propensity left out of all averages, aoa too"
     assert note in repr(made.explain())
@@ -115,7 +115,7 @@ def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
         ipseval.errors.DataWarning, match=r"20 of 40 test positives \(50%\) have no propensity"
     ):
         ipseval.evaluate(
-            {"m": np.ones((20, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
+            {"m": np.ones((20, 3))}, split, propensity=known, metrics=["recall@1"], low_ess="ignore"
         )
 
 
@@ -128,7 +128,7 @@ def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost,
     )
     known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
     made = ipseval.evaluate(
-        {"m": np.ones((total, 3))}, split, propensity=known, metrics=["recall@1"], on_low_ess="ignore"
+        {"m": np.ones((total, 3))}, split, propensity=known, metrics=["recall@1"], low_ess="ignore"
     )
     said = [
         one for one in recwarn if "test positives" in str(one.message) and "no propensity" in str(one.message)

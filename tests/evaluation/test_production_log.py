@@ -17,7 +17,7 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
-from ipseval.data import Evidence, Exposure, ExposureLog
+from ipseval.data import Evidence, ImpressionLog, RandomExposure
 
 N_USERS, N_ITEMS, SLATE, RATE = 3000, 800, 10, 0.03
 MONTH = 200  # of these users, whose month is read from files
@@ -30,7 +30,7 @@ WEIGHTS = ("impressions", "gamma", "none")
 class Shop:
     """A log of impressions, which of them were explored, the scores of two versions, and what is liked."""
 
-    log: ExposureLog
+    log: ImpressionLog
     explored: np.ndarray
     scores: dict[str, np.ndarray]
     liked: np.ndarray
@@ -61,7 +61,7 @@ class Shop:
         frame = frame.sort_values("explored", ascending=False, kind="stable")
         frame = frame.drop_duplicates(["slate", "item"])
         ids = {"users": np.arange(n_users), "items": np.arange(N_ITEMS)}
-        log = ExposureLog.from_frame(frame, position="position", query="slate", gaps="keep", **ids)
+        log = ImpressionLog.from_frame(frame, position="position", query="slate", gaps="keep", **ids)
         noise = rng.normal(size=(2, n_users, N_ITEMS))
         scores = {"v1": appeal + 0.3 * noise[0] + 0.3 * fit, "v2": 0.2 * appeal + fit + noise[1]}
         return cls(log, frame["explored"].to_numpy(), scores, liked)
@@ -170,8 +170,8 @@ def test_exploration_and_one_known_value_name_the_better_version_with_a_level_th
     assert truth["v2"] > 2 * truth["v1"]
     error = 0.08 * truth["v1"]
     known = {"v1": {"recall@10": (truth["v1"] + error * np.random.default_rng(1).normal(), error)}}
-    exposure = Exposure.from_log(shop.log, split, where=shop.explored, rate=RATE)
-    given = Evidence(exposure=exposure, known=known, source="randomised bucket")
+    exposure = RandomExposure.from_log(shop.log, split, where=shop.explored, rate=RATE)
+    given = Evidence(exposure=exposure, known=known, source="randomised")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         alone = ipseval.evaluate(shop.scores, split)
@@ -180,7 +180,7 @@ def test_exploration_and_one_known_value_name_the_better_version_with_a_level_th
     assert "ipseval plan" in alone.verdict
     assert found.leader == "v2"
     frame = found.frame
-    rows = frame[(frame["estimator"] == "correction-strength") & (frame["metric"] == "recall@10")]
+    rows = frame[(frame["estimator"] == "corrected") & (frame["metric"] == "recall@10")]
     for row in rows.to_dict("records"):
         assert row["ci_low"] < truth[row["model"]] < row["ci_high"]
         assert row["ci_high"] - row["ci_low"] < 0.6 * truth[row["model"]]

@@ -36,7 +36,7 @@ def known(
 
 def run(ratings: ipseval.Interactions | None = None, predicted=PREDICTED, **options) -> pd.DataFrame:
     ratings = ratings or log(n_users=2)
-    options = {"on_low_ess": "ignore", **options}
+    options = {"low_ess": "ignore", **options}
     return evaluate_ratings({"m": predicted}, ratings, **options).frame.set_index(["metric", "estimator"])
 
 

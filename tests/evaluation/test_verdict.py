@@ -281,11 +281,11 @@ def test_the_difference_of_a_single_user_is_not_tested():
 
 
 def test_rows_of_a_correction_follow_those_of_the_estimates(evaluation):
-    rows = evaluation.frame[:2].assign(estimator="correction-strength")
+    rows = evaluation.frame[:2].assign(estimator="corrected")
     found = replace(evaluation, correction=SimpleNamespace(joined_rows=rows)).frame
     assert found.index.tolist() == list(range(len(evaluation.frame) + 2))
     pd.testing.assert_frame_equal(found[:-2], evaluation.frame)
-    assert found["estimator"].tolist()[-2:] == ["correction-strength"] * 2
+    assert found["estimator"].tolist()[-2:] == ["corrected"] * 2
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):

@@ -90,7 +90,7 @@ def _ranked(train: Any, test: Any, scores: Any, split: Any, rng: np.random.Gener
         estimators += [] if options.get("n_relevant") is None else ["ips"]
         found = ipseval.evaluate(
             {"m": scores}, own, propensity=propensity, metrics=metrics,
-            estimators=estimators, on_low_ess="ignore", **options,
+            estimators=estimators, low_ess="ignore", **options,
         )  # fmt: skip
         return cells(found if by is None else found.by(by))
 
@@ -214,7 +214,7 @@ def _rows(rng: np.random.Generator) -> list[Door]:
 
     def errors(predictions, log):
         made = ipseval.Interactions.from_frame(log, value="value") if isinstance(log, pd.DataFrame) else log
-        return cells(ipseval.evaluation.evaluate_ratings({"m": predictions}, made, on_low_ess="ignore"))
+        return cells(ipseval.evaluation.evaluate_ratings({"m": predictions}, made, low_ess="ignore"))
 
     found = []
     for name, one in (("numbered", frame), ("labelled", odd)):
@@ -245,7 +245,7 @@ def _logs(rng: np.random.Generator) -> list[Door]:
     times["value"], times["timestamp"] = rng.integers(1, 6, n), rng.permutation(n) * 86_400
 
     def policies(log, lists, estimators=("ips", "snips")):
-        made = ipseval.ExposureLog.from_frame(log, position="position", propensity="p")
+        made = ipseval.ImpressionLog.from_frame(log, position="position", propensity="p")
         return cells(evaluate_policies(made, {"m": lists}, estimators=estimators, rng=0))
 
     def read(log):

@@ -103,7 +103,7 @@ def test_lists_at_positions_that_the_log_does_not_have_are_refused(shift, messag
     frame = pd.DataFrame(
         {"user": [1, 1, 2, 2], "item": [1, 2, 1, 2], "clicked": [1, 0, 1, 1], "position": [1, 2, 1, 2]}
     )
-    log = ipseval.ExposureLog.from_frame(frame.assign(p=0.5), propensity="p", position="position")
+    log = ipseval.ImpressionLog.from_frame(frame.assign(p=0.5), propensity="p", position="position")
     lists = frame[["user", "item", "position"]].assign(position=frame["position"] + shift)
     with pytest.raises(ipseval.InputError, match=message):
         evaluate_policies(log, {"a": lists})

@@ -58,7 +58,7 @@ def slate_values(frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
         "Slates.from_frame.query": "query",
         "Slates.from_frame.item": "item",
         "Slates.from_frame.label": "label",
-        "Slates.from_log.log": ipseval.ExposureLog.from_frame(
+        "Slates.from_log.log": ipseval.ImpressionLog.from_frame(
             listed.assign(clicked=listed["label"]), query="query"
         ),
         "by_position": [1.0, 0.5, 0.4, 0.3, 0.2],
@@ -88,13 +88,13 @@ def right(folder: Path) -> dict[str, Any]:
     scores = rng.random((N_USERS, N_ITEMS))
     models = {"a": scores, "b": -scores}
     propensity = ipseval.PowerLawPropensity(gamma=0.5, scale=0.1, unseen="smooth").fit(split.train)
-    exposure = ipseval.Exposure.from_ratings(log, threshold=4)
+    exposure = ipseval.RandomExposure.from_ratings(log, threshold=4)
     ranked = ipseval.rank_positives(scores, split, name="a")
     evaluation = ipseval.evaluate(
-        models, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
+        models, split, propensity=propensity, metrics=["recall@2"], low_ess="ignore"
     )
     alone = ipseval.evaluate(
-        {"a": scores}, split, propensity=propensity, metrics=["recall@2"], on_low_ess="ignore"
+        {"a": scores}, split, propensity=propensity, metrics=["recall@2"], low_ess="ignore"
     )
     evaluation.save(folder / "baseline.npz", ranks=False)
     (folder / "gates").mkdir()
@@ -108,7 +108,7 @@ def right(folder: Path) -> dict[str, Any]:
     estimates |= {("b", "recall@2", "snips-global"): estimate(sample, metric, estimator)}
     shown = np.arange(N_ITEMS)
     times = np.full(N_ITEMS, np.datetime64("2020-01-01", "ns"))
-    bandit = ipseval.ExposureLog(
+    bandit = ipseval.ImpressionLog(
         shown, shown, shown, shown, shown < 4, times, shown % 3 + 1, np.full(N_ITEMS, 1 / N_ITEMS)
     )
     ranked.to_parquet(folder / "ranks.parquet")
@@ -125,19 +125,19 @@ def right(folder: Path) -> dict[str, Any]:
         "beyond_accuracy.models": {"a": ipseval.rank_positives(scores, split, top_k=2)},
         "frame": frame, "train": split.train, "test": split.test, "log": log, "split": split,
         "models": models, "model": scores, "ranks": {"a": ranked}, "ranked": ranked,
-        "Split.from_frames.train": train, "Split.from_frames.test": test, "Exposure.from_frame.ids": split,
-        "Exposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],
+        "Split.from_frames.train": train, "Split.from_frames.test": test, "RandomExposure.from_frame.ids": split,
+        "RandomExposure.from_frame.frame": frame.assign(positive=frame["value"] > 3)[["user", "item", "positive"]],
         "ratings": log, "ids": split, "study": world.study(0), "validate.study": world.study(0), "evaluation": evaluation, "label": "recall@10",
         "metric": "recall@2", "metrics": ["recall@2"], "estimator": "snips-global",
         "user": log.user, "item": log.item, "user_ids": log.user_ids, "item_ids": log.item_ids,
-        "Exposure.positive": log.value > 3, "Exposure.n_users": N_USERS, "Exposure.n_items": N_ITEMS,
+        "RandomExposure.positive": log.value > 3, "RandomExposure.n_users": N_USERS, "RandomExposure.n_items": N_ITEMS,
         "RankedPositives.user": ranked.user, "RankedPositives.item": ranked.item, "n_above": ranked.n_above,
         "n_tied": ranked.n_tied, "RankedPositives.n_candidates": ranked.n_candidates,
         "Propensity.item": propensity.item, "is_probability": True, "Propensity.model": "mine", "n_items": N_ITEMS,
         "KnownPropensity.item": propensity.item, "PowerLawPropensity.gamma": 0.5, "propensity": propensity,
         "propensities": {"p": ipseval.PowerLawPropensity(gamma=0)}, "exposure": exposure,
         "popularity": counts, "recommended": counts * 3 + 1,
-        "fit_gamma.n_lists": 40, "fit_gamma.source": "logger", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
+        "fit_gamma.n_lists": 40, "fit_gamma.source": "logging-policy", "n_exposed": np.full(N_ITEMS, 40.0), "n_positive": counts,
         "fit_gamma_from_exposure.n_users": 99, "k": 2, "n_candidates": 20, "n_sampled": 5,
         "sampled_ranks": rng.integers(1, 7, 60), "expected_sampled.ranks": np.arange(1, 21), "std_sampled.ranks": np.arange(1, 21),
         "a": [3.0, 2.0, 1.0], "b": [3.0, 1.0, 2.0], "fit_popularity_exponent.popularity": np.arange(1.0, 40),
@@ -145,8 +145,8 @@ def right(folder: Path) -> dict[str, Any]:
         "name": "mine", "biased": log, "random": log, "path": folder / "baseline.npz", "baseline": folder / "baseline.npz",
         "Interactions.from_frame.user": "user", "Interactions.from_frame.item": "item", "Split.from_frames.user": "user",
         "Split.from_frames.item": "item", "Interactions.from_frame.value": "value", "Interactions.from_frame.timestamp": "time",
-        "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "Exposure.from_frame.user": "user",
-        "Exposure.from_frame.item": "item", "Exposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
+        "Split.from_frames.value": None, "Split.from_frames.timestamp": None, "RandomExposure.from_frame.user": "user",
+        "RandomExposure.from_frame.item": "item", "RandomExposure.from_frame.positive": "positive", "keep": np.arange(len(frame)) % 2 == 0,
         "load.path": folder / "baseline.npz", "Report.results": [evaluation], "read_impressions.source": frame.assign(clicked=1),
         "what": "things", "floor": 0.3,
         "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
@@ -198,20 +198,20 @@ def shown_values(log: ipseval.Interactions) -> dict[str, Any]:
     names = {name: name for name in ("user", "item", "clicked")}
     frame = log.to_frame()[["user", "item"]].assign(clicked=log.value > 3)
     placed = frame.assign(position=np.arange(len(frame)) % 3 + 1, p=0.5)
-    exposures = ipseval.ExposureLog.from_frame(placed, position="position", propensity="p")
+    exposures = ipseval.ImpressionLog.from_frame(placed, position="position", propensity="p")
     return {
         "evaluate_policies.log": exposures, "evaluate_policies.estimators": ["ips"],
         "evaluate_policies.policies": {"new": np.full((N_ITEMS, 3), 1 / N_ITEMS)},
         "Rewards.log": exposures, "rewards": ipseval.policies.rewards.Rewards(exposures, n_folds=2, rng=0),
         "top_items.model": np.random.default_rng(0).random((N_USERS, N_ITEMS)), "Rewards.rng": 0,
-        "Exposure.from_log.log": exposures, "Exposure.from_log.ids": log, "Exposure.from_log.rate": 0.5,
-        "Exposure.from_log.where": np.arange(len(frame)) % 2 == 0,
+        "RandomExposure.from_log.log": exposures, "RandomExposure.from_log.ids": log, "RandomExposure.from_log.rate": 0.5,
+        "RandomExposure.from_log.where": np.arange(len(frame)) % 2 == 0,
         "check_logged.log": exposures, "theta": [1.0, 0.5, 0.25], "ImpressionPropensity.log": exposures,
         "plot_examination.frame": pd.DataFrame({"position": [1, 2], "theta": [1.0, 0.5], "std_error": [0.0, 0.1], "method": "em"}),
-        "clicked": log.value > 3, "ExposureLog.propensity": None,
-        **{f"ExposureLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
-        **{f"ExposureLog.{name}": None for name in ("position", "timestamp", "query")},
-        **{f"ExposureLog.from_frame.{name}": None for name in ("position", "propensity", "query", "timestamp")},
+        "clicked": log.value > 3, "ImpressionLog.propensity": None,
+        **{f"ImpressionLog.from_frame.{name}": one for name, one in {**names, "frame": frame}.items()},
+        **{f"ImpressionLog.{name}": None for name in ("position", "timestamp", "query")},
+        **{f"ImpressionLog.from_frame.{name}": None for name in ("position", "propensity", "query", "timestamp")},
     }  # fmt: skip
 
 

@@ -92,12 +92,12 @@ def nothing_significant() -> ipseval.Evaluation:
 @cache
 def flagged() -> ipseval.Evaluation:
     """Weights so uneven that the weighted average cannot be relied on: the verdict rests on the plain one."""
-    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="ignore")
+    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), low_ess="ignore")
 
 
 def suppressed() -> ipseval.Evaluation:
-    """The same with on_low_ess="nan": weighted estimates are not shown."""
-    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), on_low_ess="nan")
+    """The same with low_ess="nan": weighted estimates are not shown."""
+    return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), low_ess="nan")
 
 
 @cache
@@ -192,7 +192,7 @@ def exposure() -> ipseval.Evaluation:
     rng = np.random.default_rng(3)
     user, item = np.divmod(rng.choice(N_USERS * N_ITEMS, 2400, replace=False), N_ITEMS)
     liked = rng.random(user.size) < np.linspace(0.4, 0.1, N_ITEMS)[item]
-    shown = ipseval.data.Exposure(user, item, liked, N_USERS, N_ITEMS)
+    shown = ipseval.data.RandomExposure(user, item, liked, N_USERS, N_ITEMS)
     return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma="fit", exposure=shown))
 
 
@@ -254,7 +254,7 @@ def impressions() -> ipseval.Evaluation:
         rows += [(user, item, number) for number, slate in enumerate(slates) for item in slate]
     frame = pd.DataFrame(rows, columns=["user", "item", "time"])
     frame["clicked"] = rng.random(len(frame)) < np.linspace(0.1, 0.5, N_ITEMS)[frame["item"]]
-    log = ipseval.ExposureLog.from_frame(frame, timestamp="time", items=range(N_ITEMS))
+    log = ipseval.ImpressionLog.from_frame(frame, timestamp="time", items=range(N_ITEMS))
     data = ipseval.split_random(log.positives, test_fraction=0.3, rng=0)
     models = {name: scores(data, taste, popular, 9) for name, taste, popular in MOST_LIKED}
     with warnings.catch_warnings():

@@ -68,7 +68,7 @@ def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
         propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
         metrics=metrics,
         estimators=("aoa", "snips", "snips-global", "snips-pooled"),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -185,7 +185,7 @@ def test_a_recommender_that_is_never_worse_stays_ahead_whatever_the_weights():
         propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
         metrics=["recall@10"],
         estimators=("snips-global",),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     metrics, (estimator,) = evaluation.definitions
     found = leading_factors(evaluation.samples, metrics, estimator, {"recall@10": "best"})

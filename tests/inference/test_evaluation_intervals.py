@@ -20,7 +20,7 @@ def evaluated(**options):
         propensity=ipseval.PowerLawPropensity(gamma=0.2).fit(popularity=popularity),
         metrics=("recall@10", "auc"),
         estimators=("aoa", "snips-global"),
-        on_low_ess="ignore",
+        low_ess="ignore",
         **options,
     )
 

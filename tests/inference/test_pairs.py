@@ -27,7 +27,7 @@ def evaluation(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluatio
     models["again"] = models["m0"]  # tied with another
     models["nearly"] = models["m1"].copy()
     models["nearly"][0] = -base[0]
-    return ipseval.evaluate(models, split, on_low_ess="ignore", **options)
+    return ipseval.evaluate(models, split, low_ess="ignore", **options)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

@@ -27,7 +27,7 @@ def evaluated(propensity, estimators=("aoa", "snips-global")):
         propensity=propensity,
         metrics=["recall@1"],
         estimators=list(estimators),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

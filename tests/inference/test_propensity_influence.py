@@ -43,7 +43,7 @@ def a_world_with_fitted_weights(two_ridges):
 
 
 def evaluated(world, propensity, **options):
-    asked = {"metrics": METRICS, "estimators": ["aoa", "snips", "snips-global"], "on_low_ess": "ignore"}
+    asked = {"metrics": METRICS, "estimators": ["aoa", "snips", "snips-global"], "low_ess": "ignore"}
     return ipseval.evaluate_ranks(world.ranks, propensity=propensity, **{**asked, **options})
 
 

@@ -138,6 +138,6 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
 def test_what_refit_returns_and_the_interval_are_checked(returned, interval, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
-    evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), on_low_ess="ignore")
+    evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), low_ess="ignore")
     with pytest.raises(InputError, match=words):
         evaluation.with_intervals(interval, refit=lambda _: returned, n_resamples=5)

@@ -46,7 +46,7 @@ def evaluated(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=N
         propensity=power_law(popularity, gamma, scale=scale),
         metrics=metrics,
         estimators=estimators,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -73,7 +73,7 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(s
         made = power_law(popularity, gamma, scale=scale)
         for name in steps:
             made = STEPS[name](made)
-        return ipseval.evaluate_ranks(ranks, propensity=made, on_low_ess="ignore", **options)
+        return ipseval.evaluate_ranks(ranks, propensity=made, low_ess="ignore", **options)
 
     grid = [-1.0, 1.7]
     frame = evaluation(0.0).sensitivity(grid).frame
@@ -94,7 +94,7 @@ def test_equal_users_have_no_error_at_any_gamma():
         propensity=power_law([4, 1, 2, 1, 1], 0.0),
         metrics=("ndcg@2", "recall@2"),
         estimators=("snips-global", "snips-pooled"),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     frame = evaluation.sensitivity(np.linspace(-1, 3, 9)).frame
     np.testing.assert_allclose(frame["estimate"], 1, rtol=1e-14)
@@ -133,7 +133,7 @@ def two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
         propensity=ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=[4, 1, 1, 1, 1]),
         metrics=("recall@1",),
         estimators=("snips-pooled",),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -175,7 +175,7 @@ def test_tipping_points_equal_brute_force_over_a_fine_grid():
 def test_sensitivity_needs_a_power_law():
     ranks, popularity = random_ranks(0)
     known = ipseval.KnownPropensity(item=np.full(popularity.size, 0.5)).fit(next(iter(ranks.values())))
-    evaluation = ipseval.evaluate_ranks(ranks, propensity=known, metrics=("atop",), on_low_ess="ignore")
+    evaluation = ipseval.evaluate_ranks(ranks, propensity=known, metrics=("atop",), low_ess="ignore")
     with pytest.raises(PropensityError, match="needs a power-law propensity"):
         evaluation.sensitivity()
 
@@ -184,7 +184,7 @@ def test_derivatives_follow_the_steps():
     ranks, popularity = random_ranks(0)
     one = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
     evaluation = ipseval.evaluate_ranks(
-        ranks, propensity=one, metrics=("atop",), estimators=("snips", "snips-global"), on_low_ess="ignore"
+        ranks, propensity=one, metrics=("atop",), estimators=("snips", "snips-global"), low_ess="ignore"
     )
     frame = evaluation.sensitivity([0.3 - 1e-5, 0.3, 0.3 + 1e-5]).frame
     for _, part in frame.groupby(["model", "estimator"]):
@@ -233,7 +233,7 @@ def three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics
         propensity=ipseval.PowerLawPropensity(gamma=gamma).fit(popularity=[4, 1, 1, 1, 1]),
         metrics=metrics,
         estimators=("snips-pooled", "aoa", "snips"),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

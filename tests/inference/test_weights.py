@@ -1,4 +1,4 @@
-"""Weights worked by hand and merged by parts: which are flagged, and what on_low_ess does with them."""
+"""Weights worked by hand and merged by parts: which are flagged, and what low_ess does with them."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_few_positives_are_a_caution_unless_the_weights_are_flagged_for_it():
     assert "less than the 30 needed" in found.flag
 
 
-def steep(on_low_ess: str) -> ipseval.Evaluation:
+def steep(low_ess: str) -> ipseval.Evaluation:
     ranks, popularity = random_ranks(1)
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
     popularity = np.append(popularity[:-1] + 20, 1)
@@ -105,14 +105,14 @@ def steep(on_low_ess: str) -> ipseval.Evaluation:
         propensity=propensity,
         metrics=("atop",),
         estimators=("aoa", "snips-pooled"),
-        on_low_ess=on_low_ess,
+        low_ess=low_ess,
     )
 
 
 def test_few_effective_positives_warn_or_raise_where_asked():
     with pytest.warns(PositivityWarning, match=r"snips-pooled: effective sample size"):
         steep("warn")
-    with pytest.raises(PropensityError, match=r"effective sample size .*on_low_ess='warn'"):
+    with pytest.raises(PropensityError, match=r"effective sample size .*low_ess='warn'"):
         steep("raise")
 
 
@@ -317,7 +317,7 @@ def test_the_rule_of_the_flag_at_its_edges(ess_own, share_own, n_positives, flag
     assert bool(one.flag) == bool(flag)
 
 
-def small_world(on_low_ess, propensity, estimators=("aoa", "snips", "snips-pooled")):
+def small_world(low_ess, propensity, estimators=("aoa", "snips", "snips-pooled")):
     n = propensity.size
     ranks = ranked(list(range(n)), list(range(n)), [k % 7 for k in range(n)], n_users=n, n_items=n)
     known = ipseval.KnownPropensity(item=propensity).fit(ranks)
@@ -328,7 +328,7 @@ def small_world(on_low_ess, propensity, estimators=("aoa", "snips", "snips-poole
             propensity=known,
             metrics=["recall@5"],
             estimators=estimators,
-            on_low_ess=on_low_ess,
+            low_ess=low_ess,
         )
 
 

@@ -66,7 +66,7 @@ def evaluate(ranked: RankedPositives, chance: list[float], sizes: list[int]) -> 
         metrics=LABELS,
         estimators=["ips"],
         n_relevant=sizes,
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

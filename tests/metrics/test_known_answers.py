@@ -168,7 +168,7 @@ def of_every_pattern() -> list[tuple[float, ipseval.Evaluation]]:
                 metrics=[*TRUTH, YANG_AUC],
                 estimators=["ips"],
                 n_relevant=4,
-                on_low_ess="ignore",
+                low_ess="ignore",
             )
             found.append((probability, result))
     return found

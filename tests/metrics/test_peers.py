@@ -42,7 +42,7 @@ def per_user(label: str, queries: Queries = QUERIES, estimator: str = "aoa", **o
         metrics=[label],
         estimators=[estimator],
         propensity=None if estimator == "aoa" else ones(),
-        on_low_ess="ignore",
+        low_ess="ignore",
         **options,
     )
     return result.per_user("m", ipseval.metric(label).label, estimator).to_numpy()

@@ -123,7 +123,7 @@ WINGS = (
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(rank", "np.log2(2 + np.maximum(rank")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
-    Room("clusters", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
+    Room("distributed", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
     Room(
         "testing",
         ("_gate.py", "if high < -margin", "if high > -margin"),

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ComputeOptions, ExposureLog, InputError, Split
+from ipseval import ComputeOptions, ImpressionLog, InputError, Split
 from ipseval.errors import PropensityError
 from ipseval.estimators import Sample
 from ipseval.policies import evaluate_rewards
@@ -148,14 +148,14 @@ def shown_world(seed=5):
     frame = pd.DataFrame({"clicked": np.isin(key, split.test.pair_key)})
     frame["user"], frame["item"] = split.user_ids[key // split.n_items], split.item_ids[key % split.n_items]
     frame["position"], frame["p"] = rng.integers(1, 3, key.size), rng.uniform(0.2, 0.9, key.size)
-    log = ExposureLog.from_frame(
+    log = ImpressionLog.from_frame(
         frame, position="position", propensity="p", users=split.user_ids, items=split.item_ids
     )
     return world, log
 
 
 METRICS = ["recall@3", "dcg@3", "precision@3", "mean_dcg", "atop", "rbp(0.8)"]
-LABELS = ["dm", "dr", "snips-shown"]
+LABELS = ["dm", "dr", "snips-impressions"]
 
 
 @cache
@@ -195,7 +195,7 @@ def by_loops(world, log, curve, fitted, label):
                 top[one], bottom[one] = top[one] + value * c, bottom[one] + value
     if metric.kind == "mean":
         return {one: top[one] / bottom[one] for one in LABELS}
-    top["snips-shown"] *= n_all / exposed
+    top["snips-impressions"] *= n_all / exposed
     return {one: top[one] / split.n_users for one in LABELS}
 
 
@@ -210,7 +210,7 @@ def test_estimates_are_those_of_plain_loops():
         metrics=METRICS,
         estimators=LABELS,
         propensity=LoggedPropensity(log, curve),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     fitted = rewards.fit(world.split)
     for label in METRICS:
@@ -229,7 +229,7 @@ def test_reward_models_have_not_seen_the_user_and_add_up(model):
         own = fitted.predict(np.full(items.size, user), items)
         assert fitted.total[user] == pytest.approx(own.sum(), rel=1e-9)
     # With one user's clicks turned over, this user's m̂ stays and that of others moves.
-    other = ExposureLog(
+    other = ImpressionLog(
         log.user, log.item, log.user_ids, log.item_ids, np.where(log.user == 0, ~log.clicked, log.clicked)
     )
     again = Rewards(other, model, n_folds=4, rng=0).fit(split)
@@ -277,7 +277,7 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
     n_without = int((impressions.fit(split).shown.item < 3).sum())
     with pytest.raises(PropensityError, match=rf"^{n_without} of \d+ shown pairs have no propensity"):
         run(propensity=unknown)
-    other = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
+    other = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
     with pytest.raises(PropensityError, match="of the exposure log are not those of the split"):
         run(rewards=Rewards(other))
 
@@ -312,7 +312,9 @@ def test_penalties_are_not_below_zero_and_there_is_a_factor(model, name):
 
 
 def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
-    log = ExposureLog(np.array([0, 1, 0]), np.array([0, 1, 3]), np.arange(2), np.arange(4), np.ones(3, bool))
+    log = ImpressionLog(
+        np.array([0, 1, 0]), np.array([0, 1, 3]), np.arange(2), np.arange(4), np.ones(3, bool)
+    )
     fitted = Rewards(log, ItemReward(), n_folds=2, rng=0).fit(SPLIT)
     assert [(one.count, one.of) for one in fitted.counted] == [(1, 3)]  # item 3: training of user 0
     assert sorted(fitted.fold) == [0, 1]
@@ -381,7 +383,7 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
 def test_without_a_propensity_the_reward_model_alone_is_asked():
     world, log = shown_world()
     rewards = Rewards(log, ItemReward(), rng=0)
-    with_p = {"propensity": LoggedPropensity(log), "on_low_ess": "ignore"}
+    with_p = {"propensity": LoggedPropensity(log), "low_ess": "ignore"}
     for options, label in (({}, "dm"), (with_p, "dr")):
         frame = evaluate_rewards({"m": world.scores}, world.split, rewards, **options).frame
         assert frame["estimator"].unique().tolist() == [label]
@@ -396,7 +398,7 @@ def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp
         metrics=["recall@3"],
         estimators=["dr", "dm", "aoa"],
         propensity=LoggedPropensity(log),
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).with_intervals("percentile", n_resamples=50, rng=0)
     assert "dr" in str(result)
     assert "<table" in result.to_html()

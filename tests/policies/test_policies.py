@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.stats import gamma, norm
 
-from ipseval import ExposureLog, InputError
+from ipseval import ImpressionLog, InputError
 from ipseval.errors import PropensityError, UnknownNameError
 from ipseval.policies import PolicyEvaluation, evaluate_policies
 from tests.inside.policies import mean_of
@@ -24,7 +24,7 @@ CLICK = np.array([[0.9, 0.4], [0.5, 0.1], [0.3, 0.2]])
 def log_of(items, places, clicks):
     items, places = np.asarray(items), np.asarray(places)
     users = np.arange(items.size)
-    return ExposureLog(
+    return ImpressionLog(
         users, items, users, np.arange(3), np.asarray(clicks, dtype=bool), position=places + 1,
         propensity=LOGGED[items, places],
     )  # fmt: skip
@@ -40,7 +40,7 @@ def test_expectations_over_all_logs_of_two_users_are_the_value():
     total = np.zeros(2)
     for items, clicks in itertools.product(itertools.product((0, 1), repeat=2), repeat=2):
         chances, p = logged[items, ids], click[items, ids]
-        log = ExposureLog(
+        log = ImpressionLog(
             ids, np.array(items), ids, ids, np.array(clicks, dtype=bool), position=ids + 1, propensity=chances
         )
         found = evaluate_policies(log, {"new": new}, estimators=["ips", "dr"], n_folds=2, rng=0)
@@ -239,7 +239,7 @@ def sparse(rng, n):
     rate = np.exp(0.6 * quality)
     rate *= 10 / n / rate.mean()
     item, user = rng.choice(20, n, p=chance), np.arange(n)
-    log = ExposureLog(user, item, user, np.arange(20), rng.random(n) < rate[item], propensity=chance[item])
+    log = ImpressionLog(user, item, user, np.arange(20), rng.random(n) < rate[item], propensity=chance[item])
     return log, rate.mean()
 
 
@@ -296,7 +296,7 @@ def test_the_logged_policy_has_its_observed_click_rate():
 
 def test_what_cannot_be_evaluated_is_refused():
     log = drawn(np.random.default_rng(3), 20)
-    plain = ExposureLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
+    plain = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
     with pytest.raises(PropensityError, match="the log has no propensities"):
         evaluate_policies(plain, {"new": NEW}, rng=0)
     for bad, text in (

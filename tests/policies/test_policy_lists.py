@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from ipseval.policies import evaluate_policies
 from ipseval.propensity import ExaminationCurve
 from tests.policies.test_policies import NEW
 
 # Three users. Lists: user 0 has items 0 and 2, user 1 item 1, and item 0 at place 3, which the log has not,
 # user 2 items 1 and 2 from place 2 on.
-SMALL = ExposureLog(
+SMALL = ImpressionLog(
     np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 0, 2, 2, 1]), np.arange(3), np.arange(3),
     np.array([1, 0, 1, 0, 1, 0], dtype=bool), position=np.array([1, 2, 1, 2, 2, 1]),
     propensity=np.array([0.5, 0.25, 0.5, 0.25, 0.25, 0.5]),
@@ -59,7 +59,7 @@ def test_the_dcg_of_chances_adds_up_over_places_and_a_log_without_positions_has_
     found = evaluate_policies(SMALL, {"new": NEW}, estimators=["dcg"], n_folds=2, rng=0)
     worth = NEW[:, 0] + NEW[:, 1] / np.log2(3)
     assert found.frame["estimate"][0] == pytest.approx((2 * worth[0] / 0.5 + worth[2] / 0.25) / 6)
-    plain = ExposureLog(SMALL.user, SMALL.item, SMALL.user_ids, SMALL.item_ids, SMALL.clicked,
+    plain = ImpressionLog(SMALL.user, SMALL.item, SMALL.user_ids, SMALL.item_ids, SMALL.clicked,
                         propensity=SMALL.propensity)  # fmt: skip
     policies = {
         "lists": LISTS[LISTS["position"] == 1].assign(position=0),

@@ -144,7 +144,7 @@ def test_strengths_go_from_a_tenth_of_a_click_to_ten_thousand():
 
 def test_shrunk_click_rates_come_from_the_users_of_the_other_folds():
     # Items 0, 0, 1, 1 at places 0, 0, 0, 1; the last user is the other fold.
-    log = ipseval.ExposureLog(
+    log = ipseval.ImpressionLog(
         np.arange(4), np.array([0, 0, 1, 1]), np.arange(4), np.arange(3), np.array([1, 0, 0, 1], dtype=bool)
     )
     where = np.array([0, 0, 0, 1]), 2, np.array([0, 0, 0, 1]), 2

@@ -28,18 +28,18 @@ LISTS = KEYS.argsort(axis=1)[:, -10:]
 
 
 @cache
-def exposure() -> ipseval.data.Exposure:
+def exposure() -> ipseval.data.RandomExposure:
     frame = WORLD.expose(16, rng=2).to_frame()
     frame["positive"] = frame["value"] >= 4
-    return ipseval.data.Exposure.from_frame(frame, SPLIT)
+    return ipseval.data.RandomExposure.from_frame(frame, SPLIT)
 
 
-def log() -> ipseval.ExposureLog:
+def log() -> ipseval.ImpressionLog:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(np.argwhere(rng.random((60, 12)) < 0.5), columns=["user", "item"])
     frame["place"] = frame.groupby("user").cumcount() + 1
     frame["clicked"] = rng.random(len(frame)) < 0.5
-    return ipseval.ExposureLog.from_frame(frame.assign(p=0.5), propensity="p", position="place")
+    return ipseval.ImpressionLog.from_frame(frame.assign(p=0.5), propensity="p", position="place")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import minimize
 
 import ipseval
-from ipseval.data import Exposure
+from ipseval.data import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import PositivityWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity
@@ -45,7 +45,7 @@ def two_samples(n_users: int = 60, seed: int = 0):
     parts = {name: part[["user", "item"]] for name, part in table.groupby("part")}
     split = Split.from_frames(parts["train"], parts["test"], users=np.arange(n_users), items=np.arange(30))
     shown = parts["shown"].assign(positive=rng.random(len(parts["shown"])) < 0.6)
-    return split, Exposure.from_frame(shown, split)
+    return split, RandomExposure.from_frame(shown, split)
 
 
 def is_low(train, user, item):
@@ -111,7 +111,7 @@ def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure():
     own = exposure.user == 7
     item = np.where(own, (exposure.item + 11) % 30, exposure.item)
     keep = ~np.isin(exposure.user * 30 + item, split.train.pair_key)
-    moved = Exposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
+    moved = RandomExposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
     one, other = ratio(split, exposure), ratio(split, moved)
     of_user = split.test.user == 7
     change = np.abs(weights(one, split.test) / weights(other, split.test) - 1)
@@ -141,7 +141,7 @@ def test_all_models_are_on_one_scale():
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
     split, exposure = two_samples()
-    more = Exposure(
+    more = RandomExposure(
         np.concatenate([exposure.user, split.train.user[:5]]),
         np.concatenate([exposure.item, split.train.item[:5]]),
         np.concatenate([exposure.positive, np.ones(5, dtype=bool)]),
@@ -399,7 +399,7 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
     """Return |estimate − truth| under snips-global by metric (mean over six recommenders) and weights."""
     world = World(n_users=n_users, n_items=400, n_factors=3, selection=1.5, rng=seed, **options)
     split = world.split(rng=seed + 100)
-    shown = Exposure.from_ratings(world.expose(40, rng=seed + 200), threshold=4)
+    shown = RandomExposure.from_ratings(world.expose(40, rng=seed + 200), threshold=4)
     tenth = np.random.default_rng(seed).choice(n_users, n_users // 10, replace=False)
     shown = shown.select(np.isin(shown.user, tenth))
     # The best that an item weight can do: each item's true mean propensity over the users who like it.
@@ -416,7 +416,7 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
     out = {}
     for name, propensity in weights.items():
         frame = ipseval.evaluate_ranks(
-            ranks, propensity=propensity, metrics=METRICS, estimators=["snips-global"], on_low_ess="ignore"
+            ranks, propensity=propensity, metrics=METRICS, estimators=["snips-global"], low_ess="ignore"
         ).frame.merge(truth, on=["model", "metric"])
         out[name] = (frame.estimate - frame.ideal).abs().groupby(frame.metric).mean()
     return pd.DataFrame(out)

@@ -40,7 +40,7 @@ def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small, few
         propensity=small.fitted(users, 3),
         metrics="recall@5",
         estimators=["aoa", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).frame.set_index("model")
     plain, own = (found.loc[found["estimator"] == one, "estimate"] for one in ("aoa", "snips-global"))
     truth = small.truth["recall@5"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Exposure, Interactions
+from ipseval.data import Interactions, RandomExposure
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.propensity import DirectPropensity, StratifiedPropensity
 
@@ -22,7 +22,7 @@ def make(n_users, popularity, exposed, liked):
     shown_user = np.concatenate([np.arange(count) for count in exposed])
     shown_item = np.repeat(np.arange(len(exposed)), exposed)
     positive = np.concatenate([np.arange(count) < good for count, good in zip(exposed, liked, strict=True)])
-    return log, Exposure(shown_user, shown_item, positive, n_users, len(popularity))
+    return log, RandomExposure(shown_user, shown_item, positive, n_users, len(popularity))
 
 
 POPULARITY = [0, 8, 18, 32, 50, 72]
@@ -74,7 +74,7 @@ def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
     rate = rng.gamma(strength * line, 1 / strength)  # mean λ, variance λ/K
     exposed = np.full(n_items, 80.0)
     liked = rng.poisson(exposed * rate).astype(float)
-    model = DirectPropensity(Exposure(np.array([0]), np.array([0]), np.array([True]), 1, 1))
+    model = DirectPropensity(RandomExposure(np.array([0]), np.array([0]), np.array([True]), 1, 1))
     # 1/K is a mean over 30,000 items; its relative standard error is about 2 %. Four of them.
     assert model._strength(exposed, liked, line) == pytest.approx(strength, rel=0.08)
     # Of one exposure in four that is expected, and none: (0 − 1)² − 1, as much as by chance.

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from ipseval.errors import InputError
 from ipseval.propensity import ExaminationCurve, ExaminationModel
 
@@ -23,14 +23,14 @@ def simulated(rng, *, n_users=1500, n_slates=6, n_items=60, noise=0.08):
     position = np.tile(np.arange(1, THETA.size + 1), n_users * n_slates)
     clicked = rng.random(item.size) < THETA[position - 1] * quality[item]
     frame = pd.DataFrame({"user": user, "item": item, "position": position, "clicked": clicked})
-    return ExposureLog.from_frame(frame, position="position")
+    return ImpressionLog.from_frame(frame, position="position")
 
 
 def table(counts):
     """Return a log of (item, position, impressions, clicks), each impression by another user."""
     rows = [(item, position, number < clicks) for item, position, n, clicks in counts for number in range(n)]
     frame = pd.DataFrame(rows, columns=["item", "position", "clicked"])
-    return ExposureLog.from_frame(frame.assign(user=range(len(frame))), position="position")
+    return ImpressionLog.from_frame(frame.assign(user=range(len(frame))), position="position")
 
 
 def test_harvesting_of_one_item_is_the_ratio_of_its_click_rates():
@@ -101,7 +101,7 @@ def test_pairs_are_groups_and_so_are_any_rows_that_are_alike():
     counts = [(0, 1, 2, 2), (0, 2, 2, 1), (1, 1, 2, 1), (1, 2, 4, 1)]
     rows = [(user, place, number < good) for user, place, n, good in counts for number in range(n)]
     frame = pd.DataFrame(rows, columns=["user", "position", "clicked"]).assign(item=0)
-    log = ExposureLog.from_frame(frame, position="position")
+    log = ImpressionLog.from_frame(frame, position="position")
     for group in ("pair", 7 * log.user, log.user):
         assert ExaminationModel(group=group).fit(log).theta == pytest.approx([1, 0.5], abs=1e-9)
     assert ExaminationModel().fit(log).theta == pytest.approx([1, (2 / 6) / (3 / 4)], abs=1e-9)
@@ -112,7 +112,7 @@ def test_a_jackknife_leaves_out_a_fortieth_of_many_users_at_a_time():
     user, position = np.repeat(np.arange(90), 6), np.tile([1, 2], 270)
     clicked = rng.random(540) < 0.8 / position
     frame = pd.DataFrame({"user": user, "item": 0, "position": position, "clicked": clicked})
-    curve = ExaminationModel("randomised").fit(ExposureLog.from_frame(frame, position="position"))
+    curve = ExaminationModel("randomised").fit(ImpressionLog.from_frame(frame, position="position"))
     without = [frame[frame["user"] % 40 != part].groupby("position")["clicked"].mean() for part in range(40)]
     ratios = np.array([rate[2] / rate[1] for rate in without])
     assert curve.std_error == pytest.approx([0, np.sqrt(39 * ratios.var())])
@@ -142,7 +142,7 @@ def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them()
     # 3/4, 2/4 and 1/4, and 2/3 of their squares around the mean, 2/16, is 1/12.
     clicked = [1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]
     frame = pd.DataFrame({"user": np.repeat([4, 7, 9], 4), "item": range(12), "position": 3 * [1, 1, 2, 2]})
-    log = ExposureLog.from_frame(frame.assign(clicked=clicked), position="position")
+    log = ImpressionLog.from_frame(frame.assign(clicked=clicked), position="position")
     curve = ExaminationModel("randomised").fit(log)
     assert curve.theta == pytest.approx([1, 0.5])
     assert curve.std_error == pytest.approx([0, np.sqrt(1 / 12)])

@@ -13,7 +13,7 @@ from statsmodels.genmod import families
 from statsmodels.genmod.generalized_linear_model import GLM
 from statsmodels.tools import add_constant
 
-from ipseval.data import Exposure, Interactions
+from ipseval.data import Interactions, RandomExposure
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import PowerLawPropensity, fit_gamma, fit_gamma_from_exposure
 from tests.inside.propensity import noise_share
@@ -26,7 +26,7 @@ def test_coat_gives_gamma_237_with_standard_error_080_through_the_power_law_in_o
     frame = pd.DataFrame({"user": user, "item": item})
     log = Interactions.from_frame(frame, users=np.arange(290), items=np.arange(300))
     shown_user, shown_item = np.nonzero(random > 0)
-    exposure = Exposure(shown_user, shown_item, random[shown_user, shown_item] >= 4, 290, 300)
+    exposure = RandomExposure(shown_user, shown_item, random[shown_user, shown_item] >= 4, 290, 300)
     with pytest.warns(IdentificationWarning, match="counting noise"):
         propensity = PowerLawPropensity(gamma="fit", exposure=exposure, scale="calibrated").fit(log)
     found = propensity.fit
@@ -155,7 +155,7 @@ def test_held_out_positives_add_their_slope_and_its_error_and_both_fits_have_to_
     shown, liked, held = np.full(6, 90), np.array([9, 14, 12, 20, 31, 33]), np.array([1, 3, 3, 9, 11, 20])
     with pytest.warns(IdentificationWarning, match="counting noise"):
         naive = fit_gamma_from_exposure(popularity, shown, liked)
-    other = fit_gamma(popularity, held, 99, "poisson", drop_top=0, source="logger")
+    other = fit_gamma(popularity, held, 99, "poisson", drop_top=0, source="logging-policy")
     found = fit_gamma_from_exposure(popularity, shown, liked, held_out=held)
     assert found.warnings == ()
     assert found.method == "random exposure, poisson, against held-out positives"
@@ -183,18 +183,18 @@ def test_min_popularity_leaves_items_out_and_counts_them():
 
 def test_exposure_counts_per_item_and_leaves_out_pairs_of_the_log(simple_log):
     shown = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 1, 2], "positive": [True, True, False, True]})
-    exposure = Exposure.from_frame(shown, simple_log)
+    exposure = RandomExposure.from_frame(shown, simple_log)
     assert exposure.n_exposed.tolist() == [1, 2, 1, 0]
     assert exposure.n_positive.tolist() == [1, 1, 1, 0]
     rest = exposure.without(simple_log)
     assert (len(rest), rest.n_dropped) == (3, 1)
-    assert repr(rest) == "Exposure(3 pairs, 2 positive; 2 of 2 users)"
+    assert repr(rest) == "RandomExposure(3 pairs, 2 positive; 2 of 2 users)"
 
 
 def test_exposure_reads_ratings_with_a_threshold():
     frame = pd.DataFrame({"user": [0, 1], "item": [0, 0], "stars": [3, 4]})
     log = Interactions.from_frame(frame, value="stars")
-    assert Exposure.from_ratings(log, threshold=4).positive.tolist() == [False, True]
+    assert RandomExposure.from_ratings(log, threshold=4).positive.tolist() == [False, True]
 
 
 def test_a_calibrated_scale_above_one_is_capped_with_a_warning_and_counted():

@@ -28,7 +28,7 @@ def counted_items(seed: int = 0, n_items: int = 200, gamma: float = 0.8):
 
 
 def fit(popularity, recommended, n_lists=N_LISTS, method="negative-binomial", **options):
-    return fit_gamma(popularity, recommended, n_lists, method, **{"source": "logger", **options})
+    return fit_gamma(popularity, recommended, n_lists, method, **{"source": "logging-policy", **options})
 
 
 def joint_likelihood(popularity, recommended):
@@ -197,8 +197,8 @@ def test_unstated_source_is_a_note_and_not_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = fit_gamma(*counted_items(7), N_LISTS)
-    assert "say source='logger'" in found.warnings[0]
-    assert "say source='logger'" in repr(found)
+    assert "say source='logging-policy'" in found.warnings[0]
+    assert "say source='logging-policy'" in repr(found)
 
 
 def test_a_fit_that_does_not_converge_warns(monkeypatch):
@@ -318,7 +318,7 @@ def test_the_frequency_of_each_popularity_stands_beside_the_curve_of_the_fit():
     recommended = [0, 2, 4, 5, 7, 9]
     for method in ("poisson", "cloglog"):
         with pytest.warns(IdentificationWarning, match="4 levels"):
-            found = fit_gamma(counts, recommended, 50, method, drop_top=0, source="logger")
+            found = fit_gamma(counts, recommended, 50, method, drop_top=0, source="logging-policy")
         frame = found.frequency(counts, recommended, 50)
         assert frame["popularity"].tolist() == [1, 2, 4, 8]
         assert frame["frequency"].tolist() == [3, 5, 7, 9]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, ImpressionPropensity
+from ipseval import ImpressionLog, ImpressionPropensity
 from ipseval.errors import IdentificationWarning
 from ipseval.propensity import ExaminationCurve, LoggedPropensity, check_logged
 
@@ -24,7 +24,7 @@ FRAME = pd.DataFrame(
         "p": [0.5, 0.4, 0.3, 0.2],
     }
 )
-LOG = ExposureLog.from_frame(FRAME, position="position", query="query", propensity="p")
+LOG = ImpressionLog.from_frame(FRAME, position="position", query="query", propensity="p")
 CURVE = ExaminationCurve.known([0.8, 0.5])
 USER, ITEM = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 2])
 
@@ -34,7 +34,7 @@ def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
     expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
     np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
-    turned = ExposureLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
+    turned = ImpressionLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(turned)
     np.testing.assert_allclose(p.at(1 - USER, ITEM), expected, rtol=1e-14)
 
@@ -42,16 +42,16 @@ def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
 def test_where_all_users_have_as_many_slates_an_item_has_one_chance_and_none_without_a_showing():
     # Two slates each, by their times: item 1 is in three of four, item 2 in one, and item 3 in none.
     frame = pd.DataFrame({"user": list("aabb"), "item": [1, 1, 1, 2], "clicked": 0, "time": [5, 9, 5, 7]})
-    log = ExposureLog.from_frame(frame, timestamp="time", items=[1, 2, 3])
+    log = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3])
     p = ImpressionPropensity(shrinkage=np.inf).fit(log)
     assert p.item == pytest.approx([1 - 1 / 16, 1 - 9 / 16, np.nan], nan_ok=True)
     # A user without a slate has no chance to be shown anything.
-    more = ExposureLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
+    more = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
     p = ImpressionPropensity(shrinkage=np.inf).fit(more)
     assert p.at(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 0])) == pytest.approx(
         [1 - 1 / 16, 1 - 9 / 16, np.nan, np.nan], nan_ok=True
     )
-    one = ExposureLog.from_frame(frame[:1])
+    one = ImpressionLog.from_frame(frame[:1])
     assert ImpressionPropensity().fit(one).item.tolist() == [1.0]
 
 
@@ -63,7 +63,7 @@ def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
     n = np.array([2, 2, 2, 1])
     np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(each)) ** n, rtol=1e-14)
     assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
-    more = ExposureLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
+    more = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(more)
     assert np.isnan(p.at(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
 
@@ -75,7 +75,7 @@ def test_the_repetition_of_a_small_log_is_worked_by_hand():
     assert found.function.shrinkage == pytest.approx(1, rel=1e-12)
     assert found.model == "from impressions, K = 1"
     # Another item on every page: less repetition than by chance, and nothing of the user's own.
-    apart = ExposureLog.from_frame(FRAME.iloc[1:3], query="query")
+    apart = ImpressionLog.from_frame(FRAME.iloc[1:3], query="query")
     assert ImpressionPropensity().fit(apart).model == "from impressions, by item"
 
 
@@ -88,7 +88,7 @@ def test_weights_recover_shares_of_items_where_policies_know_the_user():
     for slate in range(7):
         user, item = np.nonzero((rng.random(chance.shape) < chance) & (slate < slates)[:, None])
         parts.append(pd.DataFrame({"user": user, "item": item, "query": user * 7 + slate}))
-    log = ExposureLog.from_frame(pd.concat(parts).assign(clicked=True), query="query")
+    log = ImpressionLog.from_frame(pd.concat(parts).assign(clicked=True), query="query")
     p = ImpressionPropensity().fit(log)
     positives = log.positives
     weight = 1 / p.at(positives.user, positives.item)
@@ -101,7 +101,7 @@ def test_weights_recover_shares_of_items_where_policies_know_the_user():
 
 def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
     frame = FRAME.drop(columns=["query"])
-    p = ImpressionPropensity().fit(ExposureLog.from_frame(frame))
+    p = ImpressionPropensity().fit(ImpressionLog.from_frame(frame))
     assert p.item.tolist() == [0.5, 0.5, 0.5]
     assert p.is_probability
 
@@ -113,13 +113,13 @@ def test_the_mixing_is_learnt_from_what_users_are_shown_again():
     shown = rng.random((n_slates, n_users, 20)) < chance
     slate, user, item = np.nonzero(shown)
     frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
-    p = ImpressionPropensity().fit(ExposureLog.from_frame(frame, query="query"))
+    p = ImpressionPropensity().fit(ImpressionLog.from_frame(frame, query="query"))
     assert p.function.shrinkage == pytest.approx(a + b, rel=0.05)
     # Without repetition beyond chance there is nothing of the user's own.
     shown = rng.random(shown.shape) < 0.2
     slate, user, item = np.nonzero(shown)
     frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
-    assert ImpressionPropensity().fit(ExposureLog.from_frame(frame, query="query")).function.shrinkage > 100
+    assert ImpressionPropensity().fit(ImpressionLog.from_frame(frame, query="query")).function.shrinkage > 100
 
 
 def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance_to_users_with_one_page():
@@ -127,7 +127,7 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
     pages = [(0, 0, [0, 1]), (0, 1, [0, 1]), (1, 0, [1, 2]), (2, 0, [2, 3]), (3, 0, [2, 3])]
     rows = [(user, page, item, item == 2) for user, page, items in pages for item in items]
     frame = pd.DataFrame(rows, columns=["user", "page", "item", "clicked"])
-    log = ExposureLog.from_frame(frame, query="page", items=[*range(8)], users=[*range(5)])  # 4: no page
+    log = ImpressionLog.from_frame(frame, query="page", items=[*range(8)], users=[*range(5)])  # 4: no page
     with pytest.warns(IdentificationWarning, match="75% of pairs were never shown: a deterministic policy"):
         found = ImpressionPropensity().fit(log)
     user, item = np.array([0, 1, 1, 2]), np.array([0, 1, 2, 3])
@@ -137,7 +137,7 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
         warnings.simplefilter("error")
         ImpressionPropensity(shrinkage=0.05).fit(log)
         every_item = pd.DataFrame({"user": [0, 0], "page": [0, 1], "item": [0, 0], "clicked": [1, 0]})
-        every_item = ExposureLog.from_frame(every_item, query="page")
+        every_item = ImpressionLog.from_frame(every_item, query="page")
         found = ImpressionPropensity().fit(every_item)
         ImpressionPropensity(shrinkage=0.01).fit(every_item)  # every pair was shown
         assert (found.model, found.item.tolist()) == ("from impressions, by item", [1.0])
@@ -157,7 +157,7 @@ def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
 def test_a_model_with_its_log_is_fitted_by_evaluate():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(np.argwhere(rng.random((40, 12)) < 0.5), columns=["user", "item"])
-    log = ExposureLog.from_frame(frame.assign(clicked=rng.random(len(frame)) < 0.5))
+    log = ImpressionLog.from_frame(frame.assign(clicked=rng.random(len(frame)) < 0.5))
     split = ipseval.split_random(log.positives, rng=0)
     scores = rng.random((log.n_users, log.n_items))
     result = ipseval.evaluate(
@@ -171,7 +171,7 @@ def uniform_log(rng, *, propensity=None):
     item = rng.integers(0, 5, 4000)
     frame = pd.DataFrame({"user": range(4000), "item": item, "clicked": False, "position": 1})
     frame["p"] = 0.2 if propensity is None else propensity[item]
-    return ExposureLog.from_frame(frame, propensity="p", position="position")
+    return ImpressionLog.from_frame(frame, propensity="p", position="position")
 
 
 def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
@@ -192,7 +192,7 @@ def test_checks_of_a_small_log_are_worked_by_hand():
     # Position 1: weights 2, 4, 5, 1; item 1 is there twice. Position 2: one impression, with a chance of 1.
     rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
     frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})
-    found = check_logged(ExposureLog.from_frame(frame, propensity="p", position="position"))
+    found = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
     assert found["check"].tolist() == ["sum", "item", "item", "item", "sum", "item"]
     assert found["position"].tolist() == [1, 1, 1, 1, 2, 2]
     assert found["item"].tolist() == [None, 1, 2, 3, None, 3]
@@ -204,11 +204,11 @@ def test_checks_of_a_small_log_are_worked_by_hand():
     assert found["z"].to_numpy() == pytest.approx([*z, 0, 0])
     assert found["passes"].tolist() == [True, True, True, False, True, True]  # −.75/.2165 is −3.46
     # Three items share the significance: with .0015 the limit of each is that of .0005, and 3.48.
-    log = ExposureLog.from_frame(frame[:4], propensity="p")
+    log = ImpressionLog.from_frame(frame[:4], propensity="p")
     assert check_logged(log, significance=0.0015)["passes"].tolist() == [True, True, True, True]
     found = check_logged(log, significance=0.0018)
     assert found["passes"].tolist() == [True, True, True, False]
     assert found["position"].tolist() == [0, 0, 0, 0]
     # Equal weights of 2 where one item stands alone: no spread, and no chance.
-    found = check_logged(ExposureLog.from_frame(frame[:1], propensity="p"))
+    found = check_logged(ImpressionLog.from_frame(frame[:1], propensity="p"))
     assert (found["z"].tolist(), found["passes"].tolist()) == ([np.inf, np.inf], [False, False])

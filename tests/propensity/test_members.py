@@ -74,7 +74,7 @@ def test_rank_one_over_many_users_and_items_makes_no_table_of_pairs():
     lists = pd.DataFrame({"user": user[::2], "item": item[::2], "rank": 1})
     ranks, fitted = {"m": ipseval.rank_positives(lists, split)}, known.fit(split)
     frame = ipseval.evaluate_ranks(
-        ranks, propensity=fitted, metrics=["recall@1"], estimators=["snips-pooled"], on_low_ess="ignore"
+        ranks, propensity=fitted, metrics=["recall@1"], estimators=["snips-pooled"], low_ess="ignore"
     ).frame
     first = (split.test.item[:, None] == item[::2]).any(axis=1)
     weight = 1 / fitted.at(split.test.user, split.test.item)

@@ -83,8 +83,8 @@ def test_power_law_counts_and_fits_in_one_line():
     log = Interactions.from_frame(frame, users=np.arange(n_users), items=np.arange(n_items))
     scores = 0.5 * np.log(log.popularity + 0.5) + rng.gumbel(size=(n_users, n_items))
     top = best_items(scores, log, 20)
-    propensity = PowerLawPropensity(gamma="fit", recommendations=top, source="logger").fit(log)
-    by_hand = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logger")
+    propensity = PowerLawPropensity(gamma="fit", recommendations=top, source="logging-policy").fit(log)
+    by_hand = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logging-policy")
     assert propensity.gamma == by_hand.gamma
     assert propensity.fit.standard_error == by_hand.standard_error
     assert "negative-binomial" in repr(propensity)

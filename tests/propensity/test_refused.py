@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.data import Exposure, Interactions
+from ipseval.data import Interactions, RandomExposure
 from ipseval.propensity import (
     PROPENSITIES,
     DensityRatioPropensity,
@@ -45,12 +45,12 @@ SHOWN_LOG, SHOWN = make(500, POPULARITY, EXPOSED, LIKED)
 STRANGE = make(400, POPULARITY, EXPOSED, LIKED)[1]
 SPLIT, EXPOSURE = two_samples()
 LISTS = np.array([[0, 1], [1, 0]])
-PLACED = ipseval.ExposureLog.from_frame(FRAME, propensity="p")
+PLACED = ipseval.ImpressionLog.from_frame(FRAME, propensity="p")
 EMPTY = PLACED.select(np.zeros(4, dtype=bool))
 
 
 def gamma(popularity, recommended, n_lists=400, **options):
-    return fit_gamma(popularity, recommended, n_lists, **{"source": "logger", **options})
+    return fit_gamma(popularity, recommended, n_lists, **{"source": "logging-policy", **options})
 
 
 def calibrated(popularity, shown, liked, **options):
@@ -62,7 +62,7 @@ def at(**options):
 
 
 def exposure(user, item, positive):
-    return Exposure(np.array(user), np.array(item), np.array(positive), n_users=2, n_items=4)
+    return RandomExposure(np.array(user), np.array(item), np.array(positive), n_users=2, n_items=4)
 
 
 CASES: dict[str, Callable[[], object]] = {
@@ -128,13 +128,13 @@ CASES: dict[str, Callable[[], object]] = {
     r"top_items\(model, split, k=50\)": lambda: PowerLawPropensity(gamma="fit", recommendations=object()).fit(
         LOG
     ),
-    "exposure must be Exposure; got str": lambda: PowerLawPropensity(gamma="fit", exposure="x.csv"),
+    "exposure must be RandomExposure; got str": lambda: PowerLawPropensity(gamma="fit", exposure="x.csv"),
     "the exposure has 2 users and 4 items, the training log 2 and 2": lambda: PowerLawPropensity(
         gamma="fit", exposure=exposure([0], [0], [True])
     ).fit(LOG),
     "scale='calibrated' needs random exposure": lambda: PowerLawPropensity(gamma=0.5, scale="calibrated"),
     "finite numbers; got True": lambda: PowerLawPropensity(gamma=True),
-    "evaluated, logger, unknown": lambda: PowerLawPropensity(gamma=0, source="mine"),
+    "evaluated, logging-policy, unknown": lambda: PowerLawPropensity(gamma=0, source="mine"),
     r"2 of 3 items have no training interaction.*unseen='smooth' or 'drop'": lambda: PowerLawPropensity(
         gamma=0, unseen="raise"
     ).fit(popularity=[0, 1, 0]),
@@ -207,17 +207,17 @@ CASES: dict[str, Callable[[], object]] = {
     "one length": lambda: exposure([0, 1], [1], [True]),
     "positive must be bool": lambda: exposure([0], [1], [1.0]),
     "1 of 2 exposures repeat": lambda: exposure([0, 0], [1, 1], [True, False]),
-    r"must hold 0/1.*1 of 1 rows do not \(e\.g\. 4\)": lambda: Exposure.from_frame(
+    r"must hold 0/1.*1 of 1 rows do not \(e\.g\. 4\)": lambda: RandomExposure.from_frame(
         pd.DataFrame({"user": ["a"], "item": [1], "positive": [4]}), LOG
     ),
-    "needs ratings": lambda: Exposure.from_ratings(LOG, threshold=4),
-    "threshold must be a finite number": lambda: Exposure.from_ratings(
+    "needs ratings": lambda: RandomExposure.from_ratings(LOG, threshold=4),
+    "threshold must be a finite number": lambda: RandomExposure.from_ratings(
         Interactions.from_frame(pd.DataFrame({**BOTH, "r": [1]}), value="r"), threshold=float("nan")
     ),
-    "log must be Interactions": lambda: Exposure.from_ratings(NOBODY, threshold=4),
+    "log must be Interactions": lambda: RandomExposure.from_ratings(NOBODY, threshold=4),
     # Measured on exposure
     "n_strata must be": lambda: StratifiedPropensity(SHOWN, n_strata=0),
-    "exposure must be Exposure; got DataFrame": lambda: StratifiedPropensity(NOBODY),
+    "exposure must be RandomExposure; got DataFrame": lambda: StratifiedPropensity(NOBODY),
     "train must be Interactions": lambda: StratifiedPropensity(SHOWN).fit(NOBODY),
     "1 of 3 strata have no positive random exposure": lambda: StratifiedPropensity(
         make(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])[1], n_strata=3
@@ -229,7 +229,7 @@ CASES: dict[str, Callable[[], object]] = {
         SHOWN_LOG
     ),
     "has 400 users": lambda: DirectPropensity(STRANGE).fit(SHOWN_LOG),
-    "exposure must be Exposure; got DataFr": lambda: DirectPropensity(NOBODY),
+    "exposure must be RandomExposure; got DataFr": lambda: DirectPropensity(NOBODY),
     "shrinkage must be a finite number > 0": lambda: DirectPropensity(SHOWN, shrinkage=0),
     "unknown value for shrinkage": lambda: DirectPropensity(SHOWN, shrinkage="auto"),
     "unknown value for unseen": lambda: DirectPropensity(SHOWN, unseen="smooth"),
@@ -239,15 +239,15 @@ CASES: dict[str, Callable[[], object]] = {
     # The density ratio
     "needs random exposure: exposu": lambda: DensityRatioPropensity().fit(SPLIT.train),
     r"split\.train": lambda: DensityRatioPropensity(EXPOSURE).fit(SPLIT),
-    "got DataFrame. Pass Exposure.from_frame": lambda: DensityRatioPropensity(NOBODY),
+    "got DataFrame. Pass RandomExposure.from_frame": lambda: DensityRatioPropensity(NOBODY),
     "cross_fit must be an integer >= 2": lambda: DensityRatioPropensity(cross_fit=1),
     "callable": lambda: DensityRatioPropensity(features="n*"),
     r"limit must be in \(0, 1\]": lambda: DensityRatioPropensity(limit=0),
     "the exposure has 1 users and 1 items, the training log 60 and 30": lambda: ratio(
-        SPLIT, Exposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)
+        SPLIT, RandomExposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)
     ),
     r"there are 0 random-exposure positives outside the training log and \d+ held-out": lambda: ratio(
-        SPLIT, Exposure(EXPOSURE.user, EXPOSURE.item, EXPOSURE.positive & False, 60, 30)
+        SPLIT, RandomExposure(EXPOSURE.user, EXPOSURE.item, EXPOSURE.positive & False, 60, 30)
     ),
     r"there are \d+ random-exposure positives outside the training log and 0 held-out": lambda: (
         DensityRatioPropensity(EXPOSURE, SPLIT.test.select(SPLIT.test.user < 0)).fit(SPLIT.train)
@@ -264,9 +264,9 @@ CASES: dict[str, Callable[[], object]] = {
     ),
     "biased is in another id space": lambda: DensityRatioPropensity(EXPOSURE, LOG).fit(SPLIT.train),
     # Impressions
-    "log must be ExposureLog; got Interactions": lambda: PROPENSITIES["impressions"](log=LOG),
+    "log must be ImpressionLog; got Interactions": lambda: PROPENSITIES["impressions"](log=LOG),
     "examination must be ExaminationCurve": lambda: PROPENSITIES["logged"](examination=[1, 0.5]),
-    "LoggedPropensity.fit takes an ExposureLog or a split's train; got int": lambda: LoggedPropensity(
+    "LoggedPropensity.fit takes an ImpressionLog or a split's train; got int": lambda: LoggedPropensity(
         log=PLACED
     ).fit(3),
     "the user_ids of the exposure log are not": lambda: LoggedPropensity(log=PLACED).fit(
@@ -275,10 +275,10 @@ CASES: dict[str, Callable[[], object]] = {
     "the log has no impressions": lambda: PROPENSITIES["impressions"]().fit(EMPTY),
     "no impressions; at least one": lambda: check_logged(EMPTY),
     "at least two users; the log has one": lambda: ExaminationModel().fit(
-        ipseval.ExposureLog.from_frame(FRAME[:3], position="position")
+        ipseval.ImpressionLog.from_frame(FRAME[:3], position="position")
     ),
     r"one entry for each of 4 impressions; got \(3,\)": lambda: ExaminationModel(group=[1, 2, 3]).fit(
-        ipseval.ExposureLog.from_frame(FRAME, position="position")
+        ipseval.ImpressionLog.from_frame(FRAME, position="position")
     ),
     "unknown value for group": lambda: ExaminationModel(group="user"),
     "reads impressions, which interactions do not have. Fit it to an": lambda: PROPENSITIES[
@@ -287,9 +287,9 @@ CASES: dict[str, Callable[[], object]] = {
     "item_ids of the exposure log are not those of the split": lambda: LoggedPropensity(log=PLACED).fit(LOG),
     "needs the log's positions": lambda: PROPENSITIES["logged"](examination=CURVE).fit(PLACED),
     "the log has no propensities; name": lambda: LoggedPropensity().fit(
-        ipseval.ExposureLog.from_frame(FRAME)
+        ipseval.ImpressionLog.from_frame(FRAME)
     ),
-    "the log has no propensities": lambda: check_logged(ipseval.ExposureLog.from_frame(FRAME)),
+    "the log has no propensities": lambda: check_logged(ipseval.ImpressionLog.from_frame(FRAME)),
     "1 of 2 impressions are at positions without .*first: 3": lambda: ExaminationCurve.known([1, 0.5]).at(
         [1, 3]
     ),

@@ -159,7 +159,7 @@ def test_given_axes_are_used_and_returned():
 def test_an_examination_curve_is_drawn_with_its_intervals():
     log = pd.DataFrame({"user": range(60), "item": 0, "position": [1, 2] * 30, "clicked": [1, 0, 1, 1] * 15})
     curve = ipseval.propensity.ExaminationModel("randomised").fit(
-        ipseval.ExposureLog.from_frame(log, position="position")
+        ipseval.ImpressionLog.from_frame(log, position="position")
     )
     ((marks, bars),) = error_bars(curve.plot())
     assert marks == pytest.approx(np.column_stack([curve.position, curve.theta]))
@@ -178,7 +178,7 @@ def evaluation() -> ipseval.Evaluation:
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=["recall@5", "auc"],
         estimators=["aoa", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

@@ -50,7 +50,7 @@ def evaluation() -> ipseval.Evaluation:
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=["recall@5", "auc"],
         estimators=["aoa", "snips", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -65,7 +65,7 @@ def unreliable(evaluation) -> ipseval.Evaluation:
         propensity=ipseval.KnownPropensity(item=chance).fit(next(iter(ranked.values()))),
         metrics=["recall@5"],
         estimators=["aoa", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

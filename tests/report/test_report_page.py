@@ -139,7 +139,7 @@ def test_the_page_of_15_recommenders_by_a_metric_and_two_estimators_is_smaller_t
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=["recall@2"],
         estimators=["aoa", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).to_html()
     assert page.count("<tr>") > 15 * 2
     assert 30_000 < len(page.encode()) < 48_000

@@ -18,7 +18,7 @@ N_ITEMS = POPULARITY.size
 def evaluation():
     propensity = ipseval.PowerLawPropensity(gamma=0.0).fit(popularity=POPULARITY)
     return ipseval.evaluate_ranks(
-        RANKS, propensity=propensity, metrics=["atop", "recall@5"], on_low_ess="ignore"
+        RANKS, propensity=propensity, metrics=["atop", "recall@5"], low_ess="ignore"
     )
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ipseval import ExposureLog
+from ipseval import ImpressionLog
 from ipseval.validation.datasets import CARDS, BanditStudy, load_open_bandit
 from reproductions.bandit import validate_bandit
 
@@ -11,7 +11,7 @@ from reproductions.bandit import validate_bandit
 def log(item, click, propensity, n_items):
     every = np.arange(len(item))
     clicked = np.asarray(click, dtype=bool)
-    return ExposureLog(
+    return ImpressionLog(
         every, np.asarray(item), every, np.arange(n_items), clicked, propensity=np.asarray(propensity, float)
     )
 

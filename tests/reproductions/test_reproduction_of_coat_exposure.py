@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import ExposureLog, Interactions, Split
+from ipseval import ImpressionLog, Interactions, Split
 from ipseval.validation.datasets import RandomExposureStudy
 from reproductions import coat_exposure
 from reproductions.coat_exposure import METRICS, PLAIN, SAMPLE, ByOdds, held_out, rows, scores, table
@@ -15,13 +15,13 @@ from reproductions.coat_exposure import METRICS, PLAIN, SAMPLE, ByOdds, held_out
 N_ITEMS = 20
 
 
-def two_users() -> tuple[Split, ExposureLog]:
+def two_users() -> tuple[Split, ImpressionLog]:
     """Four training items each; the first user rated two more items and liked one, the second rated four."""
     train = pd.DataFrame({"user": np.repeat([0, 1], 4), "item": np.tile([0, 1, 2, 3], 2)})
     test = pd.DataFrame({"user": [0, 1], "item": [4, 4]})
     split = Split.from_frames(train, test, users=[0, 1], items=np.arange(N_ITEMS))
     user, item = np.array([0, 0, 1, 1, 1, 1]), np.array([4, 5, 4, 5, 6, 7])
-    return split, ExposureLog(user, item, split.user_ids, split.item_ids, item == 4)
+    return split, ImpressionLog(user, item, split.user_ids, split.item_ids, item == 4)
 
 
 def test_where_all_pairs_are_alike_chances_are_the_share_of_candidates_that_were_rated(monkeypatch):
@@ -40,7 +40,7 @@ def test_pairs_with_the_features_of_rated_ones_have_the_higher_chance(monkeypatc
     monkeypatch.setattr(
         coat_exposure, "profile_features", lambda train, user, item: (item < 8).astype(float)[:, None]
     )
-    model = ByOdds(ExposureLog(log.user[:2], log.item[:2], log.user_ids, log.item_ids, [False, False]))
+    model = ByOdds(ImpressionLog(log.user[:2], log.item[:2], log.user_ids, log.item_ids, [False, False]))
     near = model.fit(split, np.random.default_rng(0)).at(np.array([0]), np.array([5]))
     assert near[0] > 2 / 16
 
@@ -109,7 +109,7 @@ def test_every_estimate_has_a_row_of_every_split(study, monkeypatch):
     monkeypatch.setattr(coat_exposure, "REWARDS", {"item": coat_exposure.REWARDS["item"]})
     found = rows(study, 1)
     weighted = [
-        f"{one}, seen {by}" for by in ("by item", "by pair") for one in ("snips-pooled", "snips-shown")
+        f"{one}, seen {by}" for by in ("by item", "by pair") for one in ("snips-pooled", "snips-impressions")
     ]
     modelled = [f"dr, seen {by}, rewards by item" for by in ("by item", "by pair")]
     popular = [f"snips-pooled, popularity, γ = {gamma}" for gamma in (0, 1)]

@@ -117,7 +117,7 @@ def test_a_call_is_wrong_where_the_truth_is_the_other_way_round():
 
 
 def test_the_order_is_compared_with_that_of_the_plain_average_world_by_world():
-    tau = {"aoa-pooled": (0.5, 0.3), "correction-strength": (0.6, 0.6)}
+    tau = {"aoa-pooled": (0.5, 0.3), "corrected": (0.6, 0.6)}
     rows = [
         {"size": 25, "metric": "atop", "number": number, "draw": draw, "estimator": name, "tau": value}
         for name, values in tau.items()
@@ -126,4 +126,4 @@ def test_the_order_is_compared_with_that_of_the_plain_average_world_by_world():
     ]
     made = correction_truth.order(pd.DataFrame(rows))
     # Differences .1 and .3 of two worlds: mean .2, standard deviation .1 √2, standard error .1.
-    assert made.splitlines()[2:] == ["| 25 | correction-strength | +0.200 ± 0.100 |"]
+    assert made.splitlines()[2:] == ["| 25 | corrected | +0.200 ± 0.100 |"]

@@ -85,7 +85,7 @@ def intervals(rng: np.random.Generator, n_resamples: int) -> tuple[pd.Series, pd
         propensity=rule(np.ones(N_USERS, dtype=int)),
         metrics=("recall@8",),
         estimators=("snips-pooled",),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     again = evaluation.with_intervals("normal", refit=rule, n_resamples=n_resamples, rng=rng)
     return evaluation.frame.iloc[0], again.frame.iloc[0]

@@ -190,7 +190,7 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
 
 def test_one_row_of_the_differences_decides():
     given = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
-    given |= {"propensity": PowerLawPropensity(gamma=0.5), "on_low_ess": "ignore"}
+    given |= {"propensity": PowerLawPropensity(gamma=0.5), "low_ess": "ignore"}
     new, old = (evaluated(noisy(TRUTH, seed), **given) for seed in (1, 2))
     frame = gate(new, old, metric="recall@5", estimator="aoa-pooled").frame
     assert len(frame) == 9

@@ -38,9 +38,9 @@ def data(frame: pd.DataFrame) -> None:
     """From a file or frame to a split."""
     log = ipseval.Interactions.from_frame(frame, value="rating", timestamp="time")
     assert_type(log, ipseval.Interactions)
-    # An ExposureLog where clicks are read: with `Any` nobody has to ask before using what is there.
+    # An ImpressionLog where clicks are read: with `Any` nobody has to ask before using what is there.
     assert_type(ipseval.read("clicks.csv"), ipseval.Interactions | Any)
-    assert_type(ipseval.data.reading.read_impressions("clicks.csv"), ipseval.ExposureLog)
+    assert_type(ipseval.data.reading.read_impressions("clicks.csv"), ipseval.ImpressionLog)
     assert_type(ipseval.read_lists("lists.csv"), ipseval.Lists)
     assert_type(len(log), int)
     assert_type(log.to_frame(), pd.DataFrame)
@@ -67,7 +67,9 @@ def impressions() -> None:
     ipseval.split_global_time(ipseval.read("clicks.csv").positives)
 
 
-def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: ipseval.ExposureLog) -> None:
+def propensities(
+    log: ipseval.Interactions, exposure: ipseval.RandomExposure, shown: ipseval.ImpressionLog
+) -> None:
     """Every model has `fit(train) -> Propensity`."""
     assert_type(ipseval.PowerLawPropensity(gamma=0).fit(log), ipseval.propensity.Propensity)
     assert_type(ipseval.KnownPropensity(item=[0.5]).fit(log), ipseval.propensity.Propensity)
@@ -82,7 +84,7 @@ def propensities(log: ipseval.Interactions, exposure: ipseval.Exposure, shown: i
     assert_type(ipseval.PowerLawPropensity(gamma=fit).fit(log).clip(floor=0.1), ipseval.propensity.Propensity)
 
 
-def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.Exposure) -> None:
+def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ipseval.RandomExposure) -> None:
     """An evaluation, and what it is asked."""
     found = ipseval.evaluate({"als": scores, "ease": baselines.ease(split.train)}, split)
     assert_type(found, ipseval.Evaluation)
@@ -119,7 +121,7 @@ def ranks(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:
 
 
 def others(
-    frame: pd.DataFrame, log: ipseval.ExposureLog, study: ipseval.datasets.RandomExposureStudy
+    frame: pd.DataFrame, log: ipseval.ImpressionLog, study: ipseval.datasets.RandomExposureStudy
 ) -> None:
     """Slates, policies, validation, protocols."""
     assert_type(ipseval.evaluate_slates({"m": frame}, frame), ipseval.Evaluation)

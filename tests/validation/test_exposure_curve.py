@@ -100,7 +100,7 @@ def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_r
     pairs = shown.select(shown.positive)
     truth = Split(split.train, Interactions(pairs.user, pairs.item, split.user_ids, split.item_ids))
     models = {name: train(split.train) for name, train in MODELS.items()}
-    given = {"metrics": labels, "on_low_ess": "ignore"}
+    given = {"metrics": labels, "low_ess": "ignore"}
     right = evaluate(models, truth, propensity=None, estimators=[AOA_POOLED], **given).frame
     power = PowerLawPropensity(gamma=0, unseen="smooth")
     own = evaluate(models, split, propensity=power, estimators=["snips-pooled"], **given).frame

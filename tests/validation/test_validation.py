@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Evidence, Exposure, Interactions
+from ipseval.data import Evidence, Interactions, RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
@@ -33,7 +33,7 @@ def small_study():
     return World(n_users=120, n_items=40, mean_relevant=12, max_propensity=0.9, rng=0).study(1, n_per_user=20)
 
 
-SHOWN = Exposure(np.array([0]), np.array([0]), np.array([True]), 120, 40)
+SHOWN = RandomExposure(np.array([0]), np.array([0]), np.array([True]), 120, 40)
 
 
 def brute_force_hits(scores, train, positives, k):
@@ -73,7 +73,7 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
 def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study):
     split = split_random(study.positives().biased, rng=3)
     models = {name: train(split.train) for name, train in MODELS.items()}
-    exposure = Exposure.from_ratings(study.random, threshold=study.threshold)
+    exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold)
     options = {"propensities": EQUAL, "metrics": ["atop"], "split": split, "n_resamples": 2, "rng": 0}
     options["estimators"] = ["snips-pooled"]
     own = validate(models, evidence=Evidence(exposure=exposure), **options)
@@ -88,7 +88,7 @@ NO_TRUTH = {
     "a study in words": (None, {"study": "coat"}, "RandomExposureStudy"),
     "no exposure": (Evidence(), {}, "reads nothing else"),
     "known values": (
-        Evidence(SHOWN, known={"a": {"recall@10": (0.1, 0.01)}}, source="randomised bucket"),
+        Evidence(SHOWN, known={"a": {"recall@10": (0.1, 0.01)}}, source="randomised"),
         {},
         "reads nothing else",
     ),
@@ -201,7 +201,7 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     split = split_random(study.positives().biased, rng=3)
     positives = study.positives()
     liked = np.isin(study.random.pair_key, positives.random.pair_key)
-    exposure = Exposure(study.random.user, study.random.item, liked, 120, 40)
+    exposure = RandomExposure(study.random.user, study.random.item, liked, 120, 40)
     fold = np.arange(120) % 2
     fitted = resolve_propensity("test", rule, split, exposure, {}, fold)
     assert [set(one.exposure.user % 2) for one in seen] == [{1}, {0}]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Exposure, Interactions
+from ipseval.data import Interactions, RandomExposure
 from ipseval.data.splits import split_random
 from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.estimators import UserSums
@@ -181,7 +181,7 @@ def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
 def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
     study = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0).study(1)
     split, rules = split_random(study.positives().biased, rng=3), default_propensities(study)
-    shown = Exposure.from_ratings(study.random, threshold=4).without(split.train)
+    shown = RandomExposure.from_ratings(study.random, threshold=4).without(split.train)
     given = Calibration(split.train, split.test, shown, {})
     counts = (split.train.popularity, shown.n_exposed, shown.n_positive)
     held_out = {"gamma calibrated": None, "gamma calibrated, held-out": split.test.popularity}

@@ -13,7 +13,7 @@ from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count
 from ipseval._base.ids import Ids, distinct, header_among, places, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import Treatment, first_pair, rows_of
 from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
@@ -209,7 +209,7 @@ class Draft(Treatment):
         kept = {"n_duplicates_dropped": n_dropped, "repeats": duplicates == "keep"}
         return unchecked(Interactions, **data, **kept, counted=tuple(self.counted))
 
-    def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ExposureLog:
+    def exposures(self, duplicates: str, gaps: str, unshown_clicks: str) -> ImpressionLog:
         """Return the impressions, or raise everything that is wrong."""
         data = self._ready()
         if self.problems:
@@ -219,7 +219,7 @@ class Draft(Treatment):
             data = self.settle(data, duplicates, gaps, unshown_clicks)
         self.problems[n_known:] = [_with_ignore(one, self.names) for one in self.problems[n_known:]]
         self.raise_problems()
-        return ExposureLog(**data, counted=tuple(self.counted))
+        return ImpressionLog(**data, counted=tuple(self.counted))
 
 
 def choose_log(

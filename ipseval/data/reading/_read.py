@@ -12,7 +12,7 @@ import pandas as pd
 from ipseval._base.checks import check_choice, check_real, check_type, examples
 from ipseval._base.ids import as_ids, of_one_type
 from ipseval._base.types import AnyArray
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import check_options
 from ipseval.data._interactions import Duplicates, Interactions
 from ipseval.data.reading._columns import UNITS, Units, rows_said
@@ -66,9 +66,9 @@ def read(
         query of SQL. A column of lists, such as `items`, becomes a row for each entry. Numbers may have
         decimal commas. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
-        Names of columns; see `ExposureLog` for those that come with clicks. Default: the usual names, such as
-        user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two of
-        them are user and item, four are user, item, value and timestamp.
+        Names of columns; see `ImpressionLog` for those that come with clicks. Default: the usual names, such
+        as user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two
+        of them are user and item, four are user, item, value and timestamp.
     ignore : str or sequence of str
         Columns that are not read, whatever they are called.
     threshold : float, optional
@@ -83,7 +83,7 @@ def read(
         What to do with rows that lack an id, a time, a value or a click.
     unknown : {"raise", "drop"}
         What to do with rows whose id is not in `users` or `items`.
-    gaps, unshown_clicks : see `ExposureLog.from_frame`
+    gaps, unshown_clicks : see `ImpressionLog.from_frame`
     units : {"auto", "s", "ms", "us", "ns", "none"}
         Of times that are numbers. "auto": what puts all of them between 1980 and 2100; they become dates,
         nanoseconds since 1970. "none", and numbers that fit no unit: they stay what they are. Times without a
@@ -139,7 +139,7 @@ def read(
 Of = Literal["user", "item"]
 
 
-def read_impressions(source: Any, **options: Any) -> ExposureLog:
+def read_impressions(source: Any, **options: Any) -> ImpressionLog:
     """Return a log of impressions: `read` of a source that has clicks, for code whose types are checked.
 
     Parameters
@@ -160,10 +160,10 @@ def read_impressions(source: Any, **options: Any) -> ExposureLog:
     --------
     >>> import pandas as pd
     >>> read_impressions(pd.DataFrame({"user": ["a", "a"], "item": [1, 2], "clicked": [1, 0]}))
-    ExposureLog(2 impressions, 1 click, 1 user, 2 items)
+    ImpressionLog(2 impressions, 1 click, 1 user, 2 items)
     """
     log = read(source, **options)
-    if not isinstance(log, ExposureLog):
+    if not isinstance(log, ImpressionLog):
         raise InputError("impressions need a column of clicks; none was found. Name it: clicked=.")
     return log
 
@@ -201,7 +201,7 @@ def read_ids(*sources: Any, of: Of = "item", column: str | None = None) -> AnyAr
 
 
 def _ids_of(source: Any, of: Of, column: str | None) -> AnyArray:
-    if isinstance(source, (Interactions, ExposureLog)):
+    if isinstance(source, (Interactions, ImpressionLog)):
         return source.user_ids if of == "user" else source.item_ids
     if isinstance(source, Lists):
         if source.problems:

@@ -21,7 +21,7 @@ def k_core(log: LogLike, k: int = 5) -> Interactions:
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     k : int
         Smallest number of interactions, at least 1.

@@ -42,7 +42,7 @@ def split_random(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction : float
         Shares in (0, 1) and [0, 1); their sum must stay below 1.
@@ -88,7 +88,7 @@ def split_temporal(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction, seen : see `split_random`
 
@@ -127,7 +127,7 @@ def split_leave_one_out(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     order : {"random", "temporal"}
         Which interactions are left out: random ones, or the last (test) and the last but one, …
@@ -234,7 +234,7 @@ def repeated_splits(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     method : function
         `split_random`, `split_leave_one_out`, or any function of a log with an `rng` keyword.

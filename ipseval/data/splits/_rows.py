@@ -11,14 +11,14 @@ from narwhals.typing import IntoDataFrame
 from ipseval._base.checks import check_choice, check_fraction, warn_user
 from ipseval._base.ids import among
 from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
 from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError
 
 # A log, a log of what was shown, or a data frame that `read` understands.
-LogLike = Interactions | ExposureLog | IntoDataFrame
+LogLike = Interactions | ImpressionLog | IntoDataFrame
 
 _WORD = 64
 
@@ -97,9 +97,9 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 
 def as_log(log: LogLike) -> Interactions:
     """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
-    of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ExposureLog))
+    of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
     found: Any = read(log) if of_frame else log
-    found = found.positives if isinstance(found, ExposureLog) else found
+    found = found.positives if isinstance(found, ImpressionLog) else found
     check_interactions(found, "log")
     return found  # type: ignore[no-any-return]
 

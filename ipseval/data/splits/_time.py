@@ -97,7 +97,7 @@ def split_global_time(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test_fraction, validation_fraction : float
         Shares of all interactions, in (0, 1) and [0, 1); their sum must stay below 1.
@@ -279,7 +279,7 @@ def split_sliding(
 
     Parameters
     ----------
-    log : Interactions, ExposureLog or data frame
+    log : Interactions, ImpressionLog or data frame
         Of an exposure log the clicked pairs are split; a frame is read by `ipseval.read`.
     test : number or length of time
         Length of the test part, in the unit of the timestamps; or such as "7D" where these were dates. Days

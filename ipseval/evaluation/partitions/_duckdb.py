@@ -57,7 +57,7 @@ def evaluate_duckdb(
         Takes about as much as the files; default: the system's folder for temporary files. It is left empty.
     **options
         Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
-        n_relevant, on_low_ess, per_user, seen, by.
+        n_relevant, low_ess, per_user, seen, by.
 
     Raises
     ------

@@ -27,17 +27,17 @@ def segments_of(evaluation: Any, sums: SegmentSums) -> Segments:
     estimates, groups = evaluation.estimates, sums.groups
     models = tuple(dict.fromkeys(model for model, *_ in estimates))
     by_label = {one.label: one for one in evaluation.definitions[0]}
-    on_low_ess = evaluation.provenance.get("on_low_ess", "warn")
+    low_ess = evaluation.provenance.get("low_ess", "warn")
     cells = {}
     for key in sums.cells:
         whole = np.array([estimates[model, *key].sums.value() for model in models])
-        cells[key] = _cell(sums, key, by_label[key[0]], whole, on_low_ess)
+        cells[key] = _cell(sums, key, by_label[key[0]], whole, low_ess)
     of_groups = groups.name, groups.axis, groups.labels, sums.sizes
     return Segments(*of_groups, models, cells, groups.note, evaluation.confidence_level)
 
 
 def _cell(
-    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, on_low_ess: str
+    sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, low_ess: str
 ) -> SegmentCell:
     cell, weights, n_positives = sums.cells[key], sums.weights.get(key[1]), sums.n_positives
     by_user = sums.groups.axis == "user"
@@ -58,7 +58,7 @@ def _cell(
             part = part if metric.root else worth / everyone * volume
         powers = cell.powers[order].reshape(n_models, n_groups, -1)
         tails = tails_of(powers, total, worth / total, n_users)
-    flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, on_low_ess)
+    flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, low_ess)
     left_out = [_left_out(int(n), sums.evaluated) for n in cell.n_undefined]
     notes = tuple("; ".join(filter(None, [cell.note, one])) for one in left_out)
     return SegmentCell(
@@ -98,13 +98,13 @@ def _trust(
     weights: tuple[WeightSums | None, ...] | None,
     n_positives: IntArray,
     metric: Metric,
-    on_low_ess: str,
+    low_ess: str,
 ) -> tuple[tuple[str, ...], BoolArray]:
     """Return the flag of each group, and which values are not shown."""
     n_groups = value.shape[1]
     suppressed = np.zeros(value.shape, dtype=bool)
     flags = [""] * n_groups
-    if on_low_ess == "ignore":
+    if low_ess == "ignore":
         return tuple(flags), suppressed
     error = np.sqrt(np.diag(covariance)).reshape(value.shape)
     for group in range(n_groups):
@@ -113,7 +113,7 @@ def _trust(
         few = f"{least:.3g} effective users, fewer than {FEW_USERS:g}" if 0 < least < FEW_USERS else ""
         wide = joined(*(too_wide(metric, float(one)) for one in error[:, group]))
         flags[group] = joined(few, weight_flag(sums, int(n_positives[group])) if sums else "", wide)
-        hidden = bool(wide) or least < TOO_FEW_USERS or (on_low_ess == "nan" and bool(flags[group]))
+        hidden = bool(wide) or least < TOO_FEW_USERS or (low_ess == "nan" and bool(flags[group]))
         suppressed[:, group] = hidden and least > 0
     return tuple(flags), suppressed
 

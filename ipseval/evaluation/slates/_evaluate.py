@@ -66,7 +66,7 @@ def evaluate_slates(
         Metrics with a cutoff then count the others as misses.
     estimators, **options
         As in `evaluate`: missing (of queries without any scored item), ties, confidence_level, n_relevant (s
-        of each query, an array in the order of `slates.query_ids` or a Series), on_low_ess, interval, rng.
+        of each query, an array in the order of `slates.query_ids` or a Series), low_ess, interval, rng.
 
     Raises
     ------

@@ -15,7 +15,7 @@ from ipseval._base.checks import as_float_vector, check_type, counted, examples
 from ipseval._base.columns import columns_of, frame_columns, to_numbers
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import check_codes, encode
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity import Propensity
@@ -168,7 +168,7 @@ class Slates:
         return cls(queries, found, labels, query_ids, item_ids, counted=rows, **more)
 
     @classmethod
-    def from_log(cls, log: ExposureLog) -> Slates:
+    def from_log(cls, log: ImpressionLog) -> Slates:
         """Return the slates of an exposure log: its queries, what was shown, and clicks as labels.
 
         Raises
@@ -176,7 +176,7 @@ class Slates:
         InputError
             When the log has no queries.
         """
-        check_type("log", log, ExposureLog, " Make it with ExposureLog.from_frame.")
+        check_type("log", log, ImpressionLog, " Make it with ImpressionLog.from_frame.")
         if log.query is None or log.query_ids is None:
             raise InputError("the log has no queries; name their column with query= when it is read.")
         return cls(

@@ -12,7 +12,7 @@ from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
-from ipseval.data._evidence import Evidence, Exposure, check_evidence
+from ipseval.data._evidence import Evidence, RandomExposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
@@ -82,7 +82,7 @@ def correct(
     >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
     >>> found = correct(models, split, metrics=["recall@10"], rng=3).frame
     >>> found["estimator"].tolist()
-    ['aoa-pooled', 'correction-strength']
+    ['aoa-pooled', 'corrected']
     >>> bool(found["estimate"][1] < found["estimate"][0])
     True
     """
@@ -120,7 +120,7 @@ class ExposedRanks:
     all : dict of name to RankedPositives
     test, random : (n,) int arrays
         Keys of the held-out positives, and of the random ones outside training.
-    shown : Exposure or None
+    shown : RandomExposure or None
     drawn : (n,) int array
         Keys of candidates of the exposed users, to which predictions are compared.
     """
@@ -128,7 +128,7 @@ class ExposedRanks:
     all: dict[str, RankedPositives]
     test: IntArray
     random: IntArray
-    shown: Exposure | None
+    shown: RandomExposure | None
     drawn: IntArray
 
     def of(self, keys: IntArray) -> dict[str, RankedPositives]:
@@ -139,7 +139,7 @@ class ExposedRanks:
 
 
 def rank_with_exposure(
-    models: Mapping[str, Any], split: Split, exposure: Exposure | None, **options: Any
+    models: Mapping[str, Any], split: Split, exposure: RandomExposure | None, **options: Any
 ) -> ExposedRanks:
     """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
     test = split.test.pair_key
@@ -238,7 +238,7 @@ def correct_path(
     path: CorrectionPath,
     random: Mapping[str, RankedPositives] | None = None,
     *,
-    exposure: Exposure | None = None,
+    exposure: RandomExposure | None = None,
     evidence: Evidence | None = None,
     prior: CorrectionPrior | None = None,
     confidence_level: float = 0.95,
@@ -250,7 +250,7 @@ def correct_path(
     path : CorrectionPath
     random : mapping, optional
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
-    exposure : Exposure, optional
+    exposure : RandomExposure, optional
         What they come from: it gives their weights, and counts to the report and the planner.
     evidence : Evidence, optional
         Of which only the known values are read: the rest is in `path` and `random`.
@@ -261,7 +261,7 @@ def correct_path(
     prior = CorrectionPrior() if prior is None else prior
     check_type("prior", prior, CorrectionPrior)
     if exposure is not None:
-        check_type("exposure", exposure, Exposure, "Pass Exposure.from_frame(frame, split).")
+        check_type("exposure", exposure, RandomExposure, "Pass RandomExposure.from_frame(frame, split).")
     sample = None
     if random is not None:
         if list(random) != list(path.models):
@@ -276,7 +276,7 @@ def correct_path(
     return Correction(path, prior, sample, found, exposure, confidence_level, anchors=anchors)
 
 
-def _weights(random: RankedPositives, exposure: Exposure | None) -> FloatArray | None:
+def _weights(random: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
     """Return the weights of ranked random positives, the largest 1; None where all pairs count alike."""
     if exposure is None or exposure.weight is None:
         return None

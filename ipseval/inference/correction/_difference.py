@@ -10,7 +10,7 @@ from scipy.special import expit
 
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.inference.correction._odds import OddsAt, logistic, odds_at
 from ipseval.inference.correction._path import contributions
@@ -42,7 +42,7 @@ class Difference:
     covariance: FloatArray
 
 
-def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
+def pairs_to_predict(shown: RandomExposure, split: Split) -> IntArray:
     """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
     users, n_items = distinct(shown.user), split.n_items
     if users.size * n_items <= N_DRAWN:
@@ -56,7 +56,7 @@ def pairs_to_predict(shown: Exposure, split: Split) -> IntArray:
 
 def difference_totals(
     ranks: Mapping[str, RankedPositives],
-    shown: Exposure,
+    shown: RandomExposure,
     drawn: IntArray,
     split: Split,
     metrics: Sequence[Metric],

@@ -11,7 +11,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.types import FloatArray
-from ipseval.data._evidence import Exposure
+from ipseval.data._evidence import RandomExposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._comparisons import pairs_of
@@ -26,9 +26,9 @@ from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Remark, Table
 
-CORRECTED: Final = "correction-strength"
+CORRECTED: Final = "corrected"
 RANDOM_SAMPLE: Final = "random-sample"
-DIFFERENCE: Final = "difference"
+DIFFERENCE: Final = "ppi"
 CLAIMS = {
     RANDOM_SAMPLE: str(Claim("consistent", "given users and items drawn at random; pooled over pairs")),
     DIFFERENCE: str(Claim("consistent", "as random-sample, whatever the log's odds; often less noise")),
@@ -109,7 +109,7 @@ class Correction(Result):
     sample : RandomSample or None
         None: no random-exposure positive, and the prior stands alone.
     posterior : Posterior
-    exposure : Exposure or None
+    exposure : RandomExposure or None
     confidence_level : float
     difference : Difference or None
         The random sample less what the odds predict of its noise; None where only positives were ranked.
@@ -121,7 +121,7 @@ class Correction(Result):
     prior: CorrectionPrior
     sample: RandomSample | None
     posterior: Posterior
-    exposure: Exposure | None = None
+    exposure: RandomExposure | None = None
     confidence_level: float = 0.95
     difference: Difference | None = None
     anchors: Anchors | None = None

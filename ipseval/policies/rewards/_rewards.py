@@ -11,7 +11,7 @@ from ipseval._base.checks import as_generator, check_positive_int, check_type
 from ipseval._base.counts import Count, some
 from ipseval._base.ids import among
 from ipseval._base.types import FloatArray, IntArray, RngLike, freeze
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, ShownData
@@ -30,7 +30,7 @@ class Rewards:
 
     Parameters
     ----------
-    log : ExposureLog
+    log : ImpressionLog
         Impressions of the test period, clicked or not, over the ids of the split.
     model : RewardModel
         Anything with `fit(ShownData) -> Reward`: such as `ItemReward()` or
@@ -45,18 +45,18 @@ class Rewards:
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "clicked": [1, 0, 1]})
-    >>> Rewards(ExposureLog.from_frame(frame))
+    >>> Rewards(ImpressionLog.from_frame(frame))
     Rewards(3 impressions, FactorReward(n_factors=8, ridge=10.0, shrinkage=10.0), 5 folds)
     """
 
-    log: ExposureLog
+    log: ImpressionLog
     model: RewardModel = DEFAULT_MODEL
     examination: ExaminationCurve | None = None
     n_folds: int = 5
     rng: RngLike = None
 
     def __post_init__(self) -> None:
-        check_type("log", self.log, ExposureLog, " Read one with ExposureLog.from_frame(frame).")
+        check_type("log", self.log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
         if not hasattr(self.model, "fit"):
             raise InputError(
                 f"model must have fit(data); got {type(self.model).__name__}. Use FactorReward()."

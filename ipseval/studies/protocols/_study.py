@@ -19,7 +19,7 @@ from ipseval._base.artefacts import check_is_file, reading, writable
 from ipseval._base.border import fits
 from ipseval._base.checks import as_list, check_fraction, check_positive_int, examples, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
-from ipseval.data import ExposureLog, Interactions
+from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators._labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
@@ -291,7 +291,7 @@ def _log(name: str, entry: Any, folder: Path) -> Interactions:
         raise InputError(f"{where} needs file = '<path>'.")
     options = {key: value for key, value in entry.items() if key != "file"}
     log = read(folder / entry["file"], **options)
-    log = log.positives if isinstance(log, ExposureLog) else log
+    log = log.positives if isinstance(log, ImpressionLog) else log
     return replace(log, value=None) if "threshold" in entry else log  # positives count alike
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice
-from ipseval.data._exposure_log import ExposureLog
+from ipseval.data._impression_log import ImpressionLog
 from ipseval.errors import InputError
 from ipseval.validation.datasets._base import CARDS, DataCard, check_values
 from ipseval.validation.datasets._files import read_columns
@@ -31,8 +31,8 @@ class BanditStudy:
     """The same campaign under the random policy, which shows what is true, and under `bts`."""
 
     campaign: str
-    random: ExposureLog
-    bts: ExposureLog
+    random: ImpressionLog
+    bts: ImpressionLog
     card: DataCard
 
 
@@ -69,7 +69,7 @@ def load_open_bandit(path: str | Path, *, campaign: str = "men") -> BanditStudy:
     return BanditStudy(campaign, random, bts, OPEN_BANDIT)
 
 
-def _read(folder: Path, policy: str, campaign: str) -> ExposureLog:
+def _read(folder: Path, policy: str, campaign: str) -> ImpressionLog:
     items = read_columns(folder, "item_context.csv", OPEN_BANDIT, {"item_id": "int64"})["item_id"]
     n_items = OPEN_BANDIT.sizes[f"items ({campaign})"]
     if sorted(items) != list(range(n_items)):
@@ -92,7 +92,7 @@ def _read(folder: Path, policy: str, campaign: str) -> ExposureLog:
     except ValueError as error:
         raise InputError(f"open-bandit: {policy}/{campaign}/{name}: bad timestamp ({error}).") from None
     every = np.arange(len(frame))
-    return ExposureLog(
+    return ImpressionLog(
         every,
         frame["item_id"].to_numpy(),
         every,

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data import ExposureLog
+from ipseval.data import ImpressionLog
 from ipseval.data.reading import read_impressions
 
 
@@ -25,7 +25,7 @@ def frame(name: str, values=(1, 0, 1, 0)) -> pd.DataFrame:
 )
 def test_zeros_of_an_outcome_are_no_positives(name, values):
     log = ipseval.read(frame(name, values))
-    assert isinstance(log, ExposureLog)
+    assert isinstance(log, ImpressionLog)
     assert log.clicked.tolist() == [True, False, True, False]
     assert len(log.positives) == 2
 
@@ -60,7 +60,7 @@ def test_the_password_of_a_url_is_not_repeated():
 
 def test_impressions_are_read_as_read_does_or_refused():
     log = read_impressions(frame("clicked"))
-    assert isinstance(log, ExposureLog)
+    assert isinstance(log, ImpressionLog)
     assert len(log.positives) == 2
     with pytest.raises(ipseval.InputError, match="need a column of clicks"):
         read_impressions(frame("rating"))

@@ -317,10 +317,10 @@ def test_repeats_are_dropped_or_kept_and_counted():
     assert kept.data["what"][1] == "rows that repeat an earlier pair, kept"
 
 
-def test_a_column_of_clicks_makes_an_exposure_log():
+def test_a_column_of_clicks_makes_an_impression_log():
     frame = FRAME.assign(Clicked=["1", "0", "true", "FALSE"], pos=[1, 2, 1, 2], p_shown=[0.5, 0.2, 1, 0.1])
     log = ipseval.read(frame)
-    assert isinstance(log, ipseval.ExposureLog)
+    assert isinstance(log, ipseval.ImpressionLog)
     assert log.clicked.tolist() == [True, False, True, False]
     assert log.position.tolist() == [1, 2, 1, 2]
     assert log.propensity.tolist() == [0.5, 0.2, 1, 0.1]

@@ -27,7 +27,7 @@ def by_hand(metrics=("recall@1",)):
         split,
         propensity=ipseval.KnownPropensity(item=[0.25, 0.5, 0.5]),
         metrics=list(metrics),
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -80,7 +80,7 @@ def in_a_random_world(seed):
         propensity=ipseval.KnownPropensity(item=world.propensity),
         metrics=["ndcg@5", "recall@5", "dcg@5"],
         estimators=["aoa", "aoa-pooled", "snips", "snips-global", "snips-pooled"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 

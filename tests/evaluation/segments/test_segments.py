@@ -35,7 +35,7 @@ def evaluated(seed=0, metrics=ADDITIVE, estimators=ALONE, models=2, **options):
         propensity=ipseval.KnownPropensity(item=world.propensity),
         metrics=metrics,
         estimators=estimators,
-        on_low_ess="ignore",
+        low_ess="ignore",
         **options,
     )
 
@@ -60,7 +60,7 @@ def by_hand():
         metrics=["recall@1"],
         estimators=["aoa", "snips-global", "ips"],
         n_relevant=[4, 4],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
 
 
@@ -130,7 +130,7 @@ def test_a_group_of_users_has_the_estimate_and_error_of_an_evaluation_of_these_u
     mine = groups.codes == 1
     ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
     alone = ipseval.evaluate_ranks(
-        ranks, propensity=evaluation.propensity, on_low_ess="ignore", **asked
+        ranks, propensity=evaluation.propensity, low_ess="ignore", **asked
     ).frame.set_index(key)[columns]
     found = rows.loc[rows["group"] == groups.labels[1], columns].reindex(alone.index)
     assert len(alone) == 4 * 6
@@ -155,7 +155,7 @@ def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_grou
         propensity=ipseval.KnownPropensity(item=[0.5, 0.5, 0.5], is_probability=True),
         n_relevant=3,
         missing="drop",
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     groups = ipseval.evaluation.segments.user_groups(["x", "y", "x"], name="g")
     assert not evaluation.by(groups).frame["note"].str.contains("left out").any()
@@ -164,7 +164,7 @@ def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_grou
 def test_the_part_of_the_only_user_with_positives_is_the_whole():
     train, test = pd.DataFrame({"user": [0, 1], "item": 0}), pd.DataFrame({"user": 0, "item": [1, 2]})
     split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
-    options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
+    options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "low_ess": "ignore"}
     evaluation = ipseval.evaluate({"m": np.tile([0.0, 3, 2, 1], (2, 1))}, split, **options)
     segments = evaluation.by(ipseval.evaluation.segments.user_groups(["x", "y"]))
     # Both are at the top: 1 + 1/log2(3).
@@ -210,7 +210,7 @@ def test_differences_within_a_group_are_the_paired_ones():
         mine = groups.codes == number
         ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
         alone = ipseval.evaluate_ranks(
-            ranks, propensity=evaluation.propensity, metrics=["recall@5"], on_low_ess="ignore"
+            ranks, propensity=evaluation.propensity, metrics=["recall@5"], low_ess="ignore"
         ).compare()
         row = alone[alone["estimator"] == "snips-global"].iloc[0]
         assert found.loc[label, "difference"] == pytest.approx(row["difference"], abs=1e-12)
@@ -303,7 +303,7 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     hidden = gaps[columns].isna().all(axis=1)
     assert (hidden == [("few" in pair) for pair in gaps.index]).all()
     assert set(gaps["note"][("many", "some")]) == {"20 effective users, fewer than 30"}
-    hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], on_low_ess="nan").by(
+    hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], low_ess="nan").by(
         "activity:6"
     )
     assert hidden.frame["estimate"].isna().all()  # each group of about 10
@@ -331,9 +331,9 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
     covariance = np.zeros((14, 14))
     covariance[6, 6] = 1.21  # a standard error of 1.1 in the last group of the first model
 
-    def trust(on_low_ess):
+    def trust(low_ess):
         given = np.zeros((2, 7)), covariance, effective, None, np.ones(7, dtype=int), metric
-        flags, hidden = _trust(*given, on_low_ess)
+        flags, hidden = _trust(*given, low_ess)
         assert (hidden[0] == hidden[1]).all()
         return flags, np.flatnonzero(hidden[0]).tolist()
 

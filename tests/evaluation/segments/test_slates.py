@@ -33,7 +33,7 @@ def slates(seed=0):
 
 
 def evaluated(frame, **options):
-    given = {"metrics": METRICS, "estimators": ESTIMATORS, "on_low_ess": "ignore", **options}
+    given = {"metrics": METRICS, "estimators": ESTIMATORS, "low_ess": "ignore", **options}
     return ipseval.evaluate_slates({"one": "one", "two": "two"}, frame, **given)
 
 
@@ -88,7 +88,7 @@ def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
         assert rows.loc[("one", "recall@3", group), "estimate"] == pytest.approx(ratio, abs=1e-12)
         assert rows.loc[("one", "recall@3", group), "std_error"] == pytest.approx(error, rel=1e-10)
     # hit is no sum over positives: it is of those of the group alone.
-    alone = {"metrics": ["hit@2"], "estimators": ["aoa"], "on_low_ess": "ignore"}
+    alone = {"metrics": ["hit@2"], "estimators": ["aoa"], "low_ess": "ignore"}
     expected = ipseval.evaluate_ranks({"m": ranked.select(rare)}, **alone).frame["estimate"].item()
     hits = evaluated(frame, **alone).by(kind).frame.set_index(["model", "group"])
     assert hits.loc[("one", "a"), "estimate"] == pytest.approx(expected, abs=1e-12)

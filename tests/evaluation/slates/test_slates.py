@@ -129,7 +129,7 @@ def test_the_error_agrees_with_a_jackknife_over_users(metrics: list[str], estima
     frame.loc[frame["user"] % 3 == 0, "user"] = frame["user"] // 7 * 7  # users of unequal size
     frame = frame.assign(user=frame.groupby("query")["user"].transform("first"))
     frame["propensity"] = 0.2 + 0.8 * ((frame["item"] * 13) % 29) / 28
-    options = {"metrics": metrics, "estimators": estimators, "on_low_ess": "ignore", "n_relevant": 20}
+    options = {"metrics": metrics, "estimators": estimators, "low_ess": "ignore", "n_relevant": 20}
     user = frame["user"].unique()[5]
     place = np.flatnonzero(np.unique(frame["user"]) == user)[0]
     whole = evaluate_slates({"m": frame}, **options)
@@ -230,7 +230,7 @@ def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_co
 
 def test_the_ips_of_a_sum_metric_divides_by_the_propensity_and_by_all_queries():
     frame = pd.concat([BINARY, BINARY.tail(2).assign(query=4, label=0)])
-    found = evaluate_slates({"m": frame}, metrics=["dcg"], estimators=["ips"], on_low_ess="ignore")
+    found = evaluate_slates({"m": frame}, metrics=["dcg"], estimators=["ips"], low_ess="ignore")
     second = 1 / np.log2(3)
     # Four queries, one without a positive: contributions c/P.
     expected = (second / 0.5 + 0.5 / 0.25 + (1 + second) / 2 / 1.0 + second / 0.5 + 0) / 4
@@ -285,8 +285,8 @@ def test_a_model_that_scores_a_part_is_a_list_that_ends():
         evaluate_slates({"m": part}, SHOWN, unscored="miss", metrics=["auc"])
 
 
-def test_an_exposure_log_with_queries_is_slates():
-    log = ipseval.ExposureLog.from_frame(
+def test_an_impression_log_with_queries_is_slates():
+    log = ipseval.ImpressionLog.from_frame(
         SHOWN.assign(clicked=SHOWN["label"] > 0), query="query", position="position", propensity="propensity"
     )
     slates = Slates.from_log(log)
@@ -296,7 +296,7 @@ def test_an_exposure_log_with_queries_is_slates():
     )
     pd.testing.assert_frame_equal(one, two)
     with pytest.raises(InputError, match="no queries"):
-        Slates.from_log(ipseval.ExposureLog.from_frame(SHOWN.assign(clicked=SHOWN["label"] > 0)))
+        Slates.from_log(ipseval.ImpressionLog.from_frame(SHOWN.assign(clicked=SHOWN["label"] > 0)))
 
 
 def test_ranks_of_slates_are_stored_and_the_hash_of_an_evaluation_covers_their_users(tmp_path):

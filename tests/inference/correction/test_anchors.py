@@ -10,14 +10,14 @@ from scipy.stats import multivariate_normal
 
 import ipseval
 from ipseval import Evidence, InputError
-from ipseval.data import Exposure
+from ipseval.data import RandomExposure
 from ipseval.inference.correction import CorrectionPrior, correct_path
 from ipseval.validation.simulation import World
 from tests.inference.correction.test_posterior import tiny_path, tiny_sample
 from tests.inside.inference import Anchors, posterior
 
 PRIOR = CorrectionPrior()
-BUCKET, ARMS = "randomised bucket", "ratio of arms"
+BUCKET, ARMS = "randomised", "ab-ratio"
 
 
 def known(source: str = BUCKET, **values: tuple[float, float]) -> Evidence:
@@ -114,10 +114,10 @@ def test_every_door_takes_known_values():
     evidence = Evidence(known={"popular": values}, source=BUCKET)
     found, without = (ipseval.correct(models, split, evidence=one, rng=0) for one in (evidence, None))
     # Both values are of one bucket, so that neither is expected from the other.
-    corrected = without.frame[without.frame["estimator"] == "correction-strength"].set_index("model")
+    corrected = without.frame[without.frame["estimator"] == "corrected"].set_index("model")
     assert found.known["expected"].tolist() == pytest.approx(corrected.loc["popular", "estimate"].tolist())
     result = ipseval.evaluate(models, split, evidence=evidence, rng=0)
-    mine, other = (one[one["estimator"] == "correction-strength"] for one in (found.frame, result.frame))
+    mine, other = (one[one["estimator"] == "corrected"] for one in (found.frame, result.frame))
     assert mine["estimate"].tolist() == other["estimate"].tolist()
     assert result.leader is None  # known values say of levels, not of the order
     plan, plain = (
@@ -137,7 +137,7 @@ def test_a_verdict_by_known_values_alone_names_nobody_however_sure_the_posterior
     for label in labels:
         assert found.orders()[label].ahead.max() > 0.99
         assert f"By {label}, popular is first. No leader is named" in found.verdict
-    shown = Exposure.from_ratings(world.study(6, n_per_user=20).random, threshold=4)
+    shown = RandomExposure.from_ratings(world.study(6, n_per_user=20).random, threshold=4)
     informed = ipseval.correct(
         models, split, evidence=replace(evidence, exposure=shown), metrics=labels, rng=0
     )
@@ -189,7 +189,7 @@ def test_the_weighted_sample_is_the_weighted_mean_of_its_parts():
     world = World(n_users=100, n_items=40, mean_relevant=10, rng=3)
     split = world.split(rng=4)
     models = {"popular": world.example_models(split, rng=5)["popular"]}
-    shown = Exposure.from_ratings(world.study(6, n_per_user=10).random, threshold=4)
+    shown = RandomExposure.from_ratings(world.study(6, n_per_user=10).random, threshold=4)
     odd = shown.user % 2 == 1
     weighted = replace(shown, weight=np.where(odd, 1.0, 3.0))
     found = [

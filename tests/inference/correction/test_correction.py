@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Evidence, Exposure, rank_positives
+from ipseval import Evidence, RandomExposure, rank_positives
 from ipseval.errors import DataWarning, InputError
 from ipseval.inference.correction import (
     CORRECTED,
@@ -64,7 +64,7 @@ def a_world():
 @pytest.fixture(scope="module", name="exposure")
 def an_exposure(world):
     study = world[0].study(rng=3, n_per_user=20)
-    every = Exposure.from_ratings(study.random, threshold=4)
+    every = RandomExposure.from_ratings(study.random, threshold=4)
     return every.select(every.user < 200)
 
 

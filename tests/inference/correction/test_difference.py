@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import Evidence, Exposure, Interactions
+from ipseval import Evidence, Interactions, RandomExposure
 from ipseval.inference.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
 from tests.inside.inference import _difference, pairs_to_predict, ratio, totals
@@ -73,7 +73,7 @@ def test_the_ratio_and_its_covariance_by_hand():
 def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
-    shown = Exposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
+    shown = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
     assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
     monkeypatch.setattr(_difference, "N_DRAWN", 3)
     assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
@@ -82,7 +82,7 @@ def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
 def test_exposure_without_a_positive_has_no_difference():
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0, 1], [2, 3], *ids))
-    shown = Exposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
+    shown = RandomExposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
     models = {"a": np.arange(12.0).reshape(3, 4), "b": -np.arange(12.0).reshape(3, 4)}
     found = correct(models, split, evidence=Evidence(shown), metrics=["recall@1"], rng=0)
     assert (found.sample, found.difference) == (None, None)
@@ -93,7 +93,7 @@ def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(mon
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
-    exposure = Exposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
+    exposure = RandomExposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
     found = correct(models, split, evidence=Evidence(exposure), metrics=["recall@10"], rng=0).frame
     assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, DIFFERENCE, CORRECTED]
     truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]

@@ -388,7 +388,7 @@ def test_corrected_metrics_run_through_every_estimator(method):
         propensity=ipseval.KnownPropensity(item=world.propensity).fit(world.split.train),
         metrics=[metric],
         estimators=["aoa", "snips-global", "snips-pooled"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     frame = evaluation.frame.set_index("estimator")
     result = correct_sampled(ranked, **asked)

@@ -49,7 +49,7 @@ def errors(world, ranked, truth, metric, method):
         propensity=world.propensity,
         metrics=[find_metric(metric, sampled="none"), find_metric(metric, sampled=method)],
         estimators=["aoa", "snips-global"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     )
     frame = evaluation.frame
     frame["error"] = (frame["estimate"] - frame["model"].map(truth[FULL[metric]])).abs()

@@ -63,7 +63,7 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
         warnings.simplefilter("ignore")
         labels = [label for label in LABELS if not per_positive or metric(label).reads_one_rank]
         found = ipseval.evaluate(
-            {"m": scores}, split, propensity=known, metrics=labels, on_low_ess="ignore", missing="drop",
+            {"m": scores}, split, propensity=known, metrics=labels, low_ess="ignore", missing="drop",
             estimators=["aoa", "snips", "snips-global", "snips-pooled"], **options,
         ).frame  # fmt: skip
         ranges = {label: metric(label).value_range for label in found["metric"].unique()}
@@ -83,7 +83,7 @@ AUC = {"metrics": ["auc"], "estimators": ["aoa", "snips", "snips-global", "snips
 def estimates(ranked, split, propensity):
     """Return the AUC of ranks under known propensities by every kind of average."""
     known = ipseval.KnownPropensity(item=propensity).fit(split)
-    found = ipseval.evaluate_ranks({"m": ranked}, propensity=known, on_low_ess="ignore", **AUC)
+    found = ipseval.evaluate_ranks({"m": ranked}, propensity=known, low_ess="ignore", **AUC)
     return found.frame["estimate"].tolist()
 
 

@@ -31,7 +31,7 @@ def write_report(path: Path, *names: str) -> None:
         split,
         propensity=ipseval.PowerLawPropensity(gamma=0.0),
         metrics=["recall@5", "auc"],
-        on_low_ess="ignore",
+        low_ess="ignore",
     ).to_html(path, title="<script>document.title='taken'</script>")
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.clusters._dask import evaluate_dask
-from ipseval.clusters._spark import evaluate_spark
+from ipseval.distributed._dask import evaluate_dask
+from ipseval.distributed._spark import evaluate_spark
 
 __all__ = ["evaluate_dask", "evaluate_spark"]
 

@@ -1,4 +1,4 @@
-"""ExposureLog: what was shown to whom, where, by which policy, and what was clicked."""
+"""ImpressionLog: what was shown to whom, where, by which policy, and what was clicked."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ipseval.data._interactions import (
 )
 from ipseval.errors import InputError
 
-__all__ = ["ExposureLog"]
+__all__ = ["ImpressionLog"]
 
 
 @dataclass(frozen=True, eq=False)
-class ExposureLog(Log):
+class ImpressionLog(Log):
     """Impressions, coded against one universe of users and one of items: one row for each time of showing.
 
     Attributes
@@ -63,9 +63,9 @@ class ExposureLog(Log):
     --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "clicked": [1, 0, 1]})
-    >>> log = ExposureLog.from_frame(frame)
+    >>> log = ImpressionLog.from_frame(frame)
     >>> log
-    ExposureLog(3 impressions, 2 clicks, 2 users, 2 items)
+    ImpressionLog(3 impressions, 2 clicks, 2 users, 2 items)
     >>> log.positives
     Interactions(2 pairs, 2 users, 2 items)
     """
@@ -101,7 +101,7 @@ class ExposureLog(Log):
         duplicates: Literal["raise", "drop"] = "raise",
         gaps: Literal["raise", "keep"] = "raise",
         unshown_clicks: Literal["raise", "drop"] = "raise",
-    ) -> ExposureLog:
+    ) -> ImpressionLog:
         """Return an exposure log read from a data frame with one row for each impression.
 
         All faults of the log are named in one error, each with its number of rows and its way out.
@@ -163,7 +163,7 @@ class ExposureLog(Log):
     def __repr__(self) -> str:
         shown = (len(self), "impression"), (int(self.clicked.sum()), "click")
         counts = *shown, (self.n_users, "user"), (self.n_items, "item")
-        return f"ExposureLog({', '.join(counted(*one) for one in counts)})"
+        return f"ImpressionLog({', '.join(counted(*one) for one in counts)})"
 
     @property
     def n_queries(self) -> int:
@@ -194,12 +194,12 @@ class ExposureLog(Log):
             impressions=self,
         )
 
-    def select(self, keep: BoolArray | IntArray) -> ExposureLog:
+    def select(self, keep: BoolArray | IntArray) -> ImpressionLog:
         """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
         rows = chosen_rows(keep, len(self))
         whole = {one.name: getattr(self, one.name) for one in fields(self)}
         part = {name: one[rows] for name, one in self._columns.items()}
-        return unchecked(ExposureLog, **(whole | part))
+        return unchecked(ImpressionLog, **(whole | part))
 
 
 guard(__name__)

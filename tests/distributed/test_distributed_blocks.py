@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.evaluation.test_distributed import UP_TO_A_FACTOR, example
-from tests.inside.clusters import dealt, opened
+from tests.inside.distributed import dealt, opened
 from tests.inside.evaluation import Arrays, add_rows, catalogue, count_rows, make_plan, reduce_partition
 
 IDS = {

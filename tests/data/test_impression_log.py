@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval import ExposureLog, InputError
+from ipseval import ImpressionLog, InputError
 from ipseval.errors import PropensityError
 
 # Two slates of three places; user b has clicked item 1 twice, on two days.
@@ -37,7 +37,7 @@ def changed(column, values):
 
 
 def test_a_log_keeps_every_column_in_one_id_space():
-    log = ExposureLog.from_frame(FRAME, **NAMES, users=["c", "b", "a"])
+    log = ImpressionLog.from_frame(FRAME, **NAMES, users=["c", "b", "a"])
     assert (len(log), log.n_users, log.n_items, log.n_queries) == (6, 3, 3, 2)
     np.testing.assert_array_equal(log.user, [2, 2, 2, 1, 1, 1])
     np.testing.assert_array_equal(log.query, [0, 0, 0, 1, 1, 1])
@@ -48,7 +48,7 @@ def test_a_log_keeps_every_column_in_one_id_space():
     assert pd.to_datetime(back["timestamp"]).tolist() == FRAME["ts"].tolist()
     assert treated(log) == {}
     assert (log.timestamp.dtype, log.position.dtype) == (np.int64, np.int64)
-    assert ExposureLog.from_frame(FRAME).n_queries == 0
+    assert ImpressionLog.from_frame(FRAME).n_queries == 0
     columns = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
     assert not any(getattr(log, name).flags.writeable for name in columns)
     with pytest.raises(ValueError, match="read-only"):
@@ -59,16 +59,16 @@ def test_positives_are_the_first_clicks_of_pairs_and_the_others_are_counted():
     frame = pd.DataFrame(
         {"user": ["a"] * 4, "item": [7, 7, 8, 7], "clicked": [1, 1, 0, 0], "ts": [30, 10, 5, 1]}
     )
-    positives = ExposureLog.from_frame(frame, timestamp="ts").positives
+    positives = ImpressionLog.from_frame(frame, timestamp="ts").positives
     assert positives.to_frame().to_numpy().tolist() == [["a", 7, 10]]
     assert positives.n_duplicates_dropped == 1
     assert positives.data["count"].tolist() == [4, 1]  # rows read, clicks on a pair clicked before
     assert positives.n_items == 2  # the universe of the log, items never clicked included
-    assert ExposureLog.from_frame(frame).positives.timestamp is None
+    assert ImpressionLog.from_frame(frame).positives.timestamp is None
 
 
 def test_rows_are_chosen_over_the_same_ids():
-    log = ExposureLog.from_frame(FRAME, **NAMES)
+    log = ImpressionLog.from_frame(FRAME, **NAMES)
     part = log.select(log.clicked)
     assert part.to_frame()["query"].tolist() == ["x", "y"]
     assert (part.n_users, part.n_items, part.n_queries) == (2, 3, 2)
@@ -99,48 +99,48 @@ BAD = {
 @pytest.mark.parametrize("text", BAD)
 def test_a_bad_log_is_refused_with_the_count_and_the_way_out(text):
     with pytest.raises(PropensityError if "propensities" in text else InputError, match=text) as caught:
-        ExposureLog.from_frame(BAD[text], **NAMES)
+        ImpressionLog.from_frame(BAD[text], **NAMES)
     assert "faults" not in str(caught.value)  # it is the only one
 
 
 def test_all_faults_are_named_in_one_error():
     frame = FRAME.assign(pos=[1, 2, 4, 1, 2, 3], p=[0, 0.5, 1.5, 0.2, 0.5, 0.3])
     with pytest.raises(InputError, match=r"has 3 faults.*lack positions.*are 0, negative.*above 1"):
-        ExposureLog.from_frame(frame, **NAMES)
+        ImpressionLog.from_frame(frame, **NAMES)
 
 
 def test_what_is_kept_or_merged_is_counted():
     frame = pd.concat([changed("pos", [1, 2, 4, 1, 2, 3]), FRAME[1:2].assign(clicked=0)])
-    log = ExposureLog.from_frame(frame, **NAMES, duplicates="drop", gaps="keep")
+    log = ImpressionLog.from_frame(frame, **NAMES, duplicates="drop", gaps="keep")
     assert treated(log) == {
         "repeated impressions, merged": 1,
         "slates with gaps in their positions, kept": 1,
     }
     assert log.clicked.tolist() == [False, True, False, False, True, False]
     frame = pd.concat([FRAME[:1], FRAME[:1].assign(clicked=1)])
-    log = ExposureLog.from_frame(frame, timestamp="ts", duplicates="drop")
+    log = ImpressionLog.from_frame(frame, timestamp="ts", duplicates="drop")
     assert log.clicked.tolist() == [True]
 
 
 def test_without_time_or_slate_each_row_is_one_showing():
-    log = ExposureLog.from_frame(pd.concat([FRAME, FRAME]))
+    log = ImpressionLog.from_frame(pd.concat([FRAME, FRAME]))
     assert (len(log), len(log.positives), log.positives.n_duplicates_dropped) == (12, 2, 2)
 
 
 def test_propensities_of_a_slate_sum_to_what_was_shown():
     whole = FRAME.assign(shown=[1, 1, 0, 1, 1, 0], p=[0.8, 0.7, 0.5, 0.9, 0.6, 0.5])
     names = {"propensity": "p", "query": "slate", "shown": "shown"}
-    log = ExposureLog.from_frame(whole, **names)
+    log = ImpressionLog.from_frame(whole, **names)
     assert treated(log) == {"candidates that were not shown, left out": 2}
     assert len(log) == 4
     with pytest.raises(PropensityError, match=r"1 of 2 slates do not sum .*slate y: sum 1.5, shown 2"):
-        ExposureLog.from_frame(whole.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+        ImpressionLog.from_frame(whole.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
     with pytest.raises(PropensityError, match=r"2 of 2 slates do not sum .*slate x: sum 1.7, shown 2"):
-        ExposureLog.from_frame(whole.assign(p=[0.5, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+        ImpressionLog.from_frame(whole.assign(p=[0.5, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
     for name in ("propensity", "query"):  # without slates or chances nothing is known to sum to something
         part = {key: column for key, column in names.items() if key != name}
-        assert len(ExposureLog.from_frame(whole, **part)) == 4
-    assert len(ExposureLog.from_frame(FRAME.assign(shown=1), **names)) == 6  # no other candidate is listed
+        assert len(ImpressionLog.from_frame(whole, **part)) == 4
+    assert len(ImpressionLog.from_frame(FRAME.assign(shown=1), **names)) == 6  # no other candidate is listed
 
 
 def test_six_positions_of_a_slate_with_a_gap_are_shown():
@@ -148,7 +148,7 @@ def test_six_positions_of_a_slate_with_a_gap_are_shown():
         {"user": 0, "item": range(7), "clicked": 0, "slate": 0, "pos": [1, 2, 3, 4, 5, 6, 8]}
     )
     with pytest.raises(InputError, match=r"slate 0 has 1, 2, 3, 4, 5, 6, …\)"):
-        ExposureLog.from_frame(frame, query="slate", position="pos")
+        ImpressionLog.from_frame(frame, query="slate", position="pos")
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,17 @@ def test_propensities_of_a_slate_may_be_rounded_to_a_thousandth_of_what_was_show
     )
     names = {"propensity": "p", "query": "slate", "shown": "shown"}
     if fits:
-        assert len(ExposureLog.from_frame(frame, **names)) == shown + 1
+        assert len(ImpressionLog.from_frame(frame, **names)) == shown + 1
         return
     with pytest.raises(PropensityError, match="1 of 2 slates do not sum to their number of rows shown"):
-        ExposureLog.from_frame(frame, **names)
+        ImpressionLog.from_frame(frame, **names)
 
 
 def test_clicks_on_what_was_not_shown_are_refused_or_counted():
     frame = FRAME.assign(shown=[1, 0, 1, 1, 1, 1])
     with pytest.raises(InputError, match="1 of 2 clicks are on rows that were not shown"):
-        ExposureLog.from_frame(frame, shown="shown")
-    log = ExposureLog.from_frame(frame, shown="shown", unshown_clicks="drop")
+        ImpressionLog.from_frame(frame, shown="shown")
+    log = ImpressionLog.from_frame(frame, shown="shown", unshown_clicks="drop")
     assert treated(log) == {"clicks without an impression, left out": 1}
     assert log.clicked.sum() == 1
 
@@ -203,4 +203,4 @@ def test_the_constructor_checks_its_arrays(fields, text):
         "clicked": [True, False],
     }
     with pytest.raises(InputError, match=text):
-        ExposureLog(**{**start, **fields})
+        ImpressionLog(**{**start, **fields})

@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.clusters import evaluate_dask, evaluate_spark
 from ipseval.data.splits import Split
+from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
 from tests.evaluation.test_distributed import (

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from ipseval.clusters._blocks import dealt, opened
+from ipseval.distributed._blocks import dealt, opened
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_two
@@ -49,7 +49,7 @@ def evaluate_dask(
     items : array of ids, optional
         The whole catalogue. Default: every item of `train` and `test`.
     propensity : Propensity per item, a model that is fitted to counts (PowerLawPropensity), or None
-    metrics, estimators, missing, ties, confidence_level, n_relevant, on_low_ess
+    metrics, estimators, missing, ties, confidence_level, n_relevant, low_ess
         As in `evaluate`; estimators whose sums separate by user, and one n_relevant for all users.
     partitioned : bool
         True: all frames already have the same number of partitions, and the rows of a user are in the

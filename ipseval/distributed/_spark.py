@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.types import AnyArray
-from ipseval.clusters._blocks import ORDERS, dealt, opened
+from ipseval.distributed._blocks import ORDERS, dealt, opened
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._reduction import Reduction, merge_all
@@ -55,7 +55,7 @@ def evaluate_spark(
         of a Python worker.
     **options
         Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
-        n_relevant, on_low_ess, per_user, seen, by.
+        n_relevant, low_ess, per_user, seen, by.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions
