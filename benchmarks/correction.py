@@ -20,7 +20,7 @@ import numpy as np
 from clocks import in_turn
 
 from ipseval import Evidence, RandomExposure, Split, correct, split_random
-from ipseval.inference.correction import rank_with_exposure
+from ipseval.correction import rank_with_exposure
 from ipseval.validation.datasets import load_kuairand
 from ipseval.validation.simulation import World
 from reproductions.correction_coat import recommenders

@@ -22,7 +22,7 @@ _HOME = {name: home for home, name in re.findall(r"^from (\w\S+) import (\w+)", 
 
 _WINGS = {
     *("data", "propensity", "ranking", "metrics", "estimators", "inference", "report"),
-    *("evaluation", "validation", "policies", "studies", "distributed", "errors", "testing"),
+    *("evaluation", "correction", "validation", "policies", "studies", "distributed", "errors", "testing"),
 }
 __all__ = sorted(_HOME)
 

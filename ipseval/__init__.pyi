@@ -8,6 +8,8 @@ from ipseval import studies as studies
 from ipseval import testing as testing
 from ipseval._base.compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
+from ipseval.correction import correct as correct
+from ipseval.correction import plan_exposure as plan_exposure
 from ipseval.data._evidence import Evidence as Evidence
 from ipseval.data._evidence import RandomExposure as RandomExposure
 from ipseval.data._impression_log import ImpressionLog as ImpressionLog
@@ -28,8 +30,6 @@ from ipseval.evaluation import evaluate_ranks as evaluate_ranks
 from ipseval.evaluation._extension import register as register
 from ipseval.evaluation.beyond import beyond_accuracy as beyond_accuracy
 from ipseval.evaluation.slates import evaluate_slates as evaluate_slates
-from ipseval.inference.correction import correct as correct
-from ipseval.inference.correction import plan_exposure as plan_exposure
 from ipseval.metrics import metric as metric
 from ipseval.metrics.sampled import correct_sampled as correct_sampled
 from ipseval.metrics.sampled import expected_sampled as expected_sampled
@@ -50,6 +50,7 @@ from ipseval.validation import datasets as datasets
 from ipseval.validation import simulation as simulation
 from ipseval.validation import validate as validate
 
+from . import correction as correction
 from . import data as data
 from . import estimators as estimators
 from . import evaluation as evaluation

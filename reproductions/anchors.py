@@ -22,9 +22,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Evidence, Split, metric, rank_positives
-from ipseval.data import ImpressionLog, Interactions, RandomExposure
-from ipseval.estimators._labels import AOA_POOLED
-from ipseval.inference.correction import (
+from ipseval.correction import (
     CORRECTED,
     RANDOM_SAMPLE,
     CorrectionPath,
@@ -32,6 +30,8 @@ from ipseval.inference.correction import (
     correction_path,
     plan_exposure,
 )
+from ipseval.data import ImpressionLog, Interactions, RandomExposure
+from ipseval.estimators._labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from reproductions import correction_family, feedback_worlds
 from reproductions.tables import ROOT, markdown, write_tables

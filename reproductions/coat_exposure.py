@@ -30,7 +30,7 @@ from scipy.stats import kendalltau
 
 import ipseval
 from ipseval import Evidence, ImpressionLog, ImpressionPropensity, KnownPropensity, Split
-from ipseval.inference.correction import CORRECTED, correct
+from ipseval.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features

@@ -21,8 +21,8 @@ import numpy as np
 import pandas as pd
 
 from ipseval import Interactions
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.estimators._labels import AOA_POOLED
-from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE
 from ipseval.ranking import baselines
 from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation._curve import DENSITY_RATIO, POWER_LAW, WITH_INTERACTIONS

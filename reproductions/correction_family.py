@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ipseval import Interactions, Split, metric, rank_positives
-from ipseval.inference.correction import CorrectionPath, correction_path
+from ipseval.correction import CorrectionPath, correction_path
 from ipseval.ranking import RankedPositives, baselines
 from ipseval.validation.simulation import World
 

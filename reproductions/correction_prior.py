@@ -24,9 +24,9 @@ from pathlib import Path
 import numpy as np
 from scipy.special import logsumexp
 
-from ipseval.inference.correction import CORRECTED, CorrectionPath, CorrectionPrior
-from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.inference.correction._prior import ALPHAS, REFERENCE
+from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior
+from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._prior import ALPHAS, REFERENCE
 from ipseval.validation.datasets import load_coat
 from reproductions import correction_family, correction_truth, feedback_worlds
 from reproductions.correction_family import METRICS

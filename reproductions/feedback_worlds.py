@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from ipseval import Evidence, Interactions, Split, metric, rank_positives
+from ipseval.correction import correction_path
 from ipseval.data import RandomExposure
-from ipseval.inference.correction import correction_path
 from ipseval.ranking import baselines
 from reproductions.correction_family import METRICS, Simulated
 

@@ -85,7 +85,7 @@ LAYERS = {
         ),
         *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
         "tests/reproductions/",
-        "tests/inference/correction/test_correction_scripts.py",
+        "tests/correction/test_correction_scripts.py",
     ],
 }
 

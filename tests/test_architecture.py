@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # From the ground up: a wing imports from wings that stand before it, and from none behind it.
 WINGS = (
     *("errors", "_version", "_base", "data", "report", "propensity", "ranking", "metrics", "estimators"),
-    *("inference", "evaluation", "validation", "policies", "studies", "distributed"),
+    *("inference", "evaluation", "correction", "validation", "policies", "studies", "distributed"),
     *("testing", "pytest_plugin", "cli", "__main__"),
     "",  # ipseval/__init__.py: the curated public names; nobody imports from it
 )
@@ -68,6 +68,7 @@ THIRD_PARTY = {
     "estimators": {"scipy"},
     "inference": {"scipy", "statsmodels", "pandas", "tqdm"},
     "evaluation": {"pandas", "scipy"},
+    "correction": {"scipy", "pandas"},
     "evaluation._integrations": {"lenskit", "rectools", "recbole", "mlflow"},
     "evaluation.partitions._duckdb": {"duckdb"},
     "validation": {"pandas", "scipy", "tqdm"},

@@ -11,7 +11,6 @@ from ipseval.cli._about import list_metrics
 from ipseval.cli._files import column_of, vectors_of
 from ipseval.cli._inputs import (
     compute_options,
-    evidence_of,
     groups_of,
     labels,
     models_of,
@@ -52,7 +51,6 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         models,
         split,
         propensity=propensity_of(options, split, impressions),
-        evidence=evidence_of(options, split),
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
         candidates=candidates,
@@ -122,7 +120,6 @@ EVALUATE = Command(
     ),
     options=(
         *(_options.add_log_or_parts, _options.add_split, _options.add_models, _options.add_propensity),
-        _options.add_evidence,
         *(_add_metrics, _options.add_estimation, _options.add_compute, _options.add_output),
         _options.add_explain,
     ),

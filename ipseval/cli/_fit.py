@@ -98,7 +98,7 @@ def _spread(propensity: Any) -> list[str]:
 
 def correction_of(options: argparse.Namespace) -> Any:
     """Return the correction of the log, with its random exposure where there is some."""
-    from ipseval.inference.correction import correct
+    from ipseval.correction import correct
 
     split, _ = split_of(options)
     return correct(
@@ -156,7 +156,7 @@ def _add_sizes(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_plan(options: argparse.Namespace) -> int:
-    from ipseval.inference.correction import plan_exposure
+    from ipseval.correction import plan_exposure
 
     check_out(options)
     plan = plan_exposure(

@@ -32,7 +32,6 @@ from ipseval.inference._interval_methods import Interval, normal_intervals
 from ipseval.inference._intervals import Key
 from ipseval.inference._leads import Reach, reaches
 from ipseval.inference._weights import WeightDiagnostics
-from ipseval.inference.correction import Correction, OrderPosterior
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.report._reported import Result
@@ -69,9 +68,6 @@ class Estimates(Result):
     given_basis: dict[str, Any] | None = None
     training: TrainingCounts | None = None
     segments: dict[str, Segments] = field(default_factory=dict)
-    correction: Correction | None = None
-    posteriors: dict[str, OrderPosterior] = field(default_factory=dict)
-    no_posterior: str = ""
     beside: dict[str, Weights] = field(default_factory=dict)
 
     def __dir__(self) -> list[str]:
@@ -114,12 +110,9 @@ class Estimates(Result):
         """One row per model, metric and estimator; a new copy each time, so that it can be changed freely.
 
         estimate, std_error, ci_low, ci_high in the unit of the metric (NaN: undefined, the note says why);
-        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note. With
-        random exposure, rows of `random-sample`, `difference` and `corrected` follow.
+        n_users and n_positives that entered; ess and max_weight_share of the weights; claim; note.
         """
-        if self.correction is None:
-            return self._frame.copy()
-        return pd.concat([self._frame, self.correction.joined_rows], ignore_index=True)
+        return self._frame.copy()
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
@@ -200,14 +193,12 @@ class Estimates(Result):
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdict of each metric: who leads or why nobody does, and how sure that is."""
         known = Known(
-            self.definitions[1],
-            self._flags,
-            self.weights,
-            self.propensity,
-            self.posteriors,
-            self.no_posterior,
-            frozenset(one.label for one in self.definitions[0] if one.kind == "mean"),
-            self.beside,
+            estimators=self.definitions[1],
+            flags=self._flags,
+            weights=self.weights,
+            propensity=self.propensity,
+            averages=frozenset(metric.label for metric in self.definitions[0] if metric.kind == "mean"),
+            beside=self.beside,
         )
         return tuple(map(self._with_power, verdicts(self._frame, self._pairs, known)))
 

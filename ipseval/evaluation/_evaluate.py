@@ -12,7 +12,6 @@ from ipseval._base.checks import check_models, warn_user
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
 from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
-from ipseval.data._evidence import Evidence, check_evidence
 from ipseval.data.splits import Split
 from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
@@ -35,12 +34,9 @@ from ipseval.evaluation._result import Evaluation
 from ipseval.evaluation._verdict import MEASURED, Weights
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
-from ipseval.inference.correction import correct_ranks, rank_with_exposure
-from ipseval.inference.correction._anchors import check_known
-from ipseval.inference.correction._correct import posterior_orders
 from ipseval.metrics import Metric
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
-from ipseval.ranking import RankedPositives
+from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._candidates import is_catalogue
 from ipseval.ranking._comparable import (
     check_belongs,
@@ -48,7 +44,6 @@ from ipseval.ranking._comparable import (
     check_same_positives,
     list_count,
     list_notes,
-    resolve_missing,
 )
 from ipseval.ranking._lists import resolve_lists
 
@@ -60,7 +55,6 @@ def evaluate(
     split: Split,
     *,
     propensity: Propensity | PropensityModel | str | None = None,
-    evidence: Evidence | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
@@ -87,11 +81,6 @@ def evaluate(
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are dropped from all estimators,
         aoa included; the note gives their number.
-    evidence : Evidence, optional
-        What is known of the truth beside the log. With it, metrics that are averages over relevant items
-        (recall@k, mean_dcg@k, atop) have more estimates: with random exposure `random-sample`, the plain mean
-        over its positives; and `corrected`, which joins all of it with the log; see
-        `ipseval.correct`. `Evaluation.correction` compares recommenders by the latter.
     metrics : labels or objects
         What `ipseval.metric` reads, or what it returns.
     estimators : labels or objects, optional
@@ -116,7 +105,7 @@ def evaluate(
         From the standard error, or from a bootstrap over users with 10,000 resamples; another number, or
         intervals that refit the propensity, by `Evaluation.with_intervals`.
     rng : int, Generator or None
-        Of the bootstrap, and of the pairs that the correction draws.
+        Of the bootstrap.
     compute : ComputeOptions
         Threads, memory, engine, and whether a bar is shown.
 
@@ -131,7 +120,6 @@ def evaluate(
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_belongs(model, split, name)
-    known = check_evidence(evidence)
     if propensity is None and estimators is None and split.train.impressions is not None:
         propensity = ImpressionPropensity(log=split.train.impressions)
     fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
@@ -151,7 +139,7 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
-    evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
+    evaluation = _ranked(resolve_lists(models, split), split, request, candidates, compute)
     leakage = split.leakage
     drawn = RANDOM if "random" in split.description else ""
     leaking = {"leakage": leakage.text + drawn} if leakage is not None and leakage.n_leaking else {}
@@ -166,39 +154,19 @@ def evaluate(
 def _ranked(
     models: Mapping[str, Any],
     split: Split,
-    evidence: Evidence,
     request: Request,
     candidates: Any,
     compute: ComputeOptions,
 ) -> Evaluation:
-    """Return the evaluation, with the correction that evidence makes, from one ranking of both."""
+    """Rank every recommender on the split and evaluate the ranks."""
     n_threads = check_compute(compute).n_threads
-    averages = [one for one in request.metrics if one.kind == "mean"]
-    if not evidence.is_empty and not averages:
-        raise InputError(
-            f"evidence says nothing of {', '.join(one.label for one in request.metrics)}. Ask for an "
-            "average over relevant items, too: recall@k, mean_dcg@k or atop."
-        )
-    whole = is_catalogue(candidates)
-    if not evidence.is_empty and not whole:
-        raise InputError("with evidence all items must compete; pass candidates='all'.")
-    check_known(evidence, models, [one.label for one in averages])
-    how = {"compute": compute} if whole else {"compute": compute, "candidates": candidates}
-    both = rank_with_exposure(models, split, evidence.exposure, **how)
-    ranks = both.all if both.shown is None else both.of(both.test)
-    evaluation = replace(_evaluated(ranks, request, n_threads), beside=_beside(ranks, split, request))
-    given = replace(both, all=resolve_missing(both.all, request.missing, request.depth))
-    options: dict[str, Any] = {"ties": request.ties, "confidence_level": request.confidence_level}
-    if evidence.is_empty:
-        cell = request.metrics[0].label, request.estimators[0].label
-        plain = {name: evaluation.estimates[name, *cell].value for name in models}
-        orders = posterior_orders(given, split, request.metrics, plain, **options)
-        if isinstance(orders, str):
-            return replace(evaluation, no_posterior=orders)
-        return replace(evaluation, posteriors=orders)
-    options |= {"evidence": evidence, "rng": request.rng}
-    correction = correct_ranks(given, split, metrics=averages, **options)
-    return replace(evaluation, posteriors=correction.orders(), correction=correction)
+    options: dict[str, Any] = {"compute": compute}
+    if not is_catalogue(candidates):
+        options["candidates"] = candidates
+    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    check_same_positives(ranks)
+    evaluation = _evaluated(ranks, request, n_threads)
+    return replace(evaluation, beside=_beside(ranks, split, request))
 
 
 def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request) -> dict[str, Weights]:
@@ -231,7 +199,7 @@ def evaluate_ranks(
     """Return the evaluation of positives that are already ranked; parameters and options as in `evaluate`."""
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return replace(_evaluated(ranks, request, n_threads), no_posterior="the training data are not known")
+    return _evaluated(ranks, request, n_threads)
 
 
 def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:

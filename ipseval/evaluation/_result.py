@@ -63,10 +63,6 @@ class Evaluation(Questions):
         Training interactions of users and items, for groups by count.
     segments : dict
         Name -> the `Segments` that a cluster was asked for, where the positives stay; `by` reads them.
-    correction : Correction or None
-        What evidence makes of it, for metrics that are averages over relevant items.
-    posteriors : dict
-        Metric -> what the correction says of the order of the recommenders.
     beside : dict
         Metric -> who is first by weights from the impressions, where other weights were asked for.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,9 @@ from ipseval.evaluation._explanation import LEGEND, RANDOM, dated, flag_warnings
 from ipseval.evaluation._page import page_parts
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Standing, Verdict
-from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report import Tables
-from ipseval.report._tables import Cell, Heading, Remark, Table
+from ipseval.report._tables import Cell, Remark, Table
 from ipseval.report._words import LEVEL, bare, decimals, listed, number, shown_p, signed, signed_at
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
@@ -65,7 +64,7 @@ def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -
         remarks.append(Remark("Data", (" ".join([*shown, *drawn, *more]),)))
     remarks.append(Remark("Claim", tuple(_claims(frame, verdicts))))
     remarks.append(Remark("Weights", (_weights(diagnostics, verdicts[0], propensity),)))
-    tables = Tables(
+    return Tables(
         summary=tuple(summary),
         warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
         parts=tuple(parts),
@@ -75,11 +74,6 @@ def evaluation_tables(made: Estimates, *, digits: int = 2, page: bool = False) -
         legend=(LEGEND,) if frame["model"].nunique() > 1 else (),
         appendix=tuple(page_parts(made)) if page else (),
     )
-    if made.correction is None:
-        return tables
-    below = made.correction.tables(digits=digits).parts
-    title = "With random exposure" if made.correction.sample else "With what else is known"
-    return replace(tables, parts=(*tables.parts, Heading(title), *below))
 
 
 def _headers(estimators: Sequence[Estimator], propensity: Propensity | None) -> dict[str, str]:
@@ -140,7 +134,7 @@ def _table(
     )
 
 
-def _corrected(posterior: OrderPosterior, digits: int) -> dict[str, Cell]:
+def _corrected(posterior: Any, digits: int) -> dict[str, Cell]:
     """Return recommender -> what the correction makes of it, with its interval."""
     places = max(2, decimals((posterior.high - posterior.low) / 2, max(1, digits - 1)))
     numbers = zip(posterior.models, posterior.mean, posterior.low, posterior.high, strict=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,6 @@ from ipseval.estimators._labels import default_estimators
 from ipseval.estimators._sums import ROUNDING
 from ipseval.inference._comparisons import PairTests
 from ipseval.inference._weights import WeightDiagnostics
-from ipseval.inference.correction import OrderPosterior
 from ipseval.propensity import Propensity
 from ipseval.report._words import LEVEL, number
 
@@ -147,7 +147,7 @@ class Verdict:
         The weighted estimator, "" without one, and the plain average beside it.
     weights : tuple of Weights
         Who is first by weights: those of the evaluation, and those of the impressions beside them.
-    posterior : OrderPosterior or None
+    posterior : Any or None
         Probabilities of the correction.
     unknown : str
         Why there are none, in words; "" where there is nothing to ask.
@@ -171,7 +171,7 @@ class Verdict:
     weighted: str = ""
     plain: str = ""
     weights: tuple[Weights, ...] = ()
-    posterior: OrderPosterior | None = field(default=None, repr=False)
+    posterior: Any | None = field(default=None, repr=False)
     unknown: str = ""
     leader: str | None = None
     choice: str | None = None
@@ -296,7 +296,7 @@ class Known:
     flags: Mapping[tuple[str, str], str] = field(default_factory=dict)
     weights: Mapping[str, WeightDiagnostics] = field(default_factory=dict)
     propensity: Propensity | None = None
-    posteriors: Mapping[str, OrderPosterior] = field(default_factory=dict)
+    posteriors: Mapping[str, Any] = field(default_factory=dict)
     unknown: str = ""
     averages: frozenset[str] = frozenset()
     beside: Mapping[str, Weights] = field(default_factory=dict)

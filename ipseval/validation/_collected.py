@@ -15,6 +15,8 @@ from ipseval._base.checks import warn_user
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray, TieChoice
+from ipseval.correction import DIFFERENCE
+from ipseval.correction._difference import difference_totals
 from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
@@ -22,8 +24,6 @@ from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators._base import Target
 from ipseval.inference._bounds import required_factors
 from ipseval.inference._weights import Weighed, WeightSums, effective_sample_size, weight_flag
-from ipseval.inference.correction import DIFFERENCE
-from ipseval.inference.correction._difference import difference_totals
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

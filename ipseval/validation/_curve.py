@@ -16,18 +16,18 @@ from ipseval._base.checks import as_generator, check_callable, check_fraction, c
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import distinct
 from ipseval._base.types import FloatArray, IntArray, RngLike
-from ipseval.data._evidence import RandomExposure
-from ipseval.data.splits import Split, split_random
-from ipseval.errors import InputError, IpsevalError
-from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
-from ipseval.evaluation import evaluate_ranks
-from ipseval.inference.correction import (
+from ipseval.correction import (
     CORRECTED,
     CorrectionPath,
     CorrectionPrior,
     correct_path,
     correction_path,
 )
+from ipseval.data._evidence import RandomExposure
+from ipseval.data.splits import Split, split_random
+from ipseval.errors import InputError, IpsevalError
+from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
+from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
 from ipseval.report import Tables

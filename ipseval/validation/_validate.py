@@ -14,14 +14,14 @@ from ipseval._base.checks import as_generator, as_list, check_fraction, check_po
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct, union
 from ipseval._base.types import RngLike, TieChoice
+from ipseval.correction import DIFFERENCE
+from ipseval.correction._difference import pairs_to_predict
 from ipseval.data._evidence import Evidence, check_evidence, check_exposure
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
-from ipseval.inference.correction import DIFFERENCE
-from ipseval.inference.correction._difference import pairs_to_predict
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     DensityRatioPropensity,

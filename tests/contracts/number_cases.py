@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 import ipseval
+from ipseval.correction import correct
 from ipseval.evaluation import evaluate_windows
 from ipseval.evaluation.slates import evaluate_slates
-from ipseval.inference.correction import correct
 from ipseval.metrics import METRICS
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
 from ipseval.policies import evaluate_policies, evaluate_rewards

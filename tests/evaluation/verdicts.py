@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.inference.correction import OrderPosterior
+from ipseval.correction import OrderPosterior
 from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     Known,

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from ipseval.correction import _correct, _difference, _odds, _plan
+from ipseval.correction._anchors import Anchors
+from ipseval.correction._correct import posterior_orders, rank_with_exposure
+from ipseval.correction._difference import pairs_to_predict, ratio, totals
+from ipseval.correction._odds import fit_odds, logistic
+from ipseval.correction._path import _typical_hit, _within_users, on_line
+from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._prior import ALPHAS, SCALES
+from ipseval.correction._result import UNEXPLAINED
 from ipseval.inference._bounds import required_factors, row_bounds
 from ipseval.inference._comparisons import (
     FEW,
@@ -37,12 +46,3 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.correction import _correct, _difference, _odds, _plan
-from ipseval.inference.correction._anchors import Anchors
-from ipseval.inference.correction._correct import posterior_orders, rank_with_exposure
-from ipseval.inference.correction._difference import pairs_to_predict, ratio, totals
-from ipseval.inference.correction._odds import fit_odds, logistic
-from ipseval.inference.correction._path import _typical_hit, _within_users, on_line
-from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.inference.correction._prior import ALPHAS, SCALES
-from ipseval.inference.correction._result import UNEXPLAINED

@@ -55,7 +55,7 @@ SPEED = {
     "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
     "ipseval/inference/_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/_intervals.py": ("TOGETHER",),
-    "ipseval/inference/correction/_path.py": ("BLOCK",),
+    "ipseval/correction/_path.py": ("BLOCK",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/policies/rewards/_models.py": ("PAIRS",),

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 import ipseval
+from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.evaluation import WindowEvaluation, evaluate_windows
@@ -21,7 +22,6 @@ from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
 from ipseval.inference import Sensitivity
 from ipseval.inference._interval_methods import Interval
-from ipseval.inference.correction import Correction
 from ipseval.metrics import AdditiveMetric, Definition, Metric
 from ipseval.metrics.sampled import SampledEstimate
 from ipseval.policies import PolicyEvaluation, evaluate_policies

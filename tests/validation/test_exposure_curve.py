@@ -11,8 +11,8 @@ import pytest
 from scipy.stats import norm
 
 from ipseval import Interactions, Split, evaluate, plan_exposure, split_random
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
-from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import baselines
 from ipseval.report import plots

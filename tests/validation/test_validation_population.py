@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from ipseval.correction import DIFFERENCE, correct
 from ipseval.data import Evidence, Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
-from ipseval.inference.correction import DIFFERENCE, correct
 from ipseval.metrics import metric
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives, baselines

@@ -115,7 +115,7 @@ def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan)
         merged = merged.ordered(ids)
     evaluation = finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
     segments = {one.groups.name: segments_of(evaluation, one) for one in merged.segments}
-    return replace(evaluation, segments=segments, no_posterior="the users stay in their partitions")
+    return replace(evaluation, segments=segments)
 
 
 def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:

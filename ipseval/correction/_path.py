@@ -13,11 +13,11 @@ from ipseval._base.checks import as_generator
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
+from ipseval.correction._odds import OddsAt, fit_odds, other_pairs
+from ipseval.correction._prior import ALPHAS, PROFILES, REFERENCE
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._odds import OddsAt, fit_odds, other_pairs
-from ipseval.inference.correction._prior import ALPHAS, PROFILES, REFERENCE
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.inference.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
+from ipseval.correction import CORRECTED, RANDOM_SAMPLE, CorrectionPath, CorrectionPrior
 from ipseval.propensity import DensityRatioPropensity
 from ipseval.validation import ExposureCurve
 from reproductions import control_variate, correction_coat, correction_prior, feedback_worlds

@@ -11,9 +11,9 @@ from scipy.special import ndtri
 
 from ipseval._base.checks import check_fraction, check_positive_int, warn_user
 from ipseval._base.types import FloatArray
+from ipseval.correction._posterior import BORROWED, posterior
+from ipseval.correction._result import Correction
 from ipseval.errors import DataWarning
-from ipseval.inference.correction._posterior import BORROWED, posterior
-from ipseval.inference.correction._result import Correction
 
 SHARE = 0.05  # of pairs shown at random that are liked, where nothing says it
 ASSURED, N_DRAWS = 0.9, 20_000

@@ -11,17 +11,17 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.types import FloatArray
+from ipseval.correction._anchors import KNOWN, Anchors
+from ipseval.correction._difference import Difference
+from ipseval.correction._path import CorrectionPath
+from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.data._evidence import RandomExposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._comparisons import pairs_of
 from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
-from ipseval.inference.correction._anchors import KNOWN, Anchors
-from ipseval.inference.correction._difference import Difference
-from ipseval.inference.correction._path import CorrectionPath
-from ipseval.inference.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.inference.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Remark, Table

@@ -9,7 +9,7 @@ import pytest
 
 import ipseval
 from ipseval import Evidence, Interactions, RandomExposure
-from ipseval.inference.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
+from ipseval.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
 from tests.inside.inference import _difference, pairs_to_predict, ratio, totals
 

@@ -11,9 +11,9 @@ import pandas as pd
 from scipy.special import ndtri
 
 from ipseval._base.types import BoolArray, FloatArray
+from ipseval.correction._path import CorrectionPath
 from ipseval.data._evidence import Evidence
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.inference.correction._path import CorrectionPath
 
 ALARM, POWER = 0.05, 0.8  # of the check of anchors, over all of them; of the smallest error that it would see
 KNOWN = (

@@ -12,16 +12,16 @@ from ipseval._base.checks import check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
 from ipseval._base.ids import among, distinct, union
 from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
+from ipseval.correction._anchors import Anchors, check_known
+from ipseval.correction._difference import difference_totals, pairs_to_predict, ratio
+from ipseval.correction._path import CorrectionPath, averages, path_with_odds
+from ipseval.correction._posterior import RandomSample, posterior
+from ipseval.correction._prior import CorrectionPrior
+from ipseval.correction._result import Correction, OrderPosterior
 from ipseval.data._evidence import Evidence, RandomExposure, check_evidence
 from ipseval.data._interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._anchors import Anchors, check_known
-from ipseval.inference.correction._difference import difference_totals, pairs_to_predict, ratio
-from ipseval.inference.correction._path import CorrectionPath, averages, path_with_odds
-from ipseval.inference.correction._posterior import RandomSample, posterior
-from ipseval.inference.correction._prior import CorrectionPrior
-from ipseval.inference.correction._result import Correction, OrderPosterior
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives

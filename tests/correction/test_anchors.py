@@ -10,10 +10,10 @@ from scipy.stats import multivariate_normal
 
 import ipseval
 from ipseval import Evidence, InputError
+from ipseval.correction import CorrectionPrior, correct_path
 from ipseval.data import RandomExposure
-from ipseval.inference.correction import CorrectionPrior, correct_path
 from ipseval.validation.simulation import World
-from tests.inference.correction.test_posterior import tiny_path, tiny_sample
+from tests.correction.test_posterior import tiny_path, tiny_sample
 from tests.inside.inference import Anchors, posterior
 
 PRIOR = CorrectionPrior()

@@ -9,10 +9,10 @@ import numpy as np
 
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.correction._prior import INTERACTIONS, ITEMS, PAIRS, PROFILES
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
-from ipseval.inference.correction._prior import INTERACTIONS, ITEMS, PAIRS, PROFILES
 from ipseval.propensity import profile_features
 from ipseval.propensity._ratio import fit_logistic
 

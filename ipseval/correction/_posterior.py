@@ -10,9 +10,9 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.types import BoolArray, FloatArray, IntArray
-from ipseval.inference.correction._anchors import Anchors
-from ipseval.inference.correction._path import CorrectionPath, by_user, contributions
-from ipseval.inference.correction._prior import (
+from ipseval.correction._anchors import Anchors
+from ipseval.correction._path import CorrectionPath, by_user, contributions
+from ipseval.correction._prior import (
     ALPHAS,
     INTERACTIONS,
     ITEMS,

@@ -10,10 +10,10 @@ from scipy.special import expit
 
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
+from ipseval.correction._odds import OddsAt, logistic, odds_at
+from ipseval.correction._path import contributions
 from ipseval.data._evidence import RandomExposure
 from ipseval.data.splits import Split
-from ipseval.inference.correction._odds import OddsAt, logistic, odds_at
-from ipseval.inference.correction._path import contributions
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.inference.correction._correct import (
+from ipseval.correction._correct import (
     correct,
     correct_path,
     correct_ranks,
     rank_with_exposure,
 )
-from ipseval.inference.correction._path import CorrectionPath, correction_path
-from ipseval.inference.correction._plan import plan_exposure
-from ipseval.inference.correction._prior import CorrectionPrior
-from ipseval.inference.correction._result import (
+from ipseval.correction._path import CorrectionPath, correction_path
+from ipseval.correction._plan import plan_exposure
+from ipseval.correction._prior import CorrectionPrior
+from ipseval.correction._result import (
     CORRECTED,
     DIFFERENCE,
     RANDOM_SAMPLE,

@@ -10,8 +10,7 @@ import pytest
 
 import ipseval
 from ipseval import Evidence, RandomExposure, rank_positives
-from ipseval.errors import DataWarning, InputError
-from ipseval.inference.correction import (
+from ipseval.correction import (
     CORRECTED,
     DIFFERENCE,
     RANDOM_SAMPLE,
@@ -21,6 +20,7 @@ from ipseval.inference.correction import (
     correction_path,
     plan_exposure,
 )
+from ipseval.errors import DataWarning, InputError
 from ipseval.validation.simulation import World
 from tests.inside.estimators import AOA_POOLED
 from tests.inside.inference import (

@@ -10,8 +10,8 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import norm
 
 import ipseval
+from ipseval.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from ipseval.errors import InputError
-from ipseval.inference.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from tests.inside.inference import ALPHAS, SCALES, UNEXPLAINED, Posterior, RandomSample, on_line, posterior
 
 PRIOR = CorrectionPrior()
