@@ -368,7 +368,6 @@ OTHERWISE = {
     },
     "read": {
         "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",
-        "connection": "a connection has no text",
     },
     "correct": {
         "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",
