@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse
 
 import ipseval
-from ipseval.inference import correction
+from ipseval import correction
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
@@ -151,7 +151,7 @@ def right(folder: Path) -> dict[str, Any]:
         "what": "things", "floor": 0.3,
         "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "study.logs": {"l": log},
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "claim.metric": metric, "claim.estimator": estimator, "bounds.metrics": [metric], "bounds.estimators": [estimator],
         "bounds.samples": {"a": sample, "b": sample}, "estimates": estimates, "factors": [1.5],
         "FitError.users": rng.random((N_USERS, 2)), "FitError.change": lambda user, item: np.ones((len(user), 2)),

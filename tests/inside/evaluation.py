@@ -10,7 +10,6 @@ from ipseval.evaluation._page import _difference, _differences, _sensitivity, _w
 from ipseval.evaluation._questions import KINDS, estimator_label, metric_label, metric_names
 from ipseval.evaluation._sentences import probability, verdict_lines
 from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
-from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.partitions import _duckdb, _partition, _plan, _sorted

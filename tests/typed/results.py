@@ -16,7 +16,6 @@ import ipseval
 from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
-from ipseval.evaluation import WindowEvaluation, evaluate_windows
 from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
@@ -54,7 +53,6 @@ def data(frame: pd.DataFrame) -> None:
     assert_type(windows, SlidingSplits)
     assert_type(windows[0], ipseval.Split)
     assert_type(windows[:2], list[ipseval.Split])
-    assert_type(evaluate_windows({"popular": baselines.popularity}, windows), WindowEvaluation)
 
 
 def impressions() -> None:
