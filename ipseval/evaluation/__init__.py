@@ -9,7 +9,6 @@ from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, ev
 
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
-    from ipseval.evaluation._leaderboard import report_of
     from ipseval.evaluation._ratings import evaluate_ratings
     from ipseval.evaluation.partitions._duckdb import evaluate_duckdb
 
@@ -23,7 +22,6 @@ __all__ = [
     "lenskit_metric",
     "recbole_metric",
     "rectools_metric",
-    "report_of",
 ]
 # What evaluate() itself does not need is loaded when it is asked for.
 __getattr__ = lazy(
@@ -32,7 +30,6 @@ __getattr__ = lazy(
         "evaluate_duckdb": "partitions._duckdb",
         "evaluate_ratings": "_ratings",
         **dict.fromkeys(("lenskit_metric", "recbole_metric", "rectools_metric"), "_integrations"),
-        "report_of": "_leaderboard",
         **dict.fromkeys(("beyond", "segments", "slates"), ""),
     },
 )

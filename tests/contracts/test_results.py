@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.evaluation import report_of
 from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking.baselines import popularity
@@ -115,7 +114,6 @@ RESULTS = {
     "correction": lambda: ipseval.correct(
         {name: fit(split().train) for name, fit in FITS.items()}, split(), rng=0
     ),
-    "leaderboard": lambda: report_of({"one": evaluation(), "two": evaluation()}),
     "validation": lambda: ipseval.validate(
         FITS, study(), propensities={"p": ipseval.PowerLawPropensity(gamma=0)}, metrics=["recall@5"], rng=0
     ),
@@ -204,7 +202,7 @@ def test_the_family_holds_every_result_of_every_wing():
     family = {one.__name__ for one in results()}
     expected = {
         *("Evaluation", "Segments", "Decomposition", "EvaluationDiff", "Sensitivity", "BeyondAccuracy"),
-        *("Leaderboard", "Correction", "Validation", "PolicyEvaluation"),
+        *("Correction", "Validation", "PolicyEvaluation"),
         *("ProtocolStudy", "OnlineAgreement", "ExposureCurve"),
     }
     assert expected <= family

@@ -178,7 +178,7 @@ def right(folder: Path) -> dict[str, Any]:
         "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
         "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "exposure_curve.n_users": [10], "exposure_curve.metrics": ["recall@5"], "study.metrics": ["recall@2"], "study.gammas": [0.5], "study.n_resamples": 20, "exposure_curve.n_draws": 1, "validate.n_resamples": 20, "exposure_curve.n_splits": 1, "World.n_users": 100, "World.n_items": 200, "Evaluation.with_intervals.n_resamples": 20,
-        "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,
+        "Evaluation.diff.other": evaluation,
         "Evaluation.log.tracker": SimpleNamespace(log_metrics=len, set_tags=len, log_text=lambda text, name: None),
     }  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ipseval.evaluation._differences import _cells, _tested
 from ipseval.evaluation._explanation import dated, explained_tables
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
-from ipseval.evaluation._leaderboard import _column, _order, _sentence
 from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
 from ipseval.evaluation._questions import KINDS, estimator_label, metric_label, metric_names
 from ipseval.evaluation._sentences import probability, verdict_lines
