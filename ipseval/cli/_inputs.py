@@ -229,7 +229,7 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
 
 def evidence_of(options: argparse.Namespace, split: Split) -> Any:
     """Return the random exposure of --exposure, the pairs of --interactions and what is known as evidence."""
-    from ipseval.data._evidence import Evidence
+    from ipseval.data.random_exposure import Evidence
 
     known: dict[Any, dict[str, tuple[float, float]]] = {}
     for entry in options.known:
@@ -247,7 +247,7 @@ def evidence_of(options: argparse.Namespace, split: Split) -> Any:
 
 def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     """Return the random exposure of --exposure in the ids of a log or split, or None."""
-    from ipseval.data._evidence import RandomExposure
+    from ipseval.data.random_exposure import RandomExposure
 
     if options.exposure is None:
         return None

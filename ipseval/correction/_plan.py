@@ -63,7 +63,7 @@ def plan_exposure(
     check_fraction("power", power)
     path, models = correction.path, len(correction.path.models)
     # The pilot is part of the exposure to come, so V is what prior, log and known values say.
-    before = posterior(path, correction.prior, None, correction.anchors).total_covariance
+    before = posterior(path, correction.prior, None, correction.observations).total_covariance
     now, mean = correction.posterior.total_covariance, correction.posterior.total_mean
     drawn = np.random.default_rng(0).standard_normal((2, N_DRAWS, models))
     reach = float(ndtri((1 + correction.confidence_level) / 2))
@@ -108,7 +108,7 @@ def _root(covariance: FloatArray) -> FloatArray:
 
 
 def _share(correction: Correction) -> float:
-    shown = correction.exposure
+    shown = correction.random_exposure
     if shown is None or not shown.positive.any():
         warn_user(
             f"{SHARE:.0%} of pairs shown at random are assumed to be liked, as no pilot says so; "
