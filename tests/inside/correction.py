@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ipseval.correction import _correct, _odds, _plan, _ppi
+from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._correct import check_evaluated_pairs, rank_with_exposure
 from ipseval.correction._odds import fit_odds, logistic
 from ipseval.correction._order import (
