@@ -136,7 +136,9 @@ def _encode(value: Any, found: _Found) -> Any:
 
 def _is_kept(field: Field[Any]) -> bool:
     """Return whether a file holds a field: what is private and has a default is computed again."""
-    computed = field.name.startswith("_") and (field.default, field.default_factory) != (MISSING, MISSING)
+    has_default = (field.default, field.default_factory) != (MISSING, MISSING)
+    is_stored = field.metadata.get("stored", False)
+    computed = field.name.startswith("_") and has_default and not is_stored
     return field.init and not computed
 
 

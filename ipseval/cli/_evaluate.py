@@ -54,7 +54,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         metrics=labels(options.metrics) or [],
         estimators=labels(options.estimators),
         candidates=candidates,
-        **{name: getattr(options, name) for name in ("missing", "ties", "n_relevant", "low_ess")},
+        **{name: getattr(options, name) for name in ("missing_lists", "ties", "n_relevant", "low_ess")},
         confidence_level=options.confidence_level,
         rng=options.seed,
         compute=compute_options(options),

@@ -106,7 +106,7 @@ def correction_of(options: argparse.Namespace) -> Any:
         split,
         evidence=evidence_of(options, split),
         metrics=labels(options.metrics) or [],
-        missing=options.missing,
+        missing=options.missing_lists,
         ties=options.ties,
         confidence_level=options.confidence_level,
         rng=options.seed,

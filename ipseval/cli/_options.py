@@ -150,7 +150,7 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         "--users/--items), or lists: a table with user, item and rank or score. A name alone is a baseline: "
         "popularity, random, item_knn, ease or pure_svd. Default: all of these",
     )
-    add_choice(group, "--missing", ("zero", "drop", "raise"), "users without a list")
+    add_choice(group, "--missing-lists", ("zero", "drop", "raise"), "users without a list")
 
 
 def add_propensity(parser: argparse.ArgumentParser) -> None:

@@ -57,7 +57,7 @@ class CorrectionPath:
     spread : (n_grid, n_cells, n_cells) array
         Weighted covariance of the contributions of one positive.
     ess, clipped : (n_grid,) arrays
-        Effective number of positives; share of the weight cut, as weights stop at their 99 % quantile.
+        Effective number of positives; share of the weight cut, as weights stop at their 99% quantile.
     within : (n_cells,) array
         Correlation of the contributions of two positives of one user.
     similarity : (n_cells, n_cells) array

@@ -49,7 +49,7 @@ def evaluate_dask(
     items : array of ids, optional
         The whole catalogue. Default: every item of `train` and `test`.
     propensity : Propensity per item, a model that is fitted to counts (PowerLawPropensity), or None
-    metrics, estimators, missing, ties, confidence_level, n_relevant, low_ess
+    metrics, estimators, missing_lists, ties, confidence_level, n_relevant, low_ess
         As in `evaluate`; estimators whose sums separate by user, and one n_relevant for all users.
     partitioned : bool
         True: all frames already have the same number of partitions, and the rows of a user are in the

@@ -54,7 +54,7 @@ def evaluate_spark(
         Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
         of a Python worker.
     **options
-        Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
+        Of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties, confidence_level,
         n_relevant, low_ess, per_user, seen, by.
     """
     from pyspark import cloudpickle

@@ -200,6 +200,11 @@ class Estimator(ABC):
     needs_rewards: ClassVar[bool] = False
     takes_root: ClassVar[bool] = False
 
+    @property
+    def estimand(self) -> str:
+        """What it estimates: "mean over users", or "mean over interactions"."""
+        return "mean over interactions" if self.target == "pooled" else "mean over users"
+
     @abstractmethod
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
         """Return the per-user sums of `metric` on `sample`."""

@@ -122,6 +122,8 @@ class Estimate:
         Why it should not be trusted, in words; "" where nothing is wrong.
     suppressed : bool
         True: value and standard error are NaN although the sums are there, for the reason in `flag`.
+    estimand : {"mean over users", "mean over interactions"}
+        What it estimates.
     """
 
     metric: str
@@ -133,6 +135,7 @@ class Estimate:
     flag: str = ""
     suppressed: bool = False
     of_lists: tuple[str, ...] = ()
+    estimand: str = "mean over users"
 
     def __repr__(self) -> str:
         error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
@@ -191,6 +194,12 @@ def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> Us
     return sums if cluster is None else sums.by_cluster(cluster)
 
 
+def without_propensity_note(extent: Extent) -> str:
+    """Return how many positives have no propensity, in words."""
+    positives = counted(extent.n_without_propensity, "positive")
+    return f"{positives} without a propensity left out of all averages, aoa too"
+
+
 def estimate_of(
     sums: UserSums | MergedSums,
     metric: Metric,
@@ -207,8 +216,7 @@ def estimate_of(
     if sums.n_undefined:
         said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
-        without = f"{counted(extent.n_without_propensity, 'positive')} without a propensity"
-        said.append(f"{without} left out of all averages, aoa too")
+        said.append(without_propensity_note(extent))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
         said.append(FITTED)
     if np.isnan(sums.value()):
@@ -223,4 +231,5 @@ def estimate_of(
         claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
         (*said, *of_lists),
         of_lists=tuple(of_lists),
+        estimand=estimator.estimand,
     )

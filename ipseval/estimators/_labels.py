@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from ipseval._base.checks import kind_of
@@ -92,14 +93,38 @@ def is_plain(label: str) -> bool:
     return label in (AOA, AOA_POOLED)
 
 
-def spoken(label: str) -> str:
-    """Return what an estimator is in words, with its label behind them.
+DISPLAY_NAMES = {
+    AOA: "AOA",
+    AOA_POOLED: "AOA pooled",
+    IPS: "IPS",
+    SNIPS: "SNIPS per user",
+    SNIPS_GLOBAL: "SNIPS",
+    SNIPS_POOLED: "SNIPS pooled",
+    "snips-shrunk": "SNIPS shrunk",
+    "snips-impressions": "SNIPS of impressions",
+    "dm": "DM",
+    "dr": "DR",
+}
+
+
+def display_name(label: str) -> str:
+    """Return the name of an estimator in tables, plots and sentences; an unknown label is its own name.
 
     Examples
     --------
-    >>> spoken("aoa"), spoken("snips-global"), spoken("dm")
-    ('plain average (aoa)', 'weighted (snips-global)', 'dm')
+    >>> display_name("aoa"), display_name("snips-global"), display_name("snips-shrunk(0.5)")
+    ('AOA', 'SNIPS', 'SNIPS shrunk (0.5)')
     """
-    if is_plain(label):
-        return f"plain average ({label})"
-    return f"weighted ({label})" if may_leave(label) or label.startswith(SNIPS) else label
+    name, parenthesis, parameter = label.partition("(")
+    if name not in DISPLAY_NAMES:
+        return label
+    return DISPLAY_NAMES[name] + (f" ({parameter}" if parenthesis else "")
+
+
+def display_names(labels: Sequence[str]) -> dict[str, str]:
+    """Return label -> name of several estimators; snips-global is "SNIPS global" beside another SNIPS."""
+    names = {label: display_name(label) for label in labels}
+    variants = [label for label in labels if label.startswith(SNIPS)]
+    if SNIPS_GLOBAL in names and len(variants) > 1:
+        names[SNIPS_GLOBAL] = "SNIPS global"
+    return names

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Unpack
@@ -17,9 +16,7 @@ from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._estimate import estimate_of
-from ipseval.estimators._labels import SNIPS_GLOBAL, resolve_estimator
 from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
-from ipseval.evaluation._explanation import RANDOM
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
     DEFAULT_METRICS,
@@ -30,9 +27,9 @@ from ipseval.evaluation._request import (
     warn_about_few_positives,
     warn_about_sampling,
 )
-from ipseval.evaluation._result import Evaluation
-from ipseval.evaluation._verdict import MEASURED, Weights
+from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.segments import TrainingCounts
+from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.metrics import Metric
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
@@ -58,7 +55,7 @@ def evaluate(
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
-    missing: Missing = "zero",
+    missing_lists: Missing = "zero",
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     n_relevant: NRelevantLike = None,
@@ -88,7 +85,7 @@ def evaluate(
     candidates : "all", SampledCandidates, ids or boolean mask (n_items,), or data frame
         Which items compete, as in `rank_positives`. A sample of negatives changes the metric; see
         `expected_sampled`.
-    missing : {"zero", "drop", "raise"}
+    missing_lists : {"zero", "drop", "raise"}
         What to do with users that have test positives and no top-K list: count them as misses, with a
         warning; leave them out of every model; or raise. Notes count them, and lists shorter than a cutoff.
     ties : {"default", "mean", "min", "max", "expected"}
@@ -129,7 +126,7 @@ def evaluate(
         metrics,
         estimators,
         fitted,
-        missing=missing,
+        missing_lists=missing_lists,
         ties=ties,
         confidence_level=confidence_level,
         n_relevant=n_relevant,
@@ -140,14 +137,11 @@ def evaluate(
     )
     check_candidates(candidates, request.metrics)
     evaluation = _ranked(resolve_lists(models, split), split, request, candidates, compute)
-    leakage = split.leakage
-    drawn = RANDOM if "random" in split.description else ""
-    leaking = {"leakage": leakage.text + drawn} if leakage is not None and leakage.n_leaking else {}
     return replace(
         evaluation,
-        training=TrainingCounts.of(split.train),
-        counted=split.counted + evaluation.counted,
-        provenance=evaluation.provenance | leaking,
+        _training_counts=TrainingCounts.of(split.train),
+        _counts=split.counted + evaluation._counts,
+        _split_summary=SplitSummary.from_split(split),
     )
 
 
@@ -165,26 +159,7 @@ def _ranked(
         options["candidates"] = candidates
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     check_same_positives(ranks)
-    evaluation = _evaluated(ranks, request, n_threads)
-    return replace(evaluation, beside=_beside(ranks, split, request))
-
-
-def _beside(ranks: Mapping[str, RankedPositives], split: Split, request: Request) -> dict[str, Weights]:
-    """Return who is first by weights from the impressions, where others were asked for."""
-    log, given = split.train.impressions, request.propensity
-    if log is None or (given is not None and (given.basis in MEASURED or given.model.startswith(SHOWN))):
-        return {}
-    shown = replace(
-        request,
-        propensity=ImpressionPropensity(log=log).fit(split.train),
-        estimators=[resolve_estimator(SNIPS_GLOBAL)],
-        low_ess="ignore",
-        interval="normal",
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # of the same lists and users, said before
-        found = _evaluated(ranks, shown, None)
-    return {one.metric: one.weights[0] for one in found.verdicts}
+    return _evaluated(ranks, request, n_threads)
 
 
 def evaluate_ranks(
@@ -214,7 +189,6 @@ def _have_sums(models: Any) -> bool:
     )
 
 
-SHOWN = "from impressions"  # how the propensity of impressions calls itself
 MANY_LEFT_OUT = 0.1  # of the positives
 NO_POSITIVE = "there is no positive to evaluate."
 
@@ -222,7 +196,7 @@ NO_POSITIVE = "there is no positive to evaluate."
 def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
     """Return the evaluation, after the checks and warnings that need all users."""
     extent, weights = reduction.extent, reduction.weights
-    check_lists(reduction.given_counts, request.missing, extent.n_left_out, extent.unit_plural)
+    check_lists(reduction.given_counts, request.missing_lists, extent.n_left_out, extent.unit_plural)
     if not extent.n_positives:
         raise PropensityError(NOBODY) if extent.n_without_propensity else InputError(NO_POSITIVE)
     warn_about_few_positives(extent, request.estimators)
@@ -234,21 +208,22 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     estimates = _estimates(reduction, request)
     flags = {cell: joined(diagnostics[cell[1]].flag, products.get(cell, "")) for cell in reduction.sums}
     evaluation = Evaluation(
-        judged(estimates, flags, request.metrics, request.low_ess),
-        reduction.samples,
-        diagnostics,
-        reduction.user_ids if user_ids is None else user_ids,
-        request.confidence_level,
-        request.propensity,
+        estimates=judged(estimates, flags, request.metrics, request.low_ess),
+        samples=reduction.samples,
+        weights=diagnostics,
+        user_ids=reduction.user_ids if user_ids is None else user_ids,
+        ranks=reduction.ranks,
+        confidence_level=request.confidence_level,
+        propensity=request.propensity,
         provenance={
             "ties": request.ties,
-            "missing": request.missing,
+            "missing_lists": request.missing_lists,
             "low_ess": request.low_ess,
             "candidates": reduction.candidates,
         },
         definitions=(request.metrics, request.estimators),
-        extent=extent,
-        counted=_counted(reduction, request.depth),
+        _size=extent,
+        _counts=_counted(reduction, request.depth),
     )
     return evaluation.with_intervals(request.interval, rng=request.rng)
 

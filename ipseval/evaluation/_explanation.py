@@ -19,42 +19,47 @@ from ipseval._base.counts import Count
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators._sample import Extent
-from ipseval.evaluation._verdict import Standing, Verdict
+from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.verdict import Standing, Verdict
+from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
-from ipseval.ranking._ranked import ALL_ITEMS
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Code, Notes, Table
-from ipseval.report._words import LEVEL, decimals, listed
+from ipseval.report._words import LEVEL, decimals, fixed, listed
 
 
-def headline(
-    n_models: int, extent: Extent, options: Mapping[str, Any], propensity: Propensity | None
-) -> list[str]:
+def describe_evaluation(content: ReportContent) -> list[str]:
     """Return the lines that say what was evaluated."""
+    size = content.size
+    models = counted(len(content.models), "recommender")
+    interactions = counted(size.n_positives, "held-out interaction")
     lines = [
-        f"{counted(n_models, 'recommender')}, {counted(extent.n_positives, 'held-out positive')} of "
-        f"{extent.units} ({extent.median_positives:g} each in the median)",
-        f"candidates: {options['candidates']}",
+        f"{models}, {interactions} of {size.units} ({size.median_positives:g} each in the median)",
+        f"candidates: {content.candidates}",
     ]
-    if "leakage" in options:
-        lines.append(f"leakage:    {options['leakage']}")
-    if propensity is not None:
-        scale = "" if propensity.is_probability else ", known up to a factor"
-        lines.append(f"propensity: {propensity.model}{scale}")
-    if extent.n_without_propensity:
-        has = "has" if extent.n_without_propensity == 1 else "have"
-        left_out = counted(extent.n_without_propensity, "positive")
-        lines.append(f"left out:   {left_out} that {has} no propensity")
+    split = content.split
+    if split is not None and split.n_leaking:
+        reason = "; the split is random" if split.is_random else ""
+        lines.append(
+            f"leakage:    {split.n_leaking:,} of {split.n_test:,} test rows "
+            f"({split.n_leaking / split.n_test:.1%}) have later training rows; in the median "
+            f"{split.median_future:.1%} of training is later{reason}"
+        )
+    if content.propensity is not None:
+        scale = "" if content.propensity.is_probability else ", known up to a factor"
+        lines.append(f"propensity: {content.propensity.model}{scale}")
+    if size.n_without_propensity:
+        verb = "has" if size.n_without_propensity == 1 else "have"
+        excluded = counted(size.n_without_propensity, "held-out interaction")
+        lines.append(f"left out:   {excluded} that {verb} no propensity")
     return lines
 
 
 READ = "rows read from "
-RANDOM = "; the split is random"  # so that rows of both parts are of all times
 
 
-def dated(counts: Iterable[Count], otherwise: str) -> str:
+def describe_date(counts: Iterable[Count], otherwise: str) -> str:
     """Return the line of a page that names the files that were read, or what they are, and the day.
 
     SOURCE_DATE_EPOCH, in seconds, is the day of a page that has to have the same bytes whenever it is made.
@@ -65,19 +70,10 @@ def dated(counts: Iterable[Count], otherwise: str) -> str:
     return f"Data: {listed(files) if files else otherwise} · page of {day.isoformat()}"
 
 
-def rows_read(counts: Iterable[Count]) -> list[str]:
+def describe_sources(counts: Iterable[Count]) -> list[str]:
     """Return a line for each source that was read: its rows, and which column was taken for what."""
     found = [one for one in counts if one.what.startswith(READ)]
     return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(READ)}" for one in found]
-
-
-def short_headline(n_models: int, extent: Extent, options: Mapping[str, Any], level: float) -> list[str]:
-    """Return one line that says what was evaluated; candidates where they are not the whole catalogue."""
-    positives = counted(extent.n_positives, "held-out positive")
-    texts = [counted(n_models, "recommender"), extent.units, positives]
-    if options["candidates"] != ALL_ITEMS:
-        texts.append(f"candidates: {options['candidates']}")
-    return [" · ".join([*texts, f"{level * 100:.4g} % intervals in brackets"])]
 
 
 def versions() -> dict[str, str]:
@@ -87,7 +83,7 @@ def versions() -> dict[str, str]:
 
 
 def basis(
-    sample: Sample, propensity: Propensity | None, metrics: Iterable[str], missing: Any, positives: str
+    sample: Sample, propensity: Propensity | None, metrics: Iterable[str], missing_lists: Any, positives: str
 ) -> dict[str, Any]:
     """Return what the numbers are of: hashes of the data, options, and definitions of the metrics."""
     return {
@@ -97,7 +93,7 @@ def basis(
             "candidates": sample.ranked.candidates,
             "n_relevant": sample.n_relevant_kind,
             "propensity": None if propensity is None else propensity.model,
-            "missing": missing,
+            "missing_lists": missing_lists,
         },
         "metrics": {label: _definition(label) for label in metrics},
     }
@@ -156,118 +152,117 @@ OF_GAMMA = (
 
 
 LEGEND = (
-    "Bold: highest of its column. †: the paired test tells it from the highest, with Holm's correction over "
-    f"the pairs of the column, p < {LEVEL:g}. Unreliable columns have neither."
+    "Bold: the highest estimate of its column. †: differs significantly from the highest (paired test, Holm "
+    "over "
+    f"all pairs of the column, p < {LEVEL:g}). Unreliable columns have neither."
 )
 
 
-def explained_tables(
-    frame: pd.DataFrame,
-    diagnostics: pd.DataFrame,
-    verdicts: Iterable[Verdict],
-    *,
-    flags: Mapping[tuple[str, str], str],
-    summary: Iterable[str],
-    verdict: Iterable[str] = (),
-    digits: int = 2,
-    cards: Mapping[str, str] | None = None,
-) -> Tables:
-    """Return the tables of an evaluation with all that can be said of them."""
+def explained_tables(content: ReportContent, *, digits: int = 2) -> Tables:
+    """Return the tables of an evaluation with everything that can be said of them."""
     check_positive_int("digits", digits)
-    parts = [_leaderboard(frame[frame["metric"] == one.metric], one, flags, digits) for one in verdicts]
-    several = frame["model"].nunique() > 1
+    several = len(content.models) > 1
     reading = ["± is one standard error over users."]
     if several:
         reading.append(
-            "> in an order: the paired test tells every recommender before it from every one after it "
-            f"(Holm, p < {LEVEL:g}). Commas join those that are not all told apart."
+            "In an order, > separates recommenders that differ significantly: every one before it from "
+            "every one "
+            f"after it (paired test, Holm, p < {LEVEL:g}). Commas join those that do not all differ "
+            f"significantly."
         )
-    reading += [*GLOSSARY, OF_GAMMA] if diagnostics["weighted"].any() else GLOSSARY[2:]
+    is_weighted = content.diagnostics["weighted"].any()
+    reading += [*GLOSSARY, OF_GAMMA] if is_weighted else GLOSSARY[2:]
+    conclusions = [f"{verdict.metric}: {write_verdict([verdict])}" for verdict in content.verdicts]
+    definitions = {} if content.page is None else content.page.definitions
     return Tables(
-        summary=tuple(summary),
-        warnings=tuple(flag_warnings(flags, diagnostics["estimator"])),
+        summary=(*describe_evaluation(content), *describe_sources(content.counts)),
+        warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=(
-            *parts,
-            Notes(tuple(verdict)),
-            Notes((*_claims(frame, diagnostics), *reading)),
-            *(Code(name, text.removeprefix(f"{name}\n")) for name, text in (cards or {}).items()),
+            *(_explained_table(content, verdict, digits) for verdict in content.verdicts),
+            Notes(tuple(conclusions)),
+            Notes((*_claims(content.frame, content.diagnostics), *reading)),
+            *(Code(name, text.removeprefix(f"{name}\n")) for name, text in definitions.items()),
         ),
         legend=(LEGEND,) if several else (),
     )
 
 
-def flag_warnings(flags: Mapping[tuple[str, str], str], estimators: Iterable[str]) -> list[str]:
-    """Return one sentence for every flag, with the metrics it is of where those are not all."""
+def flag_warnings(
+    flags: Mapping[tuple[str, str], str], estimators: Iterable[str], names: Mapping[str, str]
+) -> list[str]:
+    """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
     lines = []
     for label in estimators:
-        own = {metric: flag for (metric, one), flag in flags.items() if one == label}
-        for text in dict.fromkeys(filter(None, own.values())):
-            named = [metric for metric, flag in own.items() if flag == text]
-            of = "" if len(named) == len(own) else f" of {', '.join(named)}"
-            lines.append(f"Unreliable: {label}{of}. {text[:1].upper()}{text[1:]}.")
+        by_metric = {metric: flag for (metric, estimator), flag in flags.items() if estimator == label}
+        for text in dict.fromkeys(filter(None, by_metric.values())):
+            metrics = [metric for metric, flag in by_metric.items() if flag == text]
+            of_metrics = "" if len(metrics) == len(by_metric) else f" of {', '.join(metrics)}"
+            lines.append(f"Unreliable: {names.get(label, label)}{of_metrics}. {text[:1].upper()}{text[1:]}.")
     return lines
 
 
-def _leaderboard(
-    rows: pd.DataFrame, verdict: Verdict, flags: Mapping[tuple[str, str], str], digits: int
-) -> Table:
-    """Return the table of one metric: a row per recommender, a column per estimator."""
-    models = list(dict.fromkeys(rows["model"]))
-    shown: tuple[str, ...] = ()
+def _explained_table(content: ReportContent, verdict: Verdict, digits: int) -> Table:
+    """Return the table of one metric: a row per recommender, a column per estimator, orders below."""
+    several = len(content.models) > 1
     columns: dict[str, dict[str, Cell]] = {}
     orders: dict[str, list[str]] = {}
     unreliable = []
     for label, standing in verdict.standings.items():
-        flag = flags.get((verdict.metric, label), "")
-        marked = not flag and len(models) > 1
-        columns[label] = _column(rows[rows["estimator"] == label], standing, flag, marked, digits)
+        flag = content.flags.get((verdict.metric, label), "")
+        has_marks = not flag and several
+        rows = content.rows(verdict.metric, label)
+        columns[label] = _standard_error_column(rows, standing, flag, digits, has_marks=has_marks)
         if flag:
             unreliable.append(label)
-        elif marked and standing.ranked:
+        elif has_marks and standing.ranked:
             orders.setdefault(supported_order(standing), []).append(label)
-            shown = shown or standing.ranked
     below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
     for order, labels in orders.items():
-        everyone = len(labels) == len(columns) > 1
-        below.append(f"order by {'every estimator' if everyone else ', '.join(labels)}: {order}")
-    # Rows stand in the order of the first column that can be trusted.
-    listed_first = (*shown, *(model for model in models if model not in shown))
-    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in listed_first)
+        is_common = len(labels) == len(columns) > 1
+        below.append(f"order by {'every estimator' if is_common else ', '.join(labels)}: {order}")
+    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in verdict.order)
     return Table(("recommender", *columns), body, verdict.metric, below=tuple(below))
 
 
 def supported_order(standing: Standing) -> str:
-    """Return the order in words, with ">" only where all before it are told from all after it."""
-    text, ranked = standing.best, standing.ranked
-    apart = None if standing.tests is None else standing.tests.told_apart(ranked, LEVEL)
+    """Return the order in words, with ">" only where all before it differ significantly from all after it."""
+    text = standing.best
+    ranked = standing.ranked
+    differs = None if standing.tests is None else standing.tests.told_apart(ranked, LEVEL)
     for place in range(1, len(ranked)):
-        cut = apart is not None and apart[:place, place:].all()
-        text += (" > " if cut else ", ") + ranked[place]
+        is_separated = differs is not None and differs[:place, place:].all()
+        text += (" > " if is_separated else ", ") + ranked[place]
     return text
 
 
-def _column(part: pd.DataFrame, standing: Standing, flag: str, marked: bool, digits: int) -> dict[str, Cell]:
-    """Return recommender -> cell; only a column that can be relied on has a best, and marks."""
-    common = decimals(part["std_error"], digits)
+def _standard_error_column(
+    rows: pd.DataFrame, standing: Standing, flag: str, digits: int, *, has_marks: bool
+) -> dict[str, Cell]:
+    """Return recommender -> estimate with its standard error; only a reliable column has a best and marks."""
+    common_places = decimals(rows["std_error"], digits)
     cells = {}
-    for row in part.to_dict("records"):
-        model, value, error = row["model"], row["estimate"], row["std_error"]
+    for row in rows.to_dict("records"):
+        model = row["model"]
+        value = row["estimate"]
+        error = row["std_error"]
         if np.isnan(value):
-            cells[model] = undefined(row["note"], flag)
+            cells[model] = undefined_cell(row["note"], flag)
             continue
-        shown = max(common, decimals([error], digits, default=0))
+        places = max(common_places, decimals([error], digits, default=0))
+        shows_error = not np.isnan(error) and not flag
+        interval = f"interval {fixed(row['ci_low'], places)} to {fixed(row['ci_high'], places)}"
         cells[model] = Cell(
-            f"{value:.{shown}f}",
-            "" if np.isnan(error) else f"± {error:.{shown}f}",
-            strong=marked and model == standing.best,
-            mark="†" if marked and model not in standing.leaders else "",
+            fixed(value, places),
+            f"± {error:.{places}f}" if shows_error else "",
+            strong=has_marks and model == standing.best,
+            mark="†" if has_marks and model not in standing.leaders else "",
             flag=flag,
-            hint=f"interval {row['ci_low']:.{shown}f} to {row['ci_high']:.{shown}f}",
+            hint=interval if shows_error else "",
         )
     return cells
 
 
-def undefined(note: str, flag: str) -> Cell:
+def undefined_cell(note: str, flag: str) -> Cell:
     """Return the cell of an estimate that is not shown."""
     return Cell("suppressed" if "suppressed" in note else "undefined", flag=flag)
 

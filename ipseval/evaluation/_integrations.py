@@ -17,9 +17,10 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators._labels import default_estimators
-from ipseval.evaluation._evaluate import Evaluation, evaluate, evaluate_ranks
-from ipseval.evaluation._questions import TABLE, metric_names
+from ipseval.evaluation._evaluate import evaluate, evaluate_ranks
 from ipseval.evaluation._request import fitted_propensity, requested_estimators
+from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.tracking import TABLE, metric_names
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as metric_of
 from ipseval.propensity import Propensity

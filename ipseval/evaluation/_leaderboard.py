@@ -15,7 +15,7 @@ from ipseval.evaluation._result import Evaluation
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Notes, Part, Remark, Table
-from ipseval.report._words import LEVEL, bare, decimals, listed
+from ipseval.report._words import LEVEL, decimals, fixed, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -178,7 +178,7 @@ def _column(part: pd.DataFrame, digits: int) -> dict[str, Cell]:
         if np.isnan(value):
             cells[row["model"]] = Cell("undefined")
             continue
-        bounds = "" if np.isnan(low) else f"[{bare(low, places)}, {bare(high, places)}]"
+        bounds = "" if np.isnan(low) else f"[{fixed(low, places)}, {fixed(high, places)}]"
         known = pd.notna(row["leads"])
         told, strong = known and not row["leads"], known and value == best
         cells[row["model"]] = Cell(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval.estimators._labels import spoken
-from ipseval.evaluation._estimates import Estimates
-from ipseval.evaluation._sweeps import Swept
+from ipseval._base.counts import counts_frame
+from ipseval.evaluation._sweeps import SweptMetric
+from ipseval.evaluation.report_content import PageContent, ReportContent
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Part, Table
 from ipseval.report._words import LEVEL, decimals, number, shown_p, signed_at
@@ -20,149 +20,175 @@ GAMMA = (
 )
 
 
-def page_parts(page: Estimates) -> list[Part]:
+def page_parts(content: ReportContent) -> list[Part]:
     """Return the sections below the tables."""
-    record = [(name, str(value)) for name, value in page._record.items()]
+    page = content.page
+    assert page is not None  # only a page has them
+    record = pd.DataFrame(list(page.record.items()), columns=["key", "value"])
     return [
-        *_differences(page),
-        *_sensitivity(page),
-        *_popularity(page),
-        *_weights(page),
-        *_data(page.data),
-        Heading("Definitions and claims"),
-        *(Code(name, text) for name, text in page._cards.items()),
+        *_differences(content, page),
+        *_sensitivity(content, page),
+        *_popularity(content, page),
+        *_weights(content),
+        *_data(content),
+        Heading("Definitions and guarantees"),
+        *(Code(name, text) for name, text in page.definitions.items()),
         Heading("Provenance"),
-        Table.of(pd.DataFrame(record, columns=["key", "value"]), "Versions, options and data", folded=True),
+        Table.of(record, "Versions, options and data", folded=True),
     ]
 
 
-def _differences(page: Estimates) -> list[Part]:
-    """Return a table per metric: every recommender minus the highest, by every estimator, with a picture."""
-    if len(page.models) < 2:
+def _differences(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return a table per metric: every recommender minus the first, by every estimator."""
+    if page.differences.empty:
         return []
-    differences = page._behind
     parts: list[Part] = [
         Heading("Differences"),
-        "Paired differences on the same users, with intervals. A difference whose interval holds 0 may be "
-        f"chance. Holm's correction is over the pairs of a column; p < {LEVEL:g} tells two apart.",
+        "Paired differences on the same users, with confidence intervals. A difference whose interval "
+        "includes 0 may "
+        f"be chance. p-values are adjusted over all pairs of a column (Holm); bold: p < {LEVEL:g}.",
     ]
-    for verdict in page.verdicts:
-        behind = [model for model in verdict.order if model != verdict.first]
-        rows = differences[differences["metric"] == verdict.metric]
-        estimators = list(dict.fromkeys(rows["estimator"]))
-        columns, header = [], ["recommender"]
-        for label in estimators:
-            flag = page._flags.get((verdict.metric, label), "")
-            header.append(f"{spoken(label)}, unreliable" if flag else spoken(label))
-            found = rows[rows["estimator"] == label].set_index("model").reindex(behind)
-            columns.append({model: _difference(found.loc[model], flag) for model in behind})
-        body = tuple((Cell(model), *(column[model] for column in columns)) for model in behind)
+    for verdict in content.verdicts:
+        first = verdict.order[0]
+        others = verdict.order[1:]
+        rows = page.differences[page.differences["metric"] == verdict.metric]
+        columns = []
+        header = ["recommender"]
+        for label in verdict.columns:
+            flag = content.flags.get((verdict.metric, label), "")
+            name = content.names[label]
+            header.append(f"{name}, unreliable" if flag else name)
+            by_model = rows[rows["estimator"] == label].set_index("model").reindex(others)
+            columns.append({model: _difference(by_model.loc[model], flag) for model in others})
+        body = tuple((Cell(model), *(column[model] for column in columns)) for model in others)
         if body:
-            title = f"{verdict.metric}, minus {verdict.first}"
+            title = f"{verdict.metric}, minus {first}"
             words = frozenset(range(len(header)))
-            parts.append(Table(tuple(header), body, title, words=words, signed=True, metric=verdict.metric))
+            table = Table(tuple(header), body, title, words=words, signed=True, metric=verdict.metric)
+            parts.append(table)
     return parts
 
 
 def _difference(row: pd.Series[Any], flag: str) -> Cell:
-    gap, low, high, p_value = (row[name] for name in ("difference", "ci_low", "ci_high", "p_adjusted"))
-    if math.isnan(gap):
+    """Return the cell of one difference; an unreliable one has neither interval nor p-value."""
+    difference = row["difference"]
+    low = row["ci_low"]
+    high = row["ci_high"]
+    p_value = row["p_adjusted"]
+    if math.isnan(difference):
         return Cell("undefined", flag=flag)
     if math.isnan(low):
-        return Cell(signed_at(gap, 4), "not tested", flag=flag)
+        return Cell(signed_at(difference, 4), "not tested", flag=flag)
     places = decimals([high - low])
+    shown = signed_at(difference, places)
+    if flag:
+        return Cell(shown, flag=flag, at=(math.nan, difference, math.nan))
     bounds = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
     return Cell(
-        signed_at(gap, places),
+        shown,
         f"{bounds} {shown_p(p_value)}",
-        strong=p_value < LEVEL and not flag,
-        flag=flag,
-        at=(low, gap, high),
+        strong=p_value < LEVEL,
+        at=(low, difference, high),
     )
 
 
-def _sensitivity(page: Estimates) -> list[Part]:
-    """Return how the estimates change with γ, and where the highest recommender is passed."""
+def _sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return how the estimates change with γ, and where the first recommender is overtaken."""
     parts: list[Part] = []
-    for one in page._drawn.sweeps:
-        n, n_all = len(one.values), len(page.models)
-        others = [f"The highest {n} of {n_all} recommenders are drawn."] if n < n_all else []
-        here = f"this evaluation, γ = {number(one.at)}"
-        caption = [f"{one.metric}, {spoken(one.estimator)}. Dotted: {here}.", *others, *_swaps(one)]
+    for sweep in page.curves.sweeps:
+        n_drawn = len(sweep.values)
+        n_models = len(content.models)
+        name = content.names[sweep.estimator]
+        here = f"this evaluation, γ = {number(sweep.at)}"
+        caption = [f"{sweep.metric}, {name}. Dotted: {here}."]
+        if n_drawn < n_models:
+            caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
+        caption += _swaps(sweep)
         parts.append(
             curves(
-                one.gamma.tolist(),
-                {model: values.tolist() for model, values in one.values.items()},
-                alt=f"{one.metric}, {spoken(one.estimator)}, over γ, a line per recommender",
+                sweep.gamma.tolist(),
+                {model: values.tolist() for model, values in sweep.values.items()},
+                alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
                 x_name="γ",
                 x_label="γ (−1: equal weights)",
-                marks={one.at: here},
+                marks={sweep.at: here},
                 caption=" ".join(caption),
-                metric=one.metric,
+                metric=sweep.metric,
             )
         )
     return [Heading("Sensitivity to the propensity"), GAMMA, *parts] if parts else []
 
 
-def _swaps(swept: Swept) -> list[str]:
-    """Return for which γ a recommender is ahead of the highest one, and which never change places with it."""
-    best, span = next(iter(swept.values)), f"γ from {number(swept.gamma[0])} to {number(swept.gamma[-1])}"
-    never = [other for other, points, _ in swept.swaps if not points]
-    alike = [f"{', '.join(never)}: no change of places with {best} for {span}."] if never else []
-    return [*(f"{statement}." for _, points, statement in swept.swaps if points), *alike]
+def _swaps(sweep: SweptMetric) -> list[str]:
+    """Return for which γ a recommender is ahead of the first one, and which never overtake it."""
+    first = next(iter(sweep.values))
+    span = f"γ from {number(sweep.gamma[0])} to {number(sweep.gamma[-1])}"
+    statements = [f"{statement}." for _, points, statement in sweep.swaps if points]
+    never = [other for other, points, _ in sweep.swaps if not points]
+    if never:
+        statements.append(f"{', '.join(never)}: no change of order with {first} for {span}.")
+    return statements
 
 
-def _popularity(page: Estimates) -> list[Part]:
-    """Return the share of the weight beside the share of the positives, from rare items to popular ones."""
-    found = pd.DataFrame(dict(page._drawn.popularity))
-    if found.empty:
+def _popularity(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return the shares of weight and of interactions, from rare items to popular ones."""
+    frame = pd.DataFrame(dict(page.curves.popularity))
+    if frame.empty:
         return []
-    words = {"n*": "training interactions", "P": "propensity"}[str(found["by"].iloc[0])]
-    by_estimator = {str(label): part for label, part in found.groupby("estimator", sort=False)}
+    words = {"n*": "training interactions", "P": "propensity"}[str(frame["by"].iloc[0])]
+    by_estimator = {str(label): part for label, part in frame.groupby("estimator", sort=False)}
     first = next(iter(by_estimator.values()))
-    shares = (first["share"], *(part["weight_share"] for part in by_estimator.values()))
-    rows = tuple(
-        (
-            *(Cell(group), Cell(f"{n_items:,}"), Cell(f"{n_positives:,}")),
-            *(Cell(f"{one:.1%}", hint=f"{one:.3%}", at=(one,)) for one in of_group),
-        )
-        for group, n_items, n_positives, *of_group in zip(
-            first["group"], first["n_items"], first["n_positives"], *shares, strict=True
-        )
-    )
-    header = (words, "items", "positives", "share of positives", *map(spoken, by_estimator))
+    shares = [first["share"], *(part["weight_share"] for part in by_estimator.values())]
+    rows = []
+    for index in range(len(first)):
+        group = first.iloc[index]
+        counts = (Cell(group["group"]), Cell(f"{group['n_items']:,}"), Cell(f"{group['n_positives']:,}"))
+        values = [share.iloc[index] for share in shares]
+        rows.append((*counts, *(Cell(f"{value:.1%}", hint=f"{value:.3%}", at=(value,)) for value in values)))
+    names = [content.names[label] for label in by_estimator]
+    header = (words, "items", "interactions", "share of interactions", *names)
     return [
         Heading("Popularity"),
-        "Which items carry the estimates. The plain average counts every positive once. Weighting moves "
-        "weight to items that are shown less.",
-        Table(header, rows, f"Test positives by {words} of their item"),
+        "Which items carry the estimates. AOA counts every held-out interaction once. Weighting moves "
+        "weight to "
+        "items that are shown less.",
+        Table(header, tuple(rows), f"Held-out interactions by {words} of their item"),
     ]
 
 
-def _weights(page: Estimates) -> list[Part]:
-    diagnostics, data = page.diagnostics, page.data
-    rows, n_positives = [], diagnostics["n_positives"].max()
-    of_rows = "".join(f" of {count:,} test rows" for count in data.loc[data["what"] == "test pairs", "count"])
+def _weights(content: ReportContent) -> list[Part]:
+    """Return the effective sample size and the largest weight of each estimator."""
+    diagnostics = content.diagnostics
+    n_interactions = diagnostics["n_positives"].max()
+    of_rows = "".join(
+        f" of {count.count:,} test rows" for count in content.counts if count.what == "test pairs"
+    )
+    rows = []
     for row in diagnostics.to_dict("records"):
         size = Cell(
             f"{row['ess_own']:,.0f}", f"of {row['ess_equal']:,.0f}", flag=row["flag"], at=(row["ess_own"],)
         )
         rare = "not known" if math.isnan(row["rare_share"]) else f"{row['rare_share']:.1%}"
-        shares = (Cell(f"{row['share_own']:.2%}"), Cell(rare))
-        rows.append((Cell(spoken(row["estimator"])), size, *shares, Cell(row["flag"] or row["cautions"])))
+        remark = Cell(row["flag"] or row["cautions"])
+        name = Cell(content.names[row["estimator"]])
+        rows.append((name, size, Cell(f"{row['share_own']:.2%}"), Cell(rare), remark))
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),
-        f"{n_positives:,} held-out positives{of_rows} entered. The effective sample size, (Σw)²/Σw², is how "
-        'many of equal weight are as exact; "of" is its value if all items were equally likely to be seen. '
+        f"{n_interactions:,} held-out interactions{of_rows} entered. The effective sample size, (Σw)²/Σw², "
+        f"is the "
+        'number of equally weighted interactions that are as precise; "of" is its value with equal '
+        "propensities. "
         "Rare items have at most 2 training interactions.",
         Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
     ]
 
 
-def _data(data: pd.DataFrame) -> list[Part]:
-    if data.empty:
+def _data(content: ReportContent) -> list[Part]:
+    """Return what was counted while the data were read, split and ranked."""
+    if not content.counts:
         return []
-    shown = data.assign(of=data["of"].astype(object).where(data["of"].notna(), ""))
+    frame = counts_frame(content.counts)
+    shown = frame.assign(of=frame["of"].astype(object).where(frame["of"].notna(), ""))
     table = Table.of(shown, "What was counted", n_keys=2, folded=True)
     return [Heading("Data"), "What was read, left out and added.", table]

@@ -42,6 +42,7 @@ class Reduction:
     user_ids: AnyArray
     candidates: str
     samples: dict[str, Sample] = field(default_factory=dict)
+    ranks: dict[str, RankedPositives] = field(default_factory=dict)
     counted: tuple[Count, ...] = ()
     segments: tuple[SegmentSums, ...] = ()
 
@@ -57,7 +58,7 @@ class Reduction:
     ) -> Reduction:
         """Return what a request reads of the users whose positives are ranked."""
         depth = request.depth
-        ranks = resolve_missing(ranks, request.missing, depth)
+        ranks = resolve_missing(ranks, request.missing_lists, depth)
         samples = {
             name: replace(request.sample(ranked), rewarded=ranked.candidate_sums)
             for name, ranked in ranks.items()
@@ -92,8 +93,9 @@ class Reduction:
                 {name: one.list_counts(depth) for name, one in ranks.items()},
                 first.ranked.unit_ids,
                 first.ranked.candidates,
-                samples,
-                _counted(ranks),
+                samples=samples,
+                ranks=ranks,
+                counted=_counted(ranks),
             )
 
     def by(self, groupings: Sequence[Groups], request: Request) -> Reduction:
@@ -109,7 +111,9 @@ class Reduction:
             key: one if per_user or isinstance(one, Moments) else Moments.of(one)
             for key, one in self.sums.items()
         }
-        return replace(self, sums=sums, samples={}, segments=tuple(one.alone() for one in self.segments))
+        return replace(
+            self, sums=sums, samples={}, ranks={}, segments=tuple(one.alone() for one in self.segments)
+        )
 
     def merge(self, other: Reduction) -> Reduction:
         """Return the reduction of the users of both, who are different."""

@@ -31,14 +31,14 @@ from ipseval.ranking._ranked import OWN_LIST
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 TIES = ("default", "mean", "min", "max", "expected")
-MISSING = ("zero", "drop", "raise")
+MISSING_LISTS = ("zero", "drop", "raise")
 LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 
 class CommonOptions(TypedDict, total=False):
     """Options that `evaluate` describes, for every door."""
 
-    missing: Missing
+    missing_lists: Missing
     ties: TieChoice
     confidence_level: float
     n_relevant: NRelevantLike
@@ -66,7 +66,7 @@ class Request:
     estimators: Sequence[Estimator]
     propensity: Propensity | None
     has_rewards: bool
-    missing: Missing = "zero"
+    missing_lists: Missing = "zero"
     ties: TieChoice = "default"
     confidence_level: float = 0.95
     n_relevant: NRelevantLike = None
@@ -92,7 +92,7 @@ class Request:
     def __post_init__(self) -> None:
         check_fraction("confidence_level", self.confidence_level)
         check_choice("low_ess", self.low_ess, LOW_ESS)
-        check_choice("missing", self.missing, MISSING)
+        check_choice("missing_lists", self.missing_lists, MISSING_LISTS)
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
         as_generator(self.rng)  # a wrong seed is an error also where nothing is drawn

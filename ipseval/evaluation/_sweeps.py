@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
-from ipseval.evaluation._verdict import Verdict
+from ipseval.evaluation.verdict import Verdict
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import popularity_weights
 from ipseval.metrics import Metric
@@ -28,7 +28,7 @@ Definitions = tuple[Sequence[Metric], Sequence[Estimator]]
 
 
 @dataclass(frozen=True, eq=False)
-class Swept:
+class SweptMetric:
     """The estimates of the highest recommenders over γ, by one metric and estimator."""
 
     metric: str
@@ -40,29 +40,29 @@ class Swept:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class PageCurves:
     """What a page draws, so that a file can hold it: sweeps over γ, and weights by popularity."""
 
-    sweeps: tuple[Swept, ...] = ()
+    sweeps: tuple[SweptMetric, ...] = ()
     popularity: Mapping[str, list[Any]] = field(default_factory=dict)
 
 
-def drawn_of(
+def compute_page_curves(
     verdicts: Sequence[Verdict],
     samples: Mapping[str, Sample],
     definitions: Definitions,
     propensity: Propensity | None,
-) -> Drawn:
+) -> PageCurves:
     """Return what a page draws; nothing where the ranked positives or their weights are not known."""
     if not samples or propensity is None:
-        return Drawn()
+        return PageCurves()
     try:
         sweeps = [_swept(one, samples, definitions, propensity) for one in verdicts]
     except (PropensityError, InputError):
         # No power law; or the file does not hold the code of a caller's own metric or estimator.
         sweeps = []
     found = popularity_weights(next(iter(samples.values())), definitions[1], propensity)
-    return Drawn(
+    return PageCurves(
         tuple(one for one in sweeps if one is not None),
         {str(name): column.tolist() for name, column in found.items()},
     )
@@ -70,7 +70,7 @@ def drawn_of(
 
 def _swept(
     verdict: Verdict, samples: Mapping[str, Sample], definitions: Definitions, propensity: Propensity
-) -> Swept | None:
+) -> SweptMetric | None:
     (metric,) = [one for one in definitions[0] if one.label == verdict.metric]
     ranked = verdict.order[:N_STYLES]
     if not verdict.weighted or not ranked or propensity.gamma is None:
@@ -96,4 +96,4 @@ def _swept(
         other = row["other"] if row["model"] == ranked[0] else row["model"]
         swaps.append((other, row["tipping_points"], row["statement"]))
     values = {model: rows.get_group(model).to_numpy() for model in ranked}
-    return Swept(metric.label, estimator.label, found.gamma, values, at, tuple(swaps))
+    return SweptMetric(metric.label, estimator.label, found.gamma, values, at, tuple(swaps))

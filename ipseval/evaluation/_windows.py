@@ -23,7 +23,7 @@ from ipseval.inference._comparisons import PairTests, adjust
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Remark, Table
-from ipseval.report._words import bare, decimals
+from ipseval.report._words import decimals, fixed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,7 @@ class WindowEvaluation(Result):
             shown[name] = [
                 "undefined"
                 if np.isnan(value)
-                else f"{value:.{places}f} [{bare(down, places)}, {bare(up, places)}]"
+                else f"{value:.{places}f} [{fixed(down, places)}, {fixed(up, places)}]"
                 for value, down, up in ends
             ]
         shown["std_windows"] = frame["std_windows"]

@@ -147,7 +147,7 @@ def detectable(
 ) -> tuple[float, float]:
     """Return the smallest difference found with the given power, and the users with which one is found."""
     # dσ, d = (z_{1−α/2} + z_power)/√(n − z²_{1−α/2}/2): Guenther's approximation to the power of the paired
-    # t-test, within 1 % from 20 users on. The American Statistician 35, 1981, 10.1080/00031305.1981.10479363.
+    # t-test, within 1% from 20 users on. The American Statistician 35, 1981, 10.1080/00031305.1981.10479363.
     # NaN where there are too few users; users are rounded up, and inf for a difference of 0.
     z = float(ndtri(1 - level / 2))
     both, effective = z + float(ndtri(power)), n_users - z**2 / 2

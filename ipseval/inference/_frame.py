@@ -47,6 +47,8 @@ FRAME_COLUMNS: dict[str, Callable[[Row], object]] = {
     "max_weight_share": lambda row: row.weights.max_weight_share,
     "claim": lambda row: str(row.estimate.claim),
     "note": lambda row: row.note,
+    "estimand": lambda row: row.estimate.estimand,
+    "flag": lambda row: row.estimate.flag,
 }
 
 

@@ -205,7 +205,7 @@ def _interval(
         notes.append(f"undefined in {n_undefined:,} of {result.replicates.shape[0]:,} resamples, left out")
     n, least = result.replicates.shape[0], math.ceil(2 / (1 - level) - 1e-9) - 1
     if n < least:  # the ends lie beyond the lowest and the highest of so few
-        needs = f"a {level * 100:.4g} % interval, which needs at least {least:,}"
+        needs = f"a {level * 100:.4g}% interval, which needs at least {least:,}"
         notes.append(f"{counted(n, 'resample')}: too few for {needs}")
     if np.isnan(low):
         notes.append(f"no {method} interval: resamples lie on one side of the estimate")

@@ -239,7 +239,7 @@ class DensityRatioPropensity:
         if fit.ess_share < LOW_ESS or fit.uncovered > UNCOVERED:
             warn_user(
                 f"the log covers the random positives poorly: the weights leave {fit.ess_share:.0%} of the "
-                f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99 % of "
+                f"effective sample, and {fit.uncovered:.0%} of the random positives have odds beyond 99% of "
                 "the log's. Clip the propensity, or use fewer features.",
                 PositivityWarning,
             )
@@ -310,7 +310,7 @@ class DensityRatioFit:
     ess_share : float
         Kish effective sample size of the weights over the log's positives, as a share of it without weights.
     uncovered : float
-        Share of the random positives whose odds exceed those of 99 % of the log's positives.
+        Share of the random positives whose odds exceed those of 99% of the log's positives.
     problem : RatioProblem
         What is fitted; `refit` fits it to resampled users.
     """

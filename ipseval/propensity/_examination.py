@@ -103,7 +103,7 @@ class ExaminationCurve:
         return values
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Return axes with θ by position and 95 % intervals; see `ipseval.plots.plot_examination`."""
+        """Return axes with θ by position and 95% intervals; see `ipseval.plots.plot_examination`."""
         from ipseval.report import plots
 
         return plots.plot_examination(self.frame, ax=ax)

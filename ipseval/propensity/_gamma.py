@@ -211,7 +211,7 @@ class GammaFit:
         out = [f"{name}: {count:,}" for name, count in left.items() if count]
         lines = [
             f"GammaFit ({self.method}): gamma = {self.gamma:.3f} ± {self.standard_error:.3f} "
-            f"(95 % {low:.3f} to {high:.3f}), eta = {self.eta:.3f}",
+            f"(95% {low:.3f} to {high:.3f}), eta = {self.eta:.3f}",
             f"  {self.n_items:,} items at {self.n_levels:,} levels of n*"
             + (f"; left out: {', '.join(out)}" if out else ""),
         ]

@@ -116,7 +116,7 @@ class ImpressionPropensity(_OfImpressions):
         Warns
         -----
         IdentificationWarning
-            Where K < .05 is fitted, and more than 5 % of pairs were never shown.
+            Where K < .05 is fitted, and more than 5% of pairs were never shown.
         """
         log, counts = self._read(train)
         slates = counts.slates[counts.slates > 0]

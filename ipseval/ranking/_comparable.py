@@ -84,11 +84,11 @@ def check_lists(
     text = f"top-K lists are missing for some of the {n_all:,} {units} with test positives: "
     text = f"{text}{'; '.join(lacking)}." if lacking else ""
     if text and missing == "raise":
-        raise InputError(f"{text} Make the lists, or pass missing='zero' or missing='drop'.")
+        raise InputError(f"{text} Make the lists, or pass missing_lists='zero' or missing_lists='drop'.")
     if n_left_out and not n_all:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
     if text:
-        text += f" These {units} count as misses. missing='drop' leaves them out of every model."
+        text += f" These {units} count as misses. missing_lists='drop' leaves them out of every model."
         warn_user(text, DataWarning)
     short = [repr(name) for name, one in counts.items() if not one[-1]]
     if short:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import groupby
 
-from ipseval.report._tables import VERDICT, Cell, Code, Heading, Notes, Part, Picture, Table, Tables
+from ipseval.report._tables import LEADING, VERDICT, Cell, Code, Heading, Notes, Part, Picture, Table, Tables
 
 # Characters that move a cursor, recolour, end a line, turn the direction of writing, or cannot be encoded.
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
@@ -99,10 +99,10 @@ def to_markdown(tables: Tables) -> str:
     blocks = [f"# {markdown(tables.title)}"] if tables.title else []
     remarks = {one: f"**{markdown(one.name)}.** {markdown(' '.join(one.lines))}" for one in tables.verdict}
     blocks += [markdown(line) for line in tables.summary]
-    blocks += [text for one, text in remarks.items() if one.name == VERDICT]
+    blocks += [text for one, text in remarks.items() if one.name in LEADING]
     blocks += [f"**{markdown(line)}**" for line in tables.warnings]
     blocks += [_part(part) for part in tables.parts]
-    blocks += [text for one, text in remarks.items() if one.name != VERDICT]
+    blocks += [text for one, text in remarks.items() if one.name not in LEADING]
     blocks.append(_bullets(tables.legend))
     return "\n\n".join(filter(None, blocks)) + "\n"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ipseval.report._drawing import picture_style
 from ipseval.report._html import Raw, element, html_list, html_part
-from ipseval.report._tables import Heading, Part, Tables
+from ipseval.report._tables import LEADING, Heading, Part, Remark, Tables
 
 _THEMES = (("", "as the system"), ("light", "light"), ("dark", "dark"))
 
@@ -71,21 +72,28 @@ def _head(title: str) -> list[Raw]:
 
 
 def _verdict(tables: Tables) -> Raw:
-    """Return what to conclude: the verdict stands out, other remarks follow as terms."""
+    """Return the verdict, its assumption and the next step; other remarks follow as terms."""
     if not tables.verdict:
         return Raw("")
-    # What is said of other data stands before the verdict in a text; on a page the verdict stands out.
-    first = next((one for one in tables.verdict if one.name == "Verdict"), tables.verdict[0])
-    rest = [one for one in tables.verdict if one is not first]
-    others = [part for one in rest for part in (element("dt", one.name), element("dd", " ".join(one.lines)))]
+    leading = [remark for remark in tables.verdict if remark.name in LEADING] or [tables.verdict[0]]
+    others = [remark for remark in tables.verdict if remark not in leading]
+    first = leading[0]
     return element(
         "section",
         element("h2", first.name, id="verdict"),
         *(element("p", line) for line in first.lines),
-        *([element("dl", *others)] if others else []),
+        *_terms([*leading[1:], *others]),
         kind="verdict",
         aria_labelledby="verdict",
     )
+
+
+def _terms(remarks: Sequence[Remark]) -> list[Raw]:
+    """Return remarks as a list of terms and descriptions; nothing where there is none."""
+    items = []
+    for remark in remarks:
+        items += [element("dt", remark.name), element("dd", " ".join(remark.lines))]
+    return [element("dl", *items)] if items else []
 
 
 def _contents(parts: tuple[Part, ...]) -> Raw:

@@ -112,7 +112,7 @@ class Table:
             texts = [_shown(value, form) for value in frame[name]]
             if intervals and f"{name}_low" in frame:
                 bounds = zip(texts, frame[f"{name}_low"], frame[f"{name}_high"], strict=True)
-                texts = [f"{text} [{_bound(low, form)}, {_bound(high, form)}]" for text, low, high in bounds]
+                texts = [f"{text} [{_shown(low, form)}, {_shown(high, form)}]" for text, low, high in bounds]
             if not pd.api.types.is_numeric_dtype(frame[name]):
                 words.add(len(header))
             header.append(name)
@@ -121,16 +121,12 @@ class Table:
         return cls(tuple(header), rows, title, n_keys, frozenset(words), folded=folded)
 
 
-def _bound(value: object, form: str) -> str:
-    """Return a bound without the zero before its point, as in every table."""
-    return re.sub(r"^(-?)0\.", r"\1.", re.sub(r"^-(?=[0.]+%?$)", "", _shown(value, form)))
-
-
 def _shown(value: object, form: str) -> str:
     if value is None or value is pd.NA or value != value:
         return "undefined"
     if isinstance(value, float):
-        return format(value, form)
+        text = format(value, form)
+        return text.lstrip("-") if re.fullmatch("-[0.]+%?", text) else text
     return str(value) if isinstance(value, (str, bool)) or not hasattr(value, "__index__") else f"{value:,}"
 
 
@@ -155,12 +151,14 @@ class Notes:
     lines: tuple[str, ...]
 
 
-VERDICT = "Verdict"  # the remark that stands first in every output
+# The remarks that stand before the tables in every output: the conclusion, what it rests on, what to do.
+VERDICT = "Verdict"
+LEADING = (VERDICT, "Assumption", "Next step")
 
 
 @dataclass(frozen=True)
 class Remark:
-    """What is concluded, under one name: "Verdict", "Weights", "Data", "Claim"."""
+    """What is concluded or noted, under one name, such as "Verdict", "Weights" or "Data"."""
 
     name: str
     lines: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The printed form: plain text of at most 100 columns, safe for a terminal."""
+"""The printed form: plain text of at most 110 columns, safe for a terminal."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from ipseval.report._markup import visible
-from ipseval.report._tables import VERDICT, Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
+from ipseval.report._tables import LEADING, Cell, Code, Heading, Notes, Part, Picture, Remark, Table, Tables
 
-WIDTH = 100
+WIDTH = 110
 LONGEST_NAME = 28
 GAP = "  "
-NAMED = 10  # columns that the name of a remark takes
+NAMED = 12  # columns that the name of a remark takes
 
 
 def to_text(tables: Tables) -> str:
-    """Return plain text: what was computed, the verdict, the tables, the notes; no line over 100 columns."""
-    first = [one for one in tables.verdict if one.name == VERDICT]
-    blocks = ["\n".join(filter(None, (_lines(tables.summary), _remarks(first)))), _lines(tables.warnings)]
+    """Return plain text: what was computed, the verdict, the tables, the notes; no line over 110 columns."""
+    leading = [remark for remark in tables.verdict if remark.name in LEADING]
+    others = [remark for remark in tables.verdict if remark.name not in LEADING]
+    blocks = [_lines(tables.summary), _remarks(leading), _lines(tables.warnings)]
     narrow = any(_width_of(_columns(part)[0]) > WIDTH for part in tables.parts if isinstance(part, Table))
     blocks += [_part(part, narrow=narrow) for part in tables.parts]
-    blocks.append(_remarks([one for one in tables.verdict if one not in first], tables.hint))
+    blocks.append(_remarks(others, tables.hint))
     return "\n\n".join(filter(None, ([visible(tables.title)] if tables.title else []) + blocks))
 
 
@@ -39,9 +40,11 @@ def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
                 break_on_hyphens=False,
             )
             name = " " * NAMED
-    if hint:
-        room = lines and len(lines[-1]) + len(GAP) + len(hint) <= WIDTH
-        lines[-1:] = [lines[-1] + GAP + hint] if room else [*lines[-1:], " " * NAMED + hint]
+    # The hint stands behind the last line; it is left out where there is no room.
+    if hint and lines and len(lines[-1]) + len(GAP) + len(hint) <= WIDTH:
+        lines[-1] += GAP + hint
+    if hint and not lines:
+        lines.append(hint)
     return "\n".join(lines)
 
 

@@ -39,10 +39,18 @@ def number(value: float) -> str:
     return f"{round(value, 2) + 0.0:g}".replace("-", "−")
 
 
-def bare(value: float, places: int) -> str:
-    """Return a bound without the zero before its point."""
-    text = f"{value:.{places}f}".replace("-", "−")
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+def fixed(value: float, places: int) -> str:
+    """Return a number with a fixed number of decimals, a leading zero and a minus sign.
+
+    Examples
+    --------
+    >>> fixed(0.25, 3), fixed(-0.5, 1), fixed(-0.0001, 2)
+    ('0.250', '−0.5', '0.00')
+    """
+    text = f"{value:.{places}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("-", "−")
 
 
 def signed(value: float, digits: int) -> str:
@@ -64,23 +72,29 @@ def signed_at(value: float, places: int) -> str:
 
 
 def shown_p(value: float, *, most: bool = False) -> str:
-    """Return a p-value in words; its digits never cross the level of the test. `most`: it is the largest.
+    """Return a p-value as papers print it; its digits never cross the level of the test.
+
+    `most`: the value is the largest of several, so the sign is ≤.
 
     Examples
     --------
     >>> shown_p(0.0001), shown_p(0.0123), shown_p(0.48), shown_p(0.0498), shown_p(1.0)
-    ('p < .001', 'p = .012', 'p = .48', 'p = .0498', 'p = 1')
+    ('p < 0.001', 'p = 0.012', 'p = 0.48', 'p = 0.0498', 'p = 1')
     >>> shown_p(0.0123, most=True)
-    'p ≤ .012'
+    'p ≤ 0.012'
     """
     if math.isnan(value):
         return "not tested"
     if value < 0.001:
-        return "p < .001"
-    text = f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
+        return "p < 0.001"
+    places = 3 if value < 0.1 else 2
+    text = f"{value:.{places}f}"
     if (float(text) < LEVEL) != (value < LEVEL):
         text = f"{value:.4f}"
-    return f"p {'≤' if most else '='} {text[1:] if float(text) < 1 else '1'}"
+    if float(text) == 1:
+        text = "1"
+    sign = "≤" if most else "="
+    return f"p {sign} {text}"
 
 
 def listed(names: Sequence[str]) -> str:

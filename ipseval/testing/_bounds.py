@@ -13,7 +13,7 @@ from ipseval._base.types import FloatArray
 from ipseval.estimators import Estimate, UserSums
 from ipseval.inference._comparisons import detectable
 
-POWER = 0.84  # for 80 %: in simulated seasons a stated loss is caught up to three points less often
+POWER = 0.84  # for 80%: in simulated seasons a stated loss is caught up to three points less often
 EDGE = 1e-9  # how near a root is sought to the end of its interval, as a share of it
 
 
@@ -72,7 +72,7 @@ class Difference:
         return -_above(-each, self.largest, level), _above(each, self.largest, level)
 
     def smallest_visible(self, level: float, margin: float) -> float:
-        """Return the loss whose upper bound lies below −margin with 80 % power; NaN without an error.
+        """Return the loss whose upper bound lies below −margin with 80% power; NaN without an error.
 
         It is the loss at which the bound is −margin, and z_{.84} standard errors, corrected for Student's t
         as in `inference.compare`. The error of the loss itself belongs to these. It is that of the standard

@@ -21,7 +21,7 @@ from ipseval.metrics._ratings import RATING_METRICS
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Notes, Remark
-from ipseval.report._words import bare, decimals, deliver, signed_at
+from ipseval.report._words import decimals, deliver, fixed, signed_at
 from ipseval.testing._bounds import Difference
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
@@ -136,7 +136,7 @@ class Gate(Result):
             f"{self._at(self.new)}, difference {self._signed(self.difference)} {bounds}, "
             f"{self.n_users:,} users",
             f"False alarms: at most {1 - self.confidence_level:.2g} {said_of(self.weeks)}. Smallest visible "
-            f"loss, with 80 % power: {shown(self.smallest_visible_loss)}. Tolerated: {self.margin:.2g}.",
+            f"loss, with 80% power: {shown(self.smallest_visible_loss)}. Tolerated: {self.margin:.2g}.",
         )
         note = Notes((f"Differences below are information, each by a test of its own: {whole.summary[0]}.",))
         parts = (note, *whole.parts)
@@ -149,7 +149,7 @@ class Gate(Result):
         )
 
     def _at(self, value: float) -> str:
-        return bare(value, decimals([self.high - self.low]) + 1)
+        return fixed(value, decimals([self.high - self.low]) + 1)
 
     def _signed(self, value: float) -> str:
         return "0" if value == 0 else signed_at(value, decimals([self.high - self.low]) + 1)
@@ -381,7 +381,7 @@ def _of_basis(value: Any) -> str:
 
 def shown(loss: float) -> str:
     """Return a loss with two significant digits."""
-    return "not known" if math.isnan(loss) else bare(loss, decimals([loss]))
+    return "not known" if math.isnan(loss) else fixed(loss, decimals([loss]))
 
 
 def rounded_up(loss: float) -> float:

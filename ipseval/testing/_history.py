@@ -15,7 +15,7 @@ from ipseval.evaluation._differences import changed_between
 from ipseval.report import Tables, load
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import bare, decimals, listed, signed_at
+from ipseval.report._words import decimals, fixed, listed, signed_at
 from ipseval.testing._gate import Gate, gate, said_of, shown
 
 KEY = ("candidate", "incumbent", "metric", "estimator")
@@ -78,7 +78,7 @@ class GateHistory(Result):
             low, gap, high = (row[name] for name in ("ci_low", "difference", "ci_high"))
             interval = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
             difference = Cell(signed_at(gap, places), interval, at=(low, gap, high))
-            values = [Cell(bare(row[name], places)) for name in ("old", "new")]
+            values = [Cell(fixed(row[name], places)) for name in ("old", "new")]
             rest = (Cell(shown(row["smallest_visible_loss"])), Cell(row["outcome"]), Cell(row["changed"]))
             rows.append((Cell(row["model"]), *values, difference, *rest))
         header = ("gate", "old", "new", "difference", "smallest visible loss", "outcome", "changed")

@@ -142,7 +142,7 @@ class Validation(Result):
         ]
         sizes = {"recommender": self.n_models, "split": self.n_splits, "user": self.n_users}
         counts = [counted(number, noun) for noun, number in sizes.items()]
-        level = f"{self.confidence_level * 100:g} % intervals in brackets"
+        level = f"{self.confidence_level * 100:g}% intervals in brackets"
         dropped = counted(round(self.n_random_dropped), "random-exposure positive")
         return Tables(
             (" · ".join([*counts, level]),),

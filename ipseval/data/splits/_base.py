@@ -56,6 +56,8 @@ class Split(Universe):
         and a test pair may be a training pair, as where users take the same items again.
     n_repeats_merged : int
         Test rows left out because their pair occurs in an earlier test row: positives are distinct pairs.
+    is_random : bool
+        Whether test rows were drawn at random, so that rows of both parts are of all times.
     """
 
     train: Interactions
@@ -67,6 +69,7 @@ class Split(Universe):
     n_purged: int = 0
     seen: Seen = "exclude"
     n_repeats_merged: int = 0
+    is_random: bool = False
 
     def __post_init__(self) -> None:
         parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
@@ -320,7 +323,7 @@ class Leakage:
     Examples
     --------
     >>> Leakage(n_test=4, n_train=10, n_leaking=1, median_future=0.0)
-    Leakage(1 of 4 test rows (25.0 %) have later training rows; in the median 0.0 % of training is later)
+    Leakage(1 of 4 test rows (25.0%) have later training rows; in the median 0.0% of training is later)
     """
 
     n_test: int
@@ -344,8 +347,8 @@ class Leakage:
     @property
     def text(self) -> str:
         """All of it in words."""
-        rows = f"{self.n_leaking:,} of {counted(self.n_test, 'test row')} ({100 * self.share:.1f} %)"
-        later = f"{100 * self.median_future:.1f} %"
+        rows = f"{self.n_leaking:,} of {counted(self.n_test, 'test row')} ({100 * self.share:.1f}%)"
+        later = f"{100 * self.median_future:.1f}%"
         return f"{rows} have later training rows; in the median {later} of training is later"
 
     def __repr__(self) -> str:

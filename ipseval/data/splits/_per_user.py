@@ -66,7 +66,8 @@ def split_random(
     """
     log = as_log(log)
     sizes, said = _shares(log, test_fraction, validation_fraction)
-    return _cut(_in_random_order(log, rng), *sizes, f"random per user, {said}", seen)
+    split = _cut(_in_random_order(log, rng), *sizes, f"random per user, {said}", seen)
+    return replace(split, is_random=True)
 
 
 def split_temporal(
@@ -166,7 +167,8 @@ def split_leave_one_out(
     n_later = n_test * n_validation if n_validation else None
     description = f"leave-one-out, {order} order, {n_validation} validation"
     if order == "random":
-        return _cut(_in_random_order(log, rng), n_test, n_later, description, seen)
+        split = _cut(_in_random_order(log, rng), n_test, n_later, description, seen)
+        return replace(split, is_random=True)
     if rng is not None:
         raise InputError("rng has no effect with order='temporal'; leave it out.")
     cuts = _latest_first(log, "leave-one-out in temporal order")

@@ -56,7 +56,7 @@ def evaluate_duckdb(
     temporary : folder, optional
         Takes about as much as the files; default: the system's folder for temporary files. It is left empty.
     **options
-        Of `evaluate_dask`: users, propensity, metrics, estimators, missing, ties, confidence_level,
+        Of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties, confidence_level,
         n_relevant, low_ess, per_user, seen, by.
 
     Raises

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, counted
-from ipseval.estimators._labels import spoken
+from ipseval.estimators._labels import display_name
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
 from ipseval.report._words import LEVEL, decimals, listed
@@ -32,7 +32,7 @@ def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> 
             below += _leads(_of(differences, metric, estimator), models)
         if gaps is not None:
             below += _groups_differ(_of(gaps, metric, estimator), models)
-        table = _table(segments, f"{metric}, {spoken(str(estimator))}", rows, whole, below, digits)
+        table = _table(segments, f"{metric}, {display_name(str(estimator))}", rows, whole, below, digits)
         parts.append(replace(table, metric=str(metric)))
     notes = [f"{segments.name}: {segments.note}."] if segments.note else []
     notes.append(

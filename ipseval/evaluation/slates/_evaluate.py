@@ -65,7 +65,8 @@ def evaluate_slates(
         What to do when a frame lacks items that are listed: an error, or take it for a list that ends there.
         Metrics with a cutoff then count the others as misses.
     estimators, **options
-        As in `evaluate`: missing (of queries without any scored item), ties, confidence_level, n_relevant (s
+        As in `evaluate`: missing_lists (of queries without any scored item), ties, confidence_level,
+        n_relevant (s
         of each query, an array in the order of `slates.query_ids` or a Series), low_ess, interval, rng.
 
     Raises
@@ -102,7 +103,7 @@ def evaluate_slates(
         estimators=estimators,
         **options,
     )
-    return replace(evaluation, counted=(*listed.counts, *evaluation.counted))
+    return replace(evaluation, _counts=(*listed.counts, *evaluation._counts))
 
 
 def _refuse_model(model: Any) -> Propensity:

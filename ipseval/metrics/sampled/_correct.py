@@ -77,7 +77,7 @@ class SampledEstimate:
 
         Quantiles of the resampled estimates, at levels widened for few users (Student's t). Two users are
         added that rank first and last: without either, estimates have no spread (Agresti & Coull 1998). With
-        20 positives a normal interval covers 60–80 % in simulation, and this one 90–96 %. The bias that the
+        20 positives a normal interval covers 60–80% in simulation, and this one 90–96%. The bias that the
         correction leaves is not in it. NaN for one user.
 
         Raises

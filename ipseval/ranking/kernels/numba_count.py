@@ -33,7 +33,7 @@ SEVERAL = 3  # thresholds of a row from which on it pays to gather
 GROUP = 16  # gathered scores that are compared with a threshold at once
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
+_i64: Any = np.int64  # of a fixed 0 that is passed on Numba makes a type of its own, and compiles for it, too
 
 
 def _can_gather() -> bool:

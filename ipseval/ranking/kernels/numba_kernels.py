@@ -28,7 +28,7 @@ PER_USER = 1024  # bytes: positives and training items of a user, roughly
 FEW = 16  # products of a user in a tile too close to call: of more, exact scores are made for all items
 
 _i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Any = np.int64  # of a bare 0 that is passed on Numba makes a type of its own, and compiles for it, too
+_i64: Any = np.int64  # of a fixed 0 that is passed on Numba makes a type of its own, and compiles for it, too
 
 
 @compiled

@@ -22,7 +22,7 @@ def plot_windows(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes |
 
 
 def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:
-    """Return axes with the examination of each position and its 95 % interval, one line for each method.
+    """Return axes with the examination of each position and its 95% interval, one line for each method.
 
     Parameters
     ----------

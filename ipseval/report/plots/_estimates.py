@@ -113,7 +113,7 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.barh(place, rows["ess_equal"], color="0.85", label="if all weights were equal")
     ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
     shares = zip(rows["estimator"], rows["share_own"], strict=True)
-    names = [f"{plain(label)}\nlargest weight: {100 * share:.2g} %" for label, share in shares]
+    names = [f"{plain(label)}\nlargest weight: {100 * share:.2g}%" for label, share in shares]
     ax.set_yticks(place, names, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)

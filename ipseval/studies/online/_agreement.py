@@ -59,7 +59,7 @@ class OnlineAgreement(Result):
           whose sign is predicted;
         * behind, behind_error : cv_gain of the best minus this one's, and its standard error;
         * n_needed : experiments like these for an interval of ± `half_width`; n_to_tell : for telling the
-          best indicator from this one (power 80 %, 95 %); NaN where the difference is 0.
+          best indicator from this one (power 80%, 95%); NaN where the difference is 0.
     data : DataFrame
         indicator (row number of `frame`), experiment, offline, offline_error, online, online_error.
     best : int

@@ -213,7 +213,7 @@ def load_kuairec(path: str | Path, *, verify: bool = True) -> RandomExposureStud
     """Return KuaiRec as a study: the big matrix as biased log, the small one as fully observed truth.
 
     value = watch ratio (time watched / length), the largest where a pair occurs several times; positive from
-    2, as in the paper. The block of 1,411 users × 3,327 videos is 99.6 % observed: its positives are S_u
+    2, as in the paper. The block of 1,411 users × 3,327 videos is 99.6% observed: its positives are S_u
     within the block. Its pairs were taken out of the big matrix, so a held-out part of the big matrix shows
     the same users on *other* videos: a comparison with the block is fair for models and candidates limited to
     the block's users, and says less about items outside it.
