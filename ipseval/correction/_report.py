@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from ipseval._base.checks import counted
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import (
@@ -23,7 +24,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators._labels import AOA_POOLED
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import decimals, listed
+from ipseval.report._words import decimals, fixed, listed
 
 HEADERS = {
     AOA_POOLED: "AOA (pooled)",
@@ -36,8 +37,8 @@ SHORTENED = (AOA_POOLED, PPI)
 MOST_ROWS = 12  # of a table in text
 NOTED_TRUNCATION = 0.005  # share of the weight that is truncated, from which the report says so
 SMALLEST_REGRET = 0.0001
-PLAN_STEP = "Run `ipseval plan` to see how many users must be shown random items to settle the comparison."
-MORE_STEP = "Run `ipseval plan`; more random exposure is needed to settle the comparison."
+PLAN_STEP = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
+MORE_STEP = "`ipseval plan` computes how much more random exposure is needed to settle the comparison."
 USE_STEP = "Choose {choice}. More random exposure is not needed to compare these recommenders."
 
 
@@ -89,39 +90,36 @@ class CorrectionReport:
 
 def correction_tables(report: CorrectionReport, *, digits: int) -> Tables:
     """Return the report: the verdict, one table per metric, assumptions and what was left out."""
-    remarks = [
-        Remark("Verdict", tuple(verdict_sentences(report))),
-        Remark("Assumption", tuple(_assumption_sentences(report))),
-    ]
-    next_step = _next_step(report)
-    if next_step:
-        remarks.append(Remark("Next step", (next_step,)))
-    data = _data_sentences(report)
-    if data:
-        remarks.append(Remark("Data", tuple(data)))
+    paragraphs = {
+        "Verdict": verdict_sentences(report),
+        "Assumption": _assumption_sentences(report),
+        "Next step": [_next_step(report)],
+        "Excluded": _excluded_sentences(report),
+        "Data": _data_sentences(report),
+    }
+    remarks = []
+    for name, sentences in paragraphs.items():
+        paragraph = " ".join(filter(None, sentences))
+        if paragraph:
+            remarks.append(Remark(name, (paragraph,)))
     return Tables(
         summary=(_head_line(report),),
         parts=tuple(_metric_table(report, order, digits) for order in report.orders),
-        title="",
         verdict=tuple(remarks),
     )
 
 
 def _head_line(report: CorrectionReport) -> str:
     counts = [
-        _count(len(report.orders[0].models), "recommender"),
-        _count(report.n_users, "user"),
-        _count(report.n_positives, "held-out interaction"),
+        counted(len(report.orders[0].models), "recommender"),
+        counted(report.n_users, "user"),
+        counted(report.n_positives, "held-out interaction"),
     ]
     if report.has_sample:
-        random = _count(report.n_random_positives, "random-exposure positive")
-        counts.append(f"{random} of {_count(report.n_random_users, 'user')}")
+        random = counted(report.n_random_positives, "random-exposure positive")
+        counts.append(f"{random} of {counted(report.n_random_users, 'user')}")
     level = f"{100 * report.confidence_level:g}%"
     return f"{', '.join(counts)}. {level} intervals; means over relevant interactions."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 # ---------------------------------------------------------------- verdict
@@ -262,7 +260,7 @@ def _next_step(report: CorrectionReport) -> str:
 
 
 def _assumption_sentences(report: CorrectionReport) -> list[str]:
-    lines = ["AOA is biased unless all propensities are equal."]
+    lines = ["AOA is unbiased only if exposure was uniform."]
     if report.has_sample:
         names = "The random sample and PPI are" if PPI in report.estimators else "The random sample is"
         lines.append(f"{names} consistent if users and items were drawn uniformly at random.")
@@ -281,15 +279,23 @@ def _assumption_sentences(report: CorrectionReport) -> list[str]:
     return lines
 
 
+def _excluded_sentences(report: CorrectionReport) -> list[str]:
+    exposure = report.random_exposure
+    if exposure is None:
+        return []
+    sentences = []
+    if exposure.n_dropped:
+        pairs = counted(exposure.n_dropped, "pair")
+        sentences.append(f"{pairs} of the training log, from the random exposure.")
+    if exposure.n_uncovered:
+        users = counted(exposure.n_uncovered, "user")
+        sentences.append(f"{users} without a row in the log, from the random sample.")
+    return sentences
+
+
 def _data_sentences(report: CorrectionReport) -> list[str]:
     lines = []
     exposure = report.random_exposure
-    if exposure is not None and exposure.n_dropped:
-        pairs = _count(exposure.n_dropped, "pair")
-        lines.append(f"Excluded from the random exposure: {pairs} of the training log.")
-    if exposure is not None and exposure.n_uncovered:
-        users = _count(exposure.n_uncovered, "user")
-        lines.append(f"Excluded from the random sample: {users} without a row in the log.")
     if exposure is not None and exposure.slope is not None:
         slope, error = exposure.slope
         lines.append(
@@ -352,22 +358,16 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
         if label == CORRECTED:
             low = float(order.ci_low[place])
             high = float(order.ci_high[place])
-        interval = f"[{_format_number(low, places)}, {_format_number(high, places)}]"
+        interval = f"[{fixed(low, places)}, {fixed(high, places)}]"
         cells.append(
             Cell(
-                _format_number(value, places),
+                fixed(value, places),
                 interval,
                 at=(low, value, high),
                 short="" if label in SHORTENED else None,
             )
         )
     return cells
-
-
-def _format_number(value: float, places: int) -> str:
-    """Return a number with a leading zero and a minus sign; a rounded 0 has none."""
-    rounded = round(value, places) + 0.0
-    return f"{rounded:.{places}f}".replace("-", "−")
 
 
 def _probability_cells(order: MetricOrder) -> list[Cell]:

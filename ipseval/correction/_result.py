@@ -168,7 +168,7 @@ class Correction(Result):
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
         numbers = zip(value, error, low, high, strict=True)
         return [
-            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
+            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note, ESTIMAND, "")
             for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
         ]
 

@@ -190,13 +190,13 @@ def test_the_corrected_column_has_the_estimate_with_its_interval(alone):
 def test_labels_of_the_verdict_block_and_the_next_step(alone, exposed):
     names = {remark.name: " ".join(remark.lines) for remark in alone.tables().verdict}
     assert list(names) == ["Verdict", "Assumption", "Next step"]
-    assert names["Next step"].startswith("Run `ipseval plan` to see how many users")
+    assert names["Next step"].startswith("`ipseval plan` computes how many users")
     assert "No pairs were shown at random" in names["Assumption"]
     assert alone.verdict == names["Verdict"]
     names = {remark.name: " ".join(remark.lines) for remark in exposed.tables().verdict}
-    assert list(names) == ["Verdict", "Assumption", "Next step", "Data"]
+    assert list(names) == ["Verdict", "Assumption", "Next step", "Excluded"]
     assert names["Next step"].startswith("Choose taste.")
-    assert f"{exposed.random_exposure.n_dropped} pairs of the training log" in names["Data"]
+    assert f"{exposed.random_exposure.n_dropped} pairs of the training log" in names["Excluded"]
 
 
 def test_many_recommenders_are_shortened_in_text_and_complete_in_the_frame(situation):
@@ -262,7 +262,7 @@ def test_a_correction_is_loaded_as_it_was_saved(situation, tmp_path):
 def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposed):
     plots = pytest.importorskip("matplotlib.pyplot")
     axes = exposed.plot("atop")
-    assert axes.get_xlabel() == "recall@5: mean over relevant interactions, with 95% intervals"
+    assert axes.get_xlabel() == "atop: mean over relevant interactions, with 95% intervals"
     expected = exposed.order.query("metric == 'atop'")["recommender"].tolist()
     assert [label.get_text() for label in axes.get_yticklabels()] == expected
     assert exposed.plot(estimator="corrected").get_xlabel().startswith("recall@10: ")
