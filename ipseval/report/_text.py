@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -32,13 +33,16 @@ def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
     for remark in remarks:
         name = f"{visible(remark.name):<{NAMED}}"
         for text in remark.lines:
-            lines += textwrap.wrap(
-                visible(text),
+            # A p-value stays on one line.
+            whole = re.sub(r"\bp ([<=≤]) ", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", visible(text))
+            wrapped = textwrap.wrap(
+                whole,
                 WIDTH,
                 initial_indent=name,
                 subsequent_indent=" " * NAMED,
                 break_on_hyphens=False,
             )
+            lines += [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
             name = " " * NAMED
     # The hint stands behind the last line; it is left out where there is no room.
     if hint and lines and len(lines[-1]) + len(GAP) + len(hint) <= WIDTH:

@@ -1,9 +1,8 @@
-"""The verdict names whom the evidence names: rules worked by hand, one value, and where γ changes it."""
+"""The verdict names a recommender only where propensities are known by design; where γ changes the first."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,145 +11,154 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import ipseval
-from tests.conftest import examples
-from tests.evaluation.verdicts import (
-    AB,
-    ABC,
-    BA,
-    PLAIN,
-    WEIGHTED,
-    decided,
-    paired,
-    posterior,
-    rows,
-    standing,
-    with_posterior,
-)
-from tests.inside.estimators import resolve_estimator
-from tests.inside.evaluation import (
+from ipseval.evaluation.verdict import (
+    Outcome,
     Standing,
-    Weights,
-    _differences,
-    _sensitivity,
-    of_record,
-    order_frame,
+    WeightSupport,
+    choose_estimators,
+    choose_headline,
+    tabulate_order,
 )
-from tests.inside.inference import leading_gammas
+from tests.conftest import examples
+from tests.evaluation.verdicts import AB, ABC, AOA, BA, SNIPS, decide, paired, rows, standing
+from tests.inside.estimators import resolve_estimator
+from tests.inside.evaluation import _differences, _sensitivity
+from tests.inside.inference import find_gamma_ranges
 from tests.worlds import random_split
 
 
-def test_leaders_are_the_highest_and_those_not_told_from_it():
-    one = standing("w", {"a": 0.1, "b": 0.3, "c": 0.2}, ("ab",))
-    assert one.ranked == ("b", "c", "a")
-    assert one.leaders == ("b", "c")
-    assert one.p_value == 0.002
-    assert one.difference("a", "b") == (pytest.approx(-0.2), 0.002)
-    assert one.difference("b", "a") == (pytest.approx(0.2), 0.002)
+def test_leaders_are_the_highest_and_those_that_do_not_differ_significantly_from_it():
+    found = standing("w", {"a": 0.1, "b": 0.3, "c": 0.2}, ("ab",))
+    assert found.ranked == ("b", "c", "a")
+    assert (found.best, found.second) == ("b", "c")
+    assert found.leaders == ("b", "c")
+    assert found.p_value == 0.002
+    assert found.difference("a", "b") == (pytest.approx(-0.2), 0.002)
+    assert found.difference("b", "a") == (pytest.approx(0.2), 0.002)
     p_values = np.array([[1.0, 0.01, 0.03], [0.01, 1.0, 0.4], [0.03, 0.4, 1.0]])
     values = {"a": 0.3, "b": 0.2, "c": 0.1}
-    told = Standing.of(rows("w", values), replace(paired(values, ()), p_value=p_values))
-    assert (told.leaders, told.p_value) == (("a",), 0.03)  # the largest of those it is told from
+    tested = Standing.from_rows(rows("w", values), replace(paired(values, ()), p_value=p_values))
+    assert (tested.leaders, tested.p_value) == (("a",), 0.03)  # the largest of those that it differs from
 
 
-@pytest.mark.parametrize("basis", ["design", "exposure"])
-def test_measured_propensities_decide_by_their_paired_differences(basis):
-    found = decided(AB, BA, basis, apart=("ab",))
-    assert (found.leader, found.choice, found.reason) == ("b", "b", "measured")
-    assert found.estimator == WEIGHTED
-    assert found.order == ("b", "a")
-    untold = decided(AB, BA, basis)
-    assert (untold.leader, untold.choice, untold.reason) == (None, "b", "not told apart")
+def test_equal_estimates_share_the_first_place():
+    assert standing("w", {"a": 0.2, "b": 0.2, "c": 0.1}, ()).tied == ("a", "b")
+    assert standing("w", ABC, ()).tied == ()
 
 
-def test_the_correction_is_shown_beside_measured_propensities_and_not_used():
-    found = with_posterior(AB, BA, "design", sure=0.99, evidence="exposure", apart=("ab",))
-    assert found.leader == "b"
+def test_propensities_known_by_design_decide_by_the_paired_test_of_the_weighted_estimates():
+    significant = decide(AB, BA, "design", significant=("ab",))
+    assert (significant.leader, significant.outcome) == ("b", Outcome.WINNER)
+    assert (significant.primary, significant.first) == (SNIPS, "b")
+    close = decide(AB, BA, "design")
+    assert (close.leader, close.outcome) == (None, Outcome.NOT_SIGNIFICANT)
 
 
-@pytest.mark.parametrize("basis", ["design", "exposure", "fitted"])
-def test_thin_or_unreliable_weights_that_name_another_withhold_the_verdict(basis):
-    for weak in (
-        decided(AB, BA, basis, 250.0, apart=("ab",)),
-        decided(AB, BA, basis, flag="few", apart=("ab",)),
-    ):
-        assert (weak.leader, weak.choice, weak.reason) == (None, None, "contradiction")
+@pytest.mark.parametrize("basis", ["exposure", "fitted", "assumed"])
+@pytest.mark.parametrize("gamma", [None, 0.5])
+@pytest.mark.parametrize("weighted", [AB, BA])
+def test_no_recommender_is_named_on_propensities_that_were_not_known_by_design(basis, gamma, weighted):
+    verdict = decide(AB, weighted, basis, gamma=gamma, significant=("ab",))
+    assert verdict.leader is None
+    assert verdict.outcome in (Outcome.NOT_IDENTIFIED, Outcome.NO_VERDICT)
 
 
-def test_fitted_weights_and_the_plain_average_do_not_overrule_each_other():
-    found = decided(AB, BA, "fitted", apart=("ab",))
-    assert (found.leader, found.reason) == (None, "contradiction")
-    assert decided(AB, AB, "fitted").reason == "plain"
+def test_no_recommender_is_named_by_aoa_alone():
+    verdict = decide(AB, significant=("ab",))
+    assert (verdict.leader, verdict.outcome, verdict.primary) == (None, Outcome.NOT_IDENTIFIED, AOA)
 
 
-@pytest.mark.parametrize(
-    ("sure", "leader"), [(0.96, "a"), (0.95, "a"), (0.94, None), (0.06, None), (0.05, "b"), (0.04, "b")]
-)
-def test_the_correction_settles_a_contradiction_from_95_per_cent_on(sure, leader):
-    found = with_posterior(AB, BA, "fitted", sure=sure, evidence="interactions")
-    assert found.leader == leader
+def test_no_recommender_is_named_on_a_metric_without_a_guarantee():
+    verdict = decide(AB, AB, "design", significant=("ab",), has_guarantee=False)
+    assert (verdict.leader, verdict.outcome) == (None, Outcome.NOT_IDENTIFIED)
 
 
-def test_the_log_alone_settles_no_contradiction_and_names_no_leader():
-    assert with_posterior(AB, BA, "fitted", sure=0.99).leader is None
-    found = with_posterior(AB, sure=0.99)
-    assert (found.leader, found.choice) == (None, "a")
-    assert with_posterior(AB, sure=0.99, evidence="interactions").leader == "a"
-    edge = with_posterior(AB, sure=0.95, evidence="interactions")
-    assert (edge.leader, edge.choice, edge.reason) == ("a", "a", "posterior")
+def test_few_effective_interactions_by_design_decide_only_where_they_agree_with_aoa():
+    agreeing = decide(AB, AB, "design", 250.0, significant=("ab",))
+    assert (agreeing.leader, agreeing.outcome) == ("a", Outcome.WINNER)
+    contradicting = decide(AB, BA, "design", 250.0, significant=("ab",))
+    assert (contradicting.leader, contradicting.outcome) == (None, Outcome.NO_VERDICT)
+    unreliable = decide(AB, AB, "design", significant=("ab",), flag="few")
+    assert (unreliable.leader, unreliable.outcome) == (None, Outcome.NO_VERDICT)
 
 
-def test_nobody_is_named_where_the_odds_of_the_log_do_not_explain_exposure():
-    strained = replace(posterior(AB, 0.99, "exposure"), explained=False)
-    assert decided(AB, posteriors={"recall@10": strained}, unknown="").leader is None
-
-
-@pytest.mark.parametrize(("ahead", "choice"), [(0.21, "a"), (0.2, "b"), (0.19, "b")])
-def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(ahead, choice):
-    assert with_posterior(AB, sure=ahead).choice == choice
+def test_weights_from_impressions_that_are_few_or_contradict_aoa_withhold_the_verdict():
+    assert decide(AB, BA, "fitted").outcome == Outcome.NO_VERDICT
+    assert decide(AB, AB, "fitted", 250.0).outcome == Outcome.NO_VERDICT
+    assert decide(AB, AB, "fitted").outcome == Outcome.NOT_IDENTIFIED
+    assert decide(AB, BA, "fitted", gamma=0.5).outcome == Outcome.NOT_IDENTIFIED
 
 
 @pytest.mark.parametrize(
-    ("ess", "equal", "thin"),
+    ("values", "outcome"),
     [
-        (299.0, 1000.0, True),
-        (300.0, 1000.0, False),
-        (99.0, 101.0, True),
-        (99.0, 100.0, False),
-        (100.0, 300.0, False),
-        (99.0, 99.0, False),
-        (60.0, 60.0, False),
+        ({"a": float("nan")}, Outcome.UNDEFINED),
+        ({"a": 0.1}, Outcome.SINGLE),
+        ({"a": 0.1, "b": float("nan")}, Outcome.SINGLE),
+        ({"a": 0.1, "b": 0.1}, Outcome.TIED),
     ],
 )
-def test_thin_is_a_share_of_what_equal_propensities_give_or_less_than_a_hundred(ess, equal, thin):
-    assert Weights("", "fitted", "a", ess, equal).thin is thin
+def test_outcomes_without_a_comparison(values, outcome):
+    assert decide(values).outcome == outcome
 
 
-def test_the_table_of_the_order_holds_averages_and_what_the_correction_says():
-    frame = pd.concat([rows(PLAIN, ABC), rows(WEIGHTED, {"a": 0.1, "b": 0.2, "c": 0.05})])
-    of_two = decided(ABC, BA | {"c": 0.05}, posteriors={"recall@10": posterior(AB, 0.7)}, unknown="")
-    nan = float("nan")
-    # The posterior of this file has half of each average for its mean, a quarter and the whole for bounds.
-    expected = [
-        ["recall@10", "a", 0.3, 0.1, 0.15, 0.075, 0.3, 0.7, 0.01],
-        ["recall@10", "b", 0.2, 0.2, 0.1, 0.05, 0.2, nan, 0.01],
-        ["recall@10", "c", 0.1, 0.05, nan, nan, nan, nan, nan],
-    ]
-    columns = order_frame([of_two], frame).columns
-    pd.testing.assert_frame_equal(order_frame([of_two], frame), pd.DataFrame(expected, columns=columns))
-    plain = order_frame([decided(AB)], frame)
-    assert plain["plain"].tolist() == [0.3, 0.2]
-    assert plain.loc[:, "weighted":].isna().all(axis=None)
+@pytest.mark.parametrize(
+    ("ess", "ess_equal", "quality"),
+    [
+        (299.0, 1000.0, "low"),
+        (300.0, 1000.0, "sufficient"),
+        (99.0, 101.0, "low"),
+        (99.0, 100.0, "sufficient"),
+        (100.0, 300.0, "sufficient"),
+        (99.0, 99.0, "sufficient"),
+        (60.0, 60.0, "sufficient"),
+    ],
+)
+def test_a_low_sample_size_is_a_share_of_that_with_equal_weights_or_below_a_hundred(ess, ess_equal, quality):
+    assert WeightSupport("fitted", None, ess, ess_equal, 2000).quality == quality
+    assert WeightSupport("fitted", None, ess, ess_equal, 2000, "few").quality == "unreliable"
 
 
-def test_the_estimator_of_record_is_weighted_and_reliable_where_one_is():
-    estimators = [resolve_estimator(one) for one in ("aoa", "snips", "snips-global")]
-    assert of_record(estimators, set()) == ("snips-global", "aoa")
-    assert of_record(estimators, {"snips-global"}) == ("snips", "aoa")
-    assert of_record(estimators, {"snips", "snips-global"}) == ("snips-global", "aoa")
-    pooled = [resolve_estimator(one) for one in ("aoa", "aoa-pooled", "snips-pooled")]
-    assert of_record(pooled, set()) == ("snips-pooled", "aoa-pooled")
-    assert of_record([*pooled, estimators[2]], set()) == ("snips-global", "aoa")
-    assert of_record(estimators[:1], set()) == ("", "aoa")
+def test_rows_are_ordered_by_the_first_printed_column():
+    verdict = decide({"a": 0.1, "b": float("nan"), "c": 0.3}, {"a": 0.4, "b": 0.5, "c": 0.2})
+    assert verdict.columns == (AOA, SNIPS)
+    assert verdict.order == ("c", "a", "b")
+    assert decide(None, ABC).order == ("a", "b", "c")
+
+
+def test_the_table_of_the_order_holds_ranks_estimates_and_tested_differences():
+    frame = tabulate_order([decide({"a": 0.1, "b": 0.3}, significant=("ab",))])
+    expected = pd.DataFrame(
+        {
+            "metric": ["recall@10"] * 2,
+            "model": ["b", "a"],
+            "rank": [1, 2],
+            "estimator": [AOA] * 2,
+            "estimate": [0.3, 0.1],
+            "difference": [0.0, -0.2],
+            "p_adjusted": [np.nan, 0.002],
+        }
+    )
+    pd.testing.assert_frame_equal(frame, expected)
+
+
+def test_the_headline_is_the_first_metric_with_a_guarantee():
+    without = decide(AB, AB, has_guarantee=False, metric="ndcg@10")
+    guaranteed = decide(AB, AB)
+    assert choose_headline([without, guaranteed]) is guaranteed
+    assert choose_headline([without]) is without
+
+
+def test_the_compared_estimators_are_reliable_and_of_one_estimand_where_possible():
+    estimators = [resolve_estimator(label) for label in ("aoa", "snips", "snips-global")]
+    assert choose_estimators(estimators, set()) == ("aoa", "snips-global")
+    assert choose_estimators(estimators, {"snips-global"}) == ("aoa", "snips")
+    assert choose_estimators(estimators, {"snips", "snips-global"}) == ("aoa", "snips-global")
+    pooled = [resolve_estimator(label) for label in ("aoa", "aoa-pooled", "snips-pooled")]
+    assert choose_estimators(pooled, set()) == ("aoa-pooled", "snips-pooled")
+    assert choose_estimators([*pooled, estimators[2]], set()) == ("aoa", "snips-global")
+    assert choose_estimators(estimators[:1], set()) == ("aoa", "")
+    assert choose_estimators(estimators[1:], set()) == ("", "snips-global")
 
 
 @pytest.fixture(scope="module")
@@ -170,17 +178,100 @@ def evaluation() -> ipseval.Evaluation:
 
 def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
     """Tipping points come from another grid and from every pair; linear metrics and others alike."""
-    found = evaluation.tipping_points(np.linspace(-1, 3, 30))
-    tipping = found.set_index(["metric", "estimator", "model", "other"])
-    for one in evaluation.verdicts:
-        low, high, lowest, highest = evaluation._reach[one.metric].gamma
-        assert (lowest, highest) == (-1.0, 3.0)
-        best = one.standings["snips-global"].best
-        mine = tipping.sort_index().loc[one.metric, "snips-global"]["tipping_points"]
-        swaps = [gamma for pair, found in mine.items() if best in pair for gamma in found]
-        assert swaps
-        assert low == pytest.approx(max([g for g in swaps if g < 0], default=-1.0), abs=0.003)
-        assert high == pytest.approx(min([g for g in swaps if g > 0], default=3.0), abs=0.003)
+    tipping = evaluation.tipping_points(np.linspace(-1, 3, 30))
+    for verdict in evaluation.verdicts:
+        found = verdict.gamma_range
+        assert (found.first, found.low, found.lowest, found.highest) == (verdict.first, -1.0, -1.0, 3.0)
+        rows = tipping[(tipping["metric"] == verdict.metric) & (tipping["estimator"] == SNIPS)]
+        swaps = {}
+        for row in rows.to_dict("records"):
+            pair = {row["model"], row["other"]}
+            if verdict.first in pair:
+                (rival,) = pair - {verdict.first}
+                swaps |= dict.fromkeys(row["tipping_points"], rival)
+        assert found.high == pytest.approx(min(swaps), abs=0.003)
+        assert found.next_above == swaps[min(swaps)]
+        assert found.next_below == ""
+
+
+def test_without_weights_the_range_of_gamma_is_that_of_a_power_law_of_the_training_counts():
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 60, 30, np.linspace(0.7, 0.1, 30))
+    models = {"popular": np.tile(-np.arange(30.0), (60, 1)), "rare": np.tile(np.arange(30.0), (60, 1))}
+    options = {"metrics": ["recall@10"]}
+    unweighted = ipseval.evaluate(models, split, **options)
+    weighted = ipseval.evaluate(models, split, propensity="power-law:gamma=0", **options)
+    assert unweighted.verdicts[0].gamma_range == weighted.verdicts[0].gamma_range is not None
+    ranks = {name: sample.ranked for name, sample in unweighted.samples.items()}
+    assert ipseval.evaluate_ranks(ranks, **options).verdicts[0].gamma_range is None  # no training counts
+
+
+def test_a_metric_that_would_take_long_has_no_range_of_gamma(evaluation, monkeypatch):
+    monkeypatch.setattr("ipseval.inference.gamma_range.MOST_VALUES", 10)
+    metrics, (_, estimator) = evaluation.definitions
+    ranges = find_gamma_ranges(evaluation.samples, metrics, estimator, evaluation.propensity, start=-1.0)
+    assert ranges.keys() == {"recall@10"}
+
+
+def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
+    names = ("recommender", "AOA", "SNIPS (γ = 0 assumed)")
+    recall, ndcg = evaluation.tables().parts
+    assert recall.header == (*names, "difference from best (AOA)")
+    assert [row[-1].text == "best" for row in recall.rows] == [True, False, False]
+    assert [row[-1].text[0] for row in recall.rows[1:]] == ["−", "−"]
+    assert ndcg.header == names
+    for table, verdict in zip((recall, ndcg), evaluation.verdicts, strict=True):
+        assert [row[0].text for row in table.rows] == list(verdict.order)
+        assert table.words == set(range(len(table.header)))
+    content = evaluation._content(page=True)
+    behind = _differences(content, content.page)[2:]
+    assert [table.title for table in behind] == [
+        f"{v.metric}, minus {v.order[0]}" for v in evaluation.verdicts
+    ]
+    assert all(table.signed and table.words == {0, 1, 2} for table in behind)
+    alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
+    assert {table.header for table in alone.tables().parts} == {names[:2]}
+    content = alone._content(page=True)
+    assert _differences(content, content.page) == []
+    assert "In an order" not in repr(alone.explain())
+    assert "In an order" in repr(evaluation.explain())
+
+
+def test_estimators_of_different_estimands_stand_in_tables_of_their_own(evaluation):
+    ranks = {name: sample.ranked for name, sample in evaluation.samples.items()}
+    mixed = ipseval.evaluate_ranks(
+        ranks,
+        propensity=evaluation.propensity,
+        metrics=["recall@10"],
+        estimators=["aoa", "aoa-pooled", "snips-global", "snips-pooled"],
+    )
+    users, interactions = mixed.tables().parts
+    assert users.title == "recall@10, means over users"
+    assert users.header[1:3] == ("AOA", "SNIPS global (γ = 0 assumed)")
+    assert interactions.title == "recall@10, means over interactions"
+    assert interactions.header[1:3] == ("AOA pooled", "SNIPS pooled (γ = 0 assumed)")
+    estimands = mixed.frame.groupby("estimand")["estimator"].unique().map(set).to_dict()
+    assert estimands == {
+        "mean over users": {"aoa", "snips-global"},
+        "mean over interactions": {"aoa-pooled", "snips-pooled"},
+    }
+    with pytest.raises(ipseval.InputError, match="columns must have one estimand"):
+        mixed.to_latex(columns=["aoa", "aoa-pooled"])
+
+
+def test_the_detectable_difference_of_a_design_is_that_of_the_paired_test():
+    scores = np.random.default_rng(5).random((60, 30))
+    split = random_split(np.random.default_rng(0), 60, 30, np.linspace(0.7, 0.1, 30))
+    result = ipseval.evaluate(
+        {"a": scores, "b": scores[:, ::-1]},
+        split,
+        metrics=["recall@5"],
+        propensity=ipseval.KnownPropensity(item=np.full(30, 0.5), basis="design"),
+    )
+    (verdict,) = result.verdicts
+    assert (verdict.outcome, result.leader) == (Outcome.NOT_SIGNIFICANT, None)
+    compared = result.compare().set_index("estimator")
+    assert verdict.detectable == compared.loc[SNIPS, "minimum_detectable_difference"]
 
 
 def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
@@ -206,67 +297,21 @@ def test_it_is_told_how_intervals_were_made(evaluation):
     assert evaluation.provenance["interval"] == "normal"
 
 
-def test_weights_without_a_power_law_have_a_factor_in_place_of_gamma(evaluation):
-    ranks = {name: one.ranked for name, one in evaluation.samples.items()}
-    known = ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, 30)).fit(next(iter(ranks.values())))
-    result = ipseval.evaluate_ranks(ranks, propensity=known)
-    recall = {one.metric: one for one in result.verdicts}["recall@10"]
-    reach = result._reach["recall@10"]
-    assert reach.gamma is None
-    assert reach.factor > 1
-    assert reach.said(recall.weights[0].best).endswith(f"wrong by more than a factor of {reach.factor:.3g}.")
-
-
-def test_a_metric_that_would_take_long_is_left_out_with_a_reason(evaluation, monkeypatch):
-    monkeypatch.setattr("ipseval.inference._leads.MOST_VALUES", 10)
-    metrics, (_, estimator) = evaluation.definitions
-    first = dict.fromkeys(("recall@10", "ndcg@10"), "popular")
-    found = leading_gammas(evaluation.samples, metrics, estimator, evaluation.propensity, first)
-    assert "ndcg@10" not in found
-    again = ipseval.evaluate_ranks(
-        {name: one.ranked for name, one in evaluation.samples.items()},
-        propensity=evaluation.propensity,
-        metrics=["ndcg@10"],
-    )
-    assert "ask for .tipping_points()" in repr(again.explain())
-
-
 def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluation, monkeypatch):
     given = [one.ranked for one in evaluation.samples.values()]
     ranks = {f"m{number}": given[number % 3] for number in range(5)}
     again = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["ndcg@10", "recall@10"])
     n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
     monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n - 1)
-    ndcg, recall = again._drawn.sweeps
+    ndcg, recall = again._curves.sweeps
     assert ndcg.gamma.tolist() == np.linspace(-1, 3, 9).tolist()
     assert list(ndcg.values) == list(again.verdicts[0].order[:4])
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
-    captions = [one.caption for one in _sensitivity(again)[2:]]
+    captions = [one.caption for one in _sensitivity(again._content(page=True), again._page_content())[2:]]
     assert ["The highest 4 of 5 recommenders are drawn." in one for one in captions] == [True, False]
     monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n)
-    assert replace(again)._drawn.sweeps[0].gamma.size == 17
-
-
-def test_a_table_has_probabilities_where_there_are_some_and_differences_elsewhere(evaluation):
-    names = ("recommender", "plain average (aoa)", "if γ = 0 were right")
-    recall, ndcg = evaluation.tables().parts[:2]
-    assert recall.header == (*names, "corrected", "ahead of next")
-    assert [row[-1].text != "" for row in recall.rows] == [True, True, False]
-    assert ndcg.header == (*names, "vs best")
-    assert [row[-1].text in ("best", "highest") for row in ndcg.rows] == [True, False, False]
-    first, gap = ndcg.rows[0][0].text, ndcg.rows[1][-1].text
-    assert (first, gap[0]) == (evaluation.verdicts[1].first, "−")
-    for one in (recall, ndcg):
-        assert one.words == set(range(len(one.header)))
-    behind = _differences(evaluation)[2:]
-    assert [one.title for one in behind] == [f"{v.metric}, minus {v.first}" for v in evaluation.verdicts]
-    assert all(one.signed and one.words == {0, 1, 2} for one in behind)
-    alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
-    assert {one.header for one in alone.tables().parts} == {names[:2]}
-    assert _differences(alone) == []
-    assert "in an order" not in repr(alone.explain())
-    assert "in an order" in repr(evaluation.explain())
+    assert replace(again)._curves.sweeps[0].gamma.size == 17
 
 
 def test_the_difference_of_a_single_user_is_not_tested():
@@ -275,17 +320,9 @@ def test_the_difference_of_a_single_user_is_not_tested():
     scores = {"a": np.array([[0.0, 2, 1]]), "b": np.array([[0.0, 1, 2]])}
     found = ipseval.evaluate(scores, split, metrics=["rr"], estimators=["aoa"])
     (table,) = found.tables().parts
-    assert [row[-1].text for row in table.rows] == ["highest", "not tested"]
+    assert [row[-1].text for row in table.rows] == ["best", "not tested"]
     tests = found.verdicts[0].standing.tests
     np.testing.assert_equal([tests.of("b", "a"), tests.of("a", "a")], [(-0.5, np.nan), (np.nan, np.nan)])
-
-
-def test_rows_of_a_correction_follow_those_of_the_estimates(evaluation):
-    rows = evaluation.frame[:2].assign(estimator="corrected")
-    found = replace(evaluation, correction=SimpleNamespace(joined_rows=rows)).frame
-    assert found.index.tolist() == list(range(len(evaluation.frame) + 2))
-    pd.testing.assert_frame_equal(found[:-2], evaluation.frame)
-    assert found["estimator"].tolist()[-2:] == ["corrected"] * 2
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):
@@ -295,17 +332,6 @@ def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluat
     assert evaluation.per_user("popular", "NDCG@10", "naive").size == 60
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
-
-
-def test_two_leaders_are_told_apart_from_a_difference_on():
-    scores = np.random.default_rng(5).random((60, 30))
-    split = random_split(np.random.default_rng(0), 60, 30, np.linspace(0.7, 0.1, 30))
-    found = ipseval.evaluate(
-        {"a": scores, "b": scores[:, ::-1]}, split, metrics=["recall@5"], estimators=["aoa"]
-    )
-    (verdict,) = found.verdicts
-    assert set(verdict.leaders) == {"a", "b"}
-    assert verdict.detectable == found.compare()["minimum_detectable_difference"].item()
 
 
 @settings(max_examples=examples(20))

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from ipseval.evaluation._differences import _cells, _tested
-from ipseval.evaluation._explanation import dated, explained_tables
+from ipseval.evaluation._explanation import describe_date, explained_tables
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
 from ipseval.evaluation._leaderboard import _column, _order, _sentence
 from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
-from ipseval.evaluation._questions import KINDS, estimator_label, metric_label, metric_names
-from ipseval.evaluation._sentences import probability, verdict_lines
-from ipseval.evaluation._verdict import Known, Standing, Verdict, Weights, of_record, order_frame, verdicts
 from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
+from ipseval.evaluation.evaluation import PLOT_KINDS, find_label
 from ipseval.evaluation.partitions import _duckdb, _partition, _plan, _sorted
 from ipseval.evaluation.partitions._partition import (
     add_rows,
@@ -36,3 +34,4 @@ from ipseval.evaluation.segments._segments import (
 )
 from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
 from ipseval.evaluation.segments._tables import _groups_differ, _leads
+from ipseval.evaluation.tracking import metric_names

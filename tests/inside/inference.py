@@ -23,7 +23,6 @@ from ipseval.inference._intervals import (
     normal_interval,
     quantiles,
 )
-from ipseval.inference._leads import Reach, _end, leading_factors, leading_gammas, reaches
 from ipseval.inference._linear import LinearGroup
 from ipseval.inference._sensitivity import sensitivity
 from ipseval.inference._weights import (
@@ -37,3 +36,4 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
+from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges

@@ -1,0 +1,218 @@
+"""The sentences of a verdict: each outcome has its own, and all outputs take them from there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ipseval.evaluation.verdict import Verdict
+from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
+from ipseval.inference.gamma_range import GammaRange
+from tests.evaluation.verdicts import AB, ABC, BA, decide
+from tests.inside.report import shown_p
+
+PLAN = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
+UNIFORM = "AOA is unbiased only if exposure was uniform"
+
+
+def conclusion(*verdicts: Verdict) -> str:
+    return write_verdict(verdicts).conclusion
+
+
+def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value():
+    text = write_verdict([decide(AB)])
+    assert text.conclusion == (
+        "No clear winner. In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.40)."
+    )
+    assert text.assumption == f"{UNIFORM}."
+    assert text.next_step == PLAN
+    assert str(text) == f"{text.conclusion} {text.assumption} {text.next_step}"
+
+
+def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
+    text = conclusion(decide(AB, significant=("ab",)))
+    assert text == "In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.002)."
+
+
+def test_assumed_weights_that_disagree_leave_no_clear_winner():
+    text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
+    assert text.conclusion == (
+        "No clear winner. In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.002). "
+        "By SNIPS (γ = 0 assumed) b ranks first (p = 0.002)."
+    )
+    assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
+
+
+def test_assumed_weights_that_agree_say_so():
+    text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
+    assert text.endswith(" It also ranks first by SNIPS (γ = 0.5 assumed).")
+    assert not text.startswith("No clear winner")
+
+
+@pytest.mark.parametrize(
+    ("gamma_range", "sentence"),
+    [
+        (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "a stays first for every γ in [−1, 3]."),
+        (
+            GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
+            "a stays first for γ in [−1, 0.25], then c takes over.",
+        ),
+        (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "a stays first for γ in [−1, 0.25]."),
+    ],
+)
+def test_the_range_of_gamma_is_stated_with_who_takes_over(gamma_range, sentence):
+    assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(f" {sentence}")
+    agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
+    assert conclusion(agreeing).endswith(f" {sentence}")
+
+
+def test_the_range_of_gamma_stands_beside_the_first_by_weights_that_disagree():
+    gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
+    text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
+    assert text.endswith(
+        " a stays first for γ in [−1, −0.2]; by SNIPS (γ = 0 assumed) b ranks first (p = 0.40)."
+    )
+    unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
+    assert conclusion(unreliable).endswith("; by SNIPS (γ = 2 assumed), which is unreliable, b ranks first.")
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ({"a": 0.3}, "Only a has an estimate, so there is nothing to compare."),
+        ({"a": float("nan"), "b": float("nan")}, "No verdict: every estimate is undefined."),
+        ({"a": float("nan"), "b": 0.1}, "Only b has an estimate, so there is nothing to compare."),
+        ({"a": 0.2, "b": 0.2, "c": 0.1}, "a and b are tied for first place in the log."),
+    ],
+)
+def test_where_there_is_nothing_to_decide_the_verdict_says_so(values, text):
+    assert conclusion(decide(values)) == text
+
+
+def test_a_winner_by_design_is_named_with_its_largest_p_value():
+    text = write_verdict([decide(ABC, ABC, "design", significant=("ab", "ac"))])
+    assert text.conclusion == (
+        "a is significantly better than all 2 others by SNIPS (propensities known by design), "
+        "largest adjusted p = 0.002."
+    )
+    assert text.assumption == "SNIPS is consistent if the logged propensities are the true ones."
+    assert text.next_step == ""
+    two = conclusion(decide(AB, BA, "design", significant=("ab",)))
+    assert two == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
+
+
+def test_without_a_significant_difference_by_design_the_detectable_one_is_stated():
+    verdict = decide(AB, AB, "design")
+    text = write_verdict([replace(verdict, detectable=0.0123)])
+    assert text.conclusion == (
+        "No significant winner: a ranks first by SNIPS (propensities known by design), but its difference "
+        "from b "
+        "is not statistically significant (p = 0.40)."
+    )
+    assert text.next_step == "Evaluate more users: the test has 80% power to detect a difference of 0.01."
+    assert write_verdict([verdict]).next_step == "Evaluate more users."
+
+
+def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_sizes():
+    text = write_verdict([decide(AB, BA, "fitted", 412.0)])
+    assert text.conclusion == (
+        "No verdict: a ranks first by AOA in the log, but b ranks first by SNIPS (propensities from "
+        "impressions). "
+        "Effective sample size: 1,000 for AOA, 412 for SNIPS (sufficient)."
+    )
+    assert text.next_step == PLAN
+    few = conclusion(decide(AB, AB, "fitted", 250.0))
+    assert few.startswith("No verdict: a ranks first in the log, but the weights rest on few interactions.")
+    assert few.endswith("250 for SNIPS (low).")
+
+
+def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
+    text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
+    assert "By SNIPS (γ = 0.69 from random exposure) b ranks first (p = 0.002)." in text.conclusion
+    assert text.assumption == f"{UNIFORM}."
+    assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
+
+
+def test_a_metric_without_a_guarantee_says_so():
+    text = write_verdict([decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")])
+    assert text.assumption.endswith("Weighting has no guarantee for ndcg@10.")
+
+
+def test_weights_alone_are_stated_with_their_assumption():
+    text = write_verdict([decide(None, AB, gamma=0.0)])
+    assert "a ranks first by SNIPS (γ = 0 assumed) (0.300 against 0.200 for b, p = 0.40)" in text.conclusion
+
+
+@pytest.mark.parametrize(
+    ("basis", "gamma", "text"),
+    [
+        ("assumed", 0.0, "γ = 0 assumed"),
+        ("fitted", 0.7, "γ = 0.7 fitted"),
+        ("exposure", -0.59, "γ = −0.59 from random exposure"),
+        ("assumed", None, "propensities assumed"),
+        ("design", None, "propensities known by design"),
+        ("fitted", None, "propensities from impressions"),
+        ("exposure", None, "propensities from random exposure"),
+    ],
+)
+def test_the_source_of_the_propensities_stands_in_the_name_of_a_column(basis, gamma, text):
+    support = decide(AB, AB, basis, gamma=gamma).support
+    assert support is not None
+    assert describe_assumption(support) == text
+
+
+def test_other_metrics_are_grouped_by_what_they_conclude():
+    first = decide(AB)
+    same = decide(AB, metric="mean_dcg@10")
+    assert conclusion(first, same).endswith(" mean_dcg@10 leads to the same conclusion.")
+    third = decide(AB, metric="rr")
+    assert conclusion(first, same, third).endswith(" mean_dcg@10 and rr lead to the same conclusion.")
+    other = decide(BA, metric="mean_dcg@10")
+    assert conclusion(first, other).endswith(" On mean_dcg@10, b ranks first by AOA.")
+    torn = decide(AB, BA, gamma=0.0)
+    agreed = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
+    assert conclusion(agreed, torn).endswith(" On recall@10, a ranks first by AOA and b by SNIPS.")
+    undefined = decide({"a": float("nan"), "b": float("nan")}, metric="mean_dcg@10")
+    assert conclusion(first, undefined).endswith(" On mean_dcg@10, every estimate is undefined.")
+    alone = decide({"a": 0.3})
+    assert conclusion(alone, decide({"a": 0.2}, metric="rr")) == conclusion(alone)
+
+
+def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
+    first = decide(AB, AB, "design", significant=("ab",))
+    close = decide(AB, AB, "design", metric="mean_dcg@10")
+    assert conclusion(first, close).endswith(" On mean_dcg@10, a ranks first, but not significantly.")
+    assert conclusion(close, first).endswith(
+        " On recall@10, a is significantly better than every other recommender."
+    )
+
+
+def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
+    without = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
+    named = decide(AB, AB, "design", significant=("ab",))
+    assert conclusion(without, named).startswith("a is significantly better than b")
+    assert conclusion(without).startswith("No clear winner. In the log, a ranks first")
+
+
+def test_close_values_are_printed_with_the_decimals_that_tell_them_apart():
+    close = {"a": 0.30001, "b": 0.3}
+    assert "(0.30001 against 0.30000 for b" in conclusion(decide(close))
+    closer = {"a": 0.3 + 1e-9, "b": 0.3}
+    assert "(0.300000 against 0.300000 for b" in conclusion(decide(closer))
+
+
+def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():
+    verdicts = [decide(AB), decide(AB, BA, gamma=0.0), decide(AB, AB, gamma=0.0, significant=("ab",))]
+    for verdict in verdicts:
+        for sentence in conclusion(verdict).split(". "):
+            if "AOA" in sentence and "p " in sentence:
+                assert sentence.startswith("In the log, ")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0004, "p < 0.001"), (0.0496, "p = 0.0496"), (0.05, "p = 0.050"), (0.2, "p = 0.20"), (1.0, "p = 1")],
+)
+def test_p_values_are_printed_as_papers_do(value, text):
+    assert shown_p(value) == text
