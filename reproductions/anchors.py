@@ -205,7 +205,7 @@ def of_programmes(case: Case, rng: np.random.Generator) -> Iterator[dict[str, An
             found = correct_path(case.path, case.liked_at_random(shown), random_exposure=shown)
             left = [size for size in BATCHES if size >= n]
             plan = plan_exposure(found, n_users=left, n_items=[N_SHOWN])
-            expected = plan[plan["metric"] == ANCHORED].set_index("n_users")["loss"]
+            expected = plan[plan["metric"] == ANCHORED].set_index("n_users")["regret_90"]
             enough = expected.index[expected <= bound]
             bought = int(enough[0]) if enough.size else BATCHES[-1]
         lost = truth.max() - truth[found.posterior.total_mean[own].argmax()]

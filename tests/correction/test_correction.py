@@ -296,7 +296,7 @@ def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
             correct_path(path, dict(zip(others, ranks.values(), strict=True)))
     with pytest.raises(InputError, match="leave no probability"):
         CorrectionPrior(mean=9.0, sd=0.01)
-    with pytest.warns(DataWarning, match="5% of pairs .* no pilot"):
+    with pytest.warns(DataWarning, match="no pilot .* 5% of the randomly shown pairs"):
         plan = plan_exposure(correct_path(path), n_users=[100], n_items=[20])
     assert plan["n_positives"].unique().tolist() == [100.0]
 
@@ -324,3 +324,14 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone
     other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
     with pytest.raises(InputError, match="same user ids"):
         correct(models, split, interactions=other, **options)
+
+
+def test_the_plan_has_a_row_per_metric_and_size_with_the_metrics_apart(alone):
+    plan = plan_exposure(alone, positive_share=0.1)
+    sizes = [(users, items) for users in (25, 100, 400) for items in (10, 20, 50)]
+    assert plan["metric"].tolist() == [label for label in METRICS for _ in sizes]
+    for label in METRICS:
+        part = plan[plan["metric"] == label]
+        assert list(zip(part["n_users"], part["n_items"], strict=True)) == sizes
+        np.testing.assert_allclose(part["n_positives"], [0.1 * users * items for users, items in sizes])
+    assert (plan["regret_90"] >= 0).all()

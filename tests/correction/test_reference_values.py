@@ -167,7 +167,7 @@ def test_the_loss_of_a_choice_is_that_of_two_normal_values(n_users):
     rng, left = np.random.default_rng(1), unit @ after @ unit
     told = unit @ found.posterior.total_mean + np.sqrt(unit @ now @ unit - left) * rng.normal(size=10**5)
     lost = np.maximum(-np.sign(told) * (told + np.sqrt(left) * rng.normal(size=10**5)), 0)
-    assert plan["loss"][0] == pytest.approx(np.quantile(lost, 0.9), rel=0.1, abs=1e-3)
+    assert plan["regret_90"][0] == pytest.approx(np.quantile(lost, 0.9), rel=0.1, abs=1e-3)
 
 
 REFUSED = {
