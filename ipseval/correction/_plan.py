@@ -142,8 +142,8 @@ def _positive_share(correction: Correction) -> float:
     if exposure is None or not exposure.positive.any():
         warn_user(
             "positive_share was not given, and there is no pilot with a positive, so "
-            f"{DEFAULT_SHARE:.0%} of the randomly shown pairs are assumed to be positive. The plan depends on "
-            "this share. Pass positive_share.",
+            f"{DEFAULT_SHARE:.0%} of the randomly shown pairs are assumed to be positive. The plan depends "
+            "on this share. Pass positive_share.",
             DataWarning,
         )
         return DEFAULT_SHARE
