@@ -119,7 +119,9 @@ def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_o
     assert printed.endswith(f"`p --help-all` lists all {len(parser._actions)} options.\n")
     commands["evaluate"].print_help()
     shown = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
-    common = "model gamma propensity exposure metrics split test-fraction seed threshold train test by out"
+    common = (
+        "model gamma propensity random-exposure metrics split test-fraction seed threshold train test by out"
+    )
     assert shown == {f"--{one}" for one in common.split()}
 
 
