@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MODULES = {
     "scikit-learn": "sklearn",
     "pytrec-eval-terrier": "pytrec_eval",
-    "adbc-driver-sqlite": "adbc_driver_sqlite",
     "scikit-surprise": "surprise",
     "mlflow-skinny": "mlflow",
 }

@@ -16,35 +16,30 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "result",
         metavar="RESULT",
-        nargs="+",
-        help=".npz of `ipseval evaluate --out`; of several the report says who leads, and how often",
+        help=".npz file that `ipseval evaluate --out` wrote",
     )
     _options.add_output(parser)
     _options.add_explain(parser)
 
 
 def _run_report(options: argparse.Namespace) -> int:
-    from ipseval.evaluation._leaderboard import report_of
     from ipseval.report import load
 
     check_out(options)
-    loaded: dict[str, Any] = {Path(path).stem: load(path) for path in options.result}
-    if len(loaded) < len(options.result):
-        raise InputError("several results have one name, which the report would show; rename the files.")
-    deliver(next(iter(loaded.values())) if len(loaded) == 1 else report_of(loaded), options)
+    deliver(load(options.result), options)
     return 0
 
 
 REPORT = Command(
     name="report",
-    summary="print stored results again, in any format, or write a page of them",
+    summary="print a stored result again, in any format, or write a page of it",
     description=(
         "Print a stored evaluation as it was printed, or as Markdown, LaTeX, CSV or JSON. A page of --out\n"
         "holds everything it shows: nothing is loaded from elsewhere."
     ),
     examples=(
         "ipseval report result.npz --format latex > table.tex",
-        "ipseval report books.npz music.npz --out shops.html",
+        "ipseval report result.npz --out result.html",
     ),
     options=(_add_report,),
     run=_run_report,

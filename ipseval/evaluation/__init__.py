@@ -9,35 +9,27 @@ from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, ev
 
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
-    from ipseval.evaluation._leaderboard import report_of
     from ipseval.evaluation._ratings import evaluate_ratings
-    from ipseval.evaluation._windows import WindowEvaluation, evaluate_windows
     from ipseval.evaluation.partitions._duckdb import evaluate_duckdb
 
 __all__ = [
     "FRAME_COLUMNS",
     "Evaluation",
-    "WindowEvaluation",
     "evaluate",
     "evaluate_duckdb",
     "evaluate_ranks",
     "evaluate_ratings",
-    "evaluate_windows",
     "lenskit_metric",
     "recbole_metric",
     "rectools_metric",
-    "report_of",
 ]
 # What evaluate() itself does not need is loaded when it is asked for.
 __getattr__ = lazy(
     __name__,
     {
-        "WindowEvaluation": "_windows",
         "evaluate_duckdb": "partitions._duckdb",
         "evaluate_ratings": "_ratings",
-        "evaluate_windows": "_windows",
         **dict.fromkeys(("lenskit_metric", "recbole_metric", "rectools_metric"), "_integrations"),
-        "report_of": "_leaderboard",
         **dict.fromkeys(("beyond", "segments", "slates"), ""),
     },
 )

@@ -12,7 +12,6 @@ import pandas as pd
 
 import ipseval
 from ipseval.correction import correct
-from ipseval.evaluation import evaluate_windows
 from ipseval.evaluation.slates import evaluate_slates
 from ipseval.metrics import METRICS
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
@@ -298,16 +297,6 @@ def ratings() -> Numbers:
     return of_evaluation(found)
 
 
-def windows() -> Numbers:
-    fits = {
-        "popular": baselines.popularity,
-        "cycle": lambda train: np.tile(np.arange(N_ITEMS) % 7, (N_USERS, 1)),
-    }
-    sliding = ipseval.data.splits.split_sliding(log(), start=150, test=50)
-    found = evaluate_windows(fits, sliding, metrics=["recall@5"], estimators=["aoa"])
-    return of_frame(found.summary, ["model"], ["mean", "std_error", "trend"])
-
-
 def correction() -> Numbers:
     known = ipseval.Evidence(exposure())
     found = correct(models(), split(), evidence=known, metrics=["recall@5", "atop"], rng=0)
@@ -353,7 +342,6 @@ CASES: dict[str, Callable[[], Numbers]] = {
     "policies": policies,
     "rewards, drawn folds": rewards,
     "ratings": ratings,
-    "windows": windows,
     "correction strength": correction,
     "agreement": agreement,
 }

@@ -13,8 +13,6 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.data.splits import split_sliding
-from ipseval.evaluation import evaluate_windows, report_of
 from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking.baselines import popularity
@@ -75,11 +73,6 @@ def evaluation() -> ipseval.Evaluation:
     return ipseval.evaluate(models, split(), propensity=model, **OPTIONS)
 
 
-def windows() -> Any:
-    sliding = split_sliding(log(), start=200, test=80)
-    return evaluate_windows(FITS, sliding, propensity="power-law:gamma=1", **OPTIONS)
-
-
 @cache
 def study() -> Any:
     return World(n_users=60, n_items=30, mean_relevant=8, gamma=0.5, rng=0).study(rng=1, n_per_user=10)
@@ -118,11 +111,9 @@ RESULTS = {
     "gates": lambda: GateHistory({"2026-W01": result_of("gate"), "2026-W02": result_of("gate")}),
     "preflight": lambda: preflight(evaluation(), incumbent="popular"),
     "beyond": lambda: beyond_accuracy({"popular": popularity(split().train)}, split(), measures=["arp@5"]),
-    "windows": windows,
     "correction": lambda: ipseval.correct(
         {name: fit(split().train) for name, fit in FITS.items()}, split(), rng=0
     ),
-    "leaderboard": lambda: report_of({"one": evaluation(), "two": evaluation()}),
     "validation": lambda: ipseval.validate(
         FITS, study(), propensities={"p": ipseval.PowerLawPropensity(gamma=0)}, metrics=["recall@5"], rng=0
     ),
@@ -211,7 +202,7 @@ def test_the_family_holds_every_result_of_every_wing():
     family = {one.__name__ for one in results()}
     expected = {
         *("Evaluation", "Segments", "Decomposition", "EvaluationDiff", "Sensitivity", "BeyondAccuracy"),
-        *("WindowEvaluation", "Leaderboard", "Correction", "Validation", "PolicyEvaluation"),
+        *("Correction", "Validation", "PolicyEvaluation"),
         *("ProtocolStudy", "OnlineAgreement", "ExposureCurve"),
     }
     assert expected <= family

@@ -18,7 +18,7 @@ SPINE = {
     *("_base", "data", "propensity", "ranking", "metrics", "estimators", "inference"),
     *("evaluation", "report"),
 }
-BESIDE = ("evaluation.beyond", "evaluation.slates", "evaluation._windows", "policies", "distributed")
+BESIDE = ("evaluation.beyond", "evaluation.slates", "policies", "distributed")
 
 
 def evaluated_and_printed() -> str:

@@ -16,6 +16,9 @@ from tests.docs.cookbook_files import write_files
 PAGE = (ROOT / "docs" / "cookbook.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^## ([^\n]+)\n.*?^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 SITUATIONS = dict(BLOCKS)
+OUTPUTS = dict(
+    re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```\n\n```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+)
 RATINGS = "I have a downloaded log of ratings"
 VERSIONS = "I have impressions, and the lists of two versions"
 
@@ -53,8 +56,14 @@ def test_every_situation_runs(title, files, monkeypatch, capsys):
     names = run(title)
     printed = capsys.readouterr().out
     assert len(printed.splitlines()) >= 1
+    if title in OUTPUTS:
+        assert printed == OUTPUTS[title]
     if "evaluation" in names and hasattr(names["evaluation"], "frame"):
         assert names["evaluation"].frame["estimate"].notna().any()
+
+
+def test_recipes_that_replace_a_function_show_their_output():
+    assert set(OUTPUTS) == {"I want to evaluate over time", "I want several results in one table"}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")

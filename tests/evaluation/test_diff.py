@@ -1,4 +1,4 @@
-"""Evaluation.diff, report_of and log: what changed, who leads where, and what a tracker is given."""
+"""Evaluation.diff and log: what changed between evaluations, and what a tracker is given."""
 
 from __future__ import annotations
 
@@ -13,18 +13,14 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import InputError
 from tests.inside.evaluation import (
     _cells,
-    _column,
-    _order,
-    _sentence,
     _tested,
     estimator_label,
     metric_label,
     metric_names,
 )
-from tests.inside.report import Table
 from tests.worlds import random_split
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -60,13 +56,6 @@ def old() -> ipseval.Evaluation:
 @pytest.fixture(scope="module")
 def new() -> ipseval.Evaluation:
     return evaluated({"als": 1.5, "ease": 1.0, "fresh": 0.2}, confidence_level=0.9)
-
-
-@pytest.fixture(scope="module")
-def boards() -> tuple[ipseval.Evaluation, ipseval.Evaluation]:
-    """Return evaluations on two data sets."""
-    one = evaluated({"als": 1.5, "ease": 0.2, "bpr": 0.1})
-    return one, evaluated({"als": 1.4, "ease": 0.3}, split(seed=3))
 
 
 def test_a_difference_is_new_minus_old_with_the_error_of_the_paired_users(old, new):
@@ -207,139 +196,6 @@ def test_what_cancels_exactly_is_0_without_an_interval():
     assert not _cells(rose | {"note": "few"}, 2)[2].strong
     assert not _cells(rose | {"note": "", "p_adjusted": 0.05}, 2)[2].strong
     assert _cells(rose | {"note": "", "p_adjusted": np.nan}, 2)[2].plain == "+0.30"
-
-
-def test_the_leaderboard_counts_where_a_recommender_leads_or_is_not_told_from_the_leader(boards):
-    one, two = boards
-    board = ipseval.evaluation.report_of({"first": one, "second": two})
-    assert board.frame.index.tolist() == list(range(5))
-    frame = board.frame.set_index(["data", "model"])
-    for name, evaluation in (("first", one), ("second", two)):
-        leaders = evaluation.verdicts[0].leaders
-        for model in evaluation.models:
-            assert frame.loc[(name, model), "leads"] == (model in leaders)
-    text = repr(board)
-    assert "als leads most often: highest, or not told apart from it, on both data sets." in text
-    assert "not evaluated" in text
-    assert "[." in text
-    assert "[0." not in text
-    assert next(line.split()[0] for line in text.splitlines() if line.endswith(("of 2", "of 1"))) == "als"
-    assert "<h2" in board.to_html()
-    tables = [one for one in board.tables().parts if isinstance(one, Table)]
-    marks = [cell.mark for one in tables for row in one.rows for cell in row]
-    assert marks.count("†") == (~frame["leads"]).sum()
-    best = [[cell.plain for cell in row if cell.strong] for one in tables for row in one.rows]
-    highest = frame.groupby(level="data")["estimate"].max()
-    assert sum(map(len, best)) == len(highest) == 2
-    assert {text.split()[0] for row in best for text in row} == {f"{one:.3f}" for one in highest}
-    assert board.to_latex().count(r"\begin{tabular}") == 1
-
-
-def test_the_leaderboard_takes_a_list_and_refuses_what_is_not_shared(boards):
-    one, two = boards[0], evaluated({"als": 1.0}, metrics=["auc"])
-    assert list(ipseval.evaluation.report_of([one, one]).evaluations) == ["1", "2"]
-    alone = ipseval.evaluation.report_of([two])
-    assert alone.frame["leads"].isna().all()
-    text = repr(alone)
-    assert "†" not in text
-    assert not any(cell.strong or cell.mark for row in alone.tables().parts[0].rows for cell in row)
-    assert "By auc there is nothing to compare." in text
-    with pytest.raises(InputError, match="share no metric"):
-        ipseval.evaluation.report_of([one, two])
-    with pytest.raises(InputError, match=r"report_of takes evaluations.*got str"):
-        ipseval.evaluation.report_of({"a": "b"})
-    with pytest.raises(UnknownNameError, match="estimator"):
-        ipseval.evaluation.report_of([one], estimator="snips-pooled")
-    with pytest.raises(UnknownNameError, match="metrics"):
-        ipseval.evaluation.report_of([one], metrics="auc")
-    with pytest.raises(InputError, match=r"got none\.$"):
-        ipseval.evaluation.report_of([])
-    for metrics in ("recall@5", ["recall@5"], None):
-        assert ipseval.evaluation.report_of([one], metrics=metrics).metrics == ("recall@5",)
-    for estimator in ("aoa", "snips-global"):
-        frame = ipseval.evaluation.report_of([one], estimator=estimator).frame
-        assert set(frame["estimator"]) == {estimator}
-        assert frame["leads"].tolist() == [
-            model in one.verdicts[0].standings[estimator].leaders for model in one.models
-        ]
-
-
-def test_a_leaderboard_of_averages_that_contradict_each_other_has_leads_by_a_named_estimator_alone(boards):
-    (verdict,) = boards[0].verdicts
-    torn = replace(verdict, reason="contradiction")
-    evaluation = replace(boards[0])
-    vars(evaluation)["verdicts"] = (torn,)
-    alone = ipseval.evaluation.report_of({"log": evaluation})
-    assert alone.frame["leads"].isna().all()
-    said = "By recall@5 there is no verdict on log: weights contradict the plain average."
-    assert alone.tables().verdict[0].lines == (said,)
-    both = ipseval.evaluation.report_of({"log": evaluation, "other": boards[1]}).tables().verdict[0].lines
-    assert both[0].startswith("als leads most often")
-    assert both[1:] == (said,)
-    named = ipseval.evaluation.report_of({"log": evaluation}, estimator="aoa")
-    assert named.frame["leads"].notna().all()
-    assert "no verdict" not in repr(named)
-
-
-def test_a_leaderboard_counts_one_data_set_once(boards):
-    one, other = boards
-    assert "on both data sets" in repr(ipseval.evaluation.report_of([one, other, one]))
-    assert "both" not in repr(ipseval.evaluation.report_of([one, one]))
-
-
-def board(*columns: dict[str, tuple[float, bool | None]]) -> pd.DataFrame:
-    """Return rows of data sets 1, 2, …: recommender -> estimate and whether it leads; None: not known."""
-    rows = [
-        {"data": str(place), "model": model, "estimate": value, "leads": leads}
-        for place, column in enumerate(columns, start=1)
-        for model, (value, leads) in column.items()
-    ]
-    return pd.DataFrame(rows).astype({"leads": "boolean"})
-
-
-def test_recommenders_stand_by_how_often_they_lead_and_then_by_their_mean_rank():
-    nan = float("nan")
-    first = {"a": (0.3, True), "b": (0.2, False), "c": (0.1, False), "d": (nan, False)}
-    second = {"a": (0.1, False), "b": (0.3, True), "c": (0.2, False), "d": (nan, False)}
-    assert _order(board(first)) == ["a", "b", "c", "d"]
-    assert _order(board(first, second)) == ["b", "a", "c", "d"]  # mean ranks 1.5, 2 and 2.5
-    unknown = {"c": (0.3, None), "a": (0.2, None), "b": (0.1, None)}
-    assert _order(board(first, unknown)) == ["a", "c", "b", "d"]  # who leads is known of the first alone
-
-
-@pytest.mark.parametrize(
-    ("leads", "said"),
-    [
-        (["a"], "a leads most often: highest, or not told apart from it, on one data set."),
-        (["ab"], "a and b lead most often: highest, or not told apart from it, on one data set."),
-        (["a", "ab"], "a leads most often: highest, or not told apart from it, on both data sets."),
-        (["ab", "b", "b"], "b leads most often: highest, or not told apart from it, on all 3 data sets."),
-        (["a", "b"], "a and b lead most often: highest, or not told apart from it, on 1 of 2 data sets."),
-        (["a", "b", "a"], "a leads most often: highest, or not told apart from it, on 2 of 3 data sets."),
-    ],
-)
-def test_the_leaderboard_says_on_how_many_data_sets_somebody_leads(leads, said):
-    rows = board(*({one: (0.1, one in leading) for one in "ab"} for leading in leads))
-    assert _sentence("recall@5", rows, ["a", "b"], False) == said
-    assert _sentence("recall@5", rows, ["a", "b"], True) == f"By recall@5, {said}"
-
-
-def test_cells_of_a_leaderboard_mark_the_highest_and_those_that_are_told_from_it():
-    """Half of the widths of the intervals are .06, .06 and .05: three decimals."""
-    nan = float("nan")
-    rows = board({"a": (0.5, True), "b": (0.5, True), "c": (0.25, False), "d": (0.4, True), "e": (nan, None)})
-    part = rows.assign(ci_low=[0.44, 0.44, 0.2, nan, nan], ci_high=[0.56, 0.56, 0.3, nan, nan])
-    cells = _column(part, 2)
-    assert {model: cell.plain + cell.mark for model, cell in cells.items()} == {
-        "a": "0.500 [.440, .560]",
-        "b": "0.500 [.440, .560]",
-        "c": "0.250 [.200, .300]†",
-        "d": "0.400",
-        "e": "undefined",
-    }
-    assert [model for model, cell in cells.items() if cell.strong] == ["a", "b"]
-    unknown = _column(part.assign(leads=pd.array([None] * 5, dtype="boolean")), 2)
-    assert not any(cell.strong or cell.mark for cell in unknown.values())
 
 
 class Recorder:

@@ -174,7 +174,6 @@ def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
     split = ipseval.Split.from_frames(item.assign(item=2), item)
     made = ipseval.evaluate({"m": np.tile([1.0, 0, 0], (60, 1))}, split, metrics="recall@1", estimators="aoa")
     assert "0.50 [.37, .63]" in repr(made)
-    assert "0.50 [.37, .63]" in repr(ipseval.evaluation.report_of({"one": made}))
 
 
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):

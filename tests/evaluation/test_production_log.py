@@ -131,9 +131,6 @@ def check(found: ipseval.Evaluation) -> None:
         assert all(one.choice is None for one in found.verdicts)
         assert found.verdict.startswith("No verdict: the plain average puts v1 first, weights")
         assert "ipseval plan" in found.verdict
-        text = " ".join(repr(ipseval.evaluation.report_of({"log": found})).split())
-        assert "By recall@10 there is no verdict on log: weights contradict the plain average." in text
-        assert "leads most often" not in text
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ RESULTS = {
     *("OnlineAgreement", "OrderAgreement", "OrderPosterior", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),
     *("SampledEstimate", "SampledMetric", "Segments", "Sensitivity", "ShownData", "SlidingSplits"),
-    *("Tables", "TrainingCounts", "UserSums", "Validation", "WindowEvaluation"),
+    *("Tables", "TrainingCounts", "UserSums", "Validation"),
 }
 LEFT_OUT = {
     *("evaluate_spark", "evaluate_dask", "evaluate_duckdb"),  # they need a cluster, or files

@@ -15,7 +15,7 @@ import polars as pl
 import scipy.sparse
 
 import ipseval
-from ipseval.inference import correction
+from ipseval import correction
 from ipseval.validation import datasets
 from ipseval.validation.simulation import World
 from tests.inside.estimators import estimate, resolve_estimator
@@ -151,7 +151,7 @@ def right(folder: Path) -> dict[str, Any]:
         "what": "things", "floor": 0.3,
         "agreements": [ipseval.order_agreement([3.0, 2, 1], [3.0, 1, 2])],
         "study.logs": {"l": log},
-        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "evaluate_windows.models": {"pop": ipseval.baselines.popularity}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
+        "study.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]}, "validate.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "claim.metric": metric, "claim.estimator": estimator, "bounds.metrics": [metric], "bounds.estimators": [estimator],
         "bounds.samples": {"a": sample, "b": sample}, "estimates": estimates, "factors": [1.5],
         "FitError.users": rng.random((N_USERS, 2)), "FitError.change": lambda user, item: np.ones((len(user), 2)),
@@ -178,7 +178,7 @@ def right(folder: Path) -> dict[str, Any]:
         "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
         "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "exposure_curve.n_users": [10], "exposure_curve.metrics": ["recall@5"], "study.metrics": ["recall@2"], "study.gammas": [0.5], "study.n_resamples": 20, "exposure_curve.n_draws": 1, "validate.n_resamples": 20, "exposure_curve.n_splits": 1, "World.n_users": 100, "World.n_items": 200, "Evaluation.with_intervals.n_resamples": 20,
-        "report_of.evaluations": {"toy": evaluation}, "Evaluation.diff.other": evaluation,
+        "Evaluation.diff.other": evaluation,
         "Evaluation.log.tracker": SimpleNamespace(log_metrics=len, set_tags=len, log_text=lambda text, name: None),
     }  # fmt: skip
 

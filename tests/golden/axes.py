@@ -110,7 +110,6 @@ AXES: dict[str, Callable[[], Axes]] = {
     "groups": lambda: report.plot_segments(cells(("new", "old")), metric="rr", estimator="aoa"),
     "decomposition": lambda: report.plot_decomposition(cells(COUNTED)),
     "decomposition by name": lambda: report.plot_decomposition(cells(("new", "old"))),
-    "windows": lambda: report.plot_windows(rows().assign(window=1), metric="recall@10", estimator="aoa"),
     "examination": lambda: plots.plot_examination(
         pd.DataFrame({"position": [2, 1], "theta": [0.5, 1.0], "std_error": [0.1, 0.0], "method": "em"})
     ),

@@ -353,16 +353,6 @@ def difference() -> object:
     return commonest().diff(flagged())
 
 
-def leaderboard() -> object:
-    """Two evaluations of which one has fewer recommenders."""
-    return ipseval.evaluation.report_of({"all": commonest(), "two": evaluate("als", "random")})
-
-
-def leaderboard_weighted() -> object:
-    """Two metrics, of which one tells the two highest apart."""
-    return ipseval.evaluation.report_of({"all": commonest()}, estimator="snips-global")
-
-
 def validation() -> ipseval.validation.Validation:
     """Weights judged by random exposure: right ones, equal ones, and too strong ones."""
     study = World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, gamma=0.0, rng=0).study(
@@ -424,8 +414,6 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         groups_of_few_users,
         decomposition,
         difference,
-        leaderboard,
-        leaderboard_weighted,
     )
 }
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from ipseval.evaluation._differences import _cells, _tested
 from ipseval.evaluation._explanation import describe_date, explained_tables
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
-from ipseval.evaluation._leaderboard import _column, _order, _sentence
 from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
-from ipseval.evaluation._windows import _over_windows, _p_value
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
 from ipseval.evaluation.evaluation import PLOT_KINDS, find_label

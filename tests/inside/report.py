@@ -12,7 +12,7 @@ from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Remark, 
 from ipseval.report._text import to_text
 from ipseval.report._words import csv_text, decimals, fixed, listed, number, shown_p, signed
 from ipseval.report.plots._base import limits, plain, reach, tipping_gammas
-from ipseval.report.plots._curves import plot_exposure_curve, plot_windows
+from ipseval.report.plots._curves import plot_exposure_curve
 from ipseval.report.plots._estimates import (
     plot_decomposition,
     plot_differences,

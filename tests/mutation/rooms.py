@@ -117,7 +117,7 @@ WINGS = (
     ),
     Room(
         "evaluation",
-        ("_windows.py", "users / (users - 1)", "users / (users + 1)"),
+        ("_ratings.py", "array - ratings.value", "array + ratings.value"),
         ("golden/test_printed", "report/test_report", "report/test_report_page", "report/test_plots"),
     ),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),

@@ -55,9 +55,8 @@ def test_twenty_nasty_names_compile_and_nothing_is_read_or_missing(evaluation, t
     assert not list(tmp_path.glob("*secret*"))
 
 
-def test_the_diff_and_the_leaderboard_compile_too(evaluation, tmp_path):
+def test_the_diff_compiles_too(evaluation, tmp_path):
     compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
-    compiled(ipseval.evaluation.report_of({"a_b & c": evaluation, r"\d%": evaluation}).to_latex(), tmp_path)
 
 
 def test_the_compiler_stops_at_a_name_that_is_not_escaped(tmp_path):

@@ -75,7 +75,7 @@ def weights(frame: pd.DataFrame):
 SPAN = "1 (n* a$^2$)"
 
 
-# Estimates, results and windows are drawn by what draws differences and samples.
+# Estimates and results are drawn by what draws differences and samples.
 @pytest.mark.parametrize(
     "draw",
     [

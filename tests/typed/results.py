@@ -11,13 +11,12 @@ from typing import Any, assert_type
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from ipseval.evaluation._verdict import Verdict
 
 import ipseval
 from ipseval.correction import Correction
 from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
-from ipseval.evaluation import WindowEvaluation, evaluate_windows
-from ipseval.evaluation._verdict import Verdict
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
 from ipseval.inference import Sensitivity
@@ -54,7 +53,6 @@ def data(frame: pd.DataFrame) -> None:
     assert_type(windows, SlidingSplits)
     assert_type(windows[0], ipseval.Split)
     assert_type(windows[:2], list[ipseval.Split])
-    assert_type(evaluate_windows({"popular": baselines.popularity}, windows), WindowEvaluation)
 
 
 def impressions() -> None:

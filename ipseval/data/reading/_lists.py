@@ -35,7 +35,7 @@ class Lists:
     Parameters
     ----------
     source : data frame, mapping, array, or pair of arrays
-        * a frame (or path, or record array) of entries: user, item and rank or score; or of lists, best
+        * a frame (or path) of entries: user, item and rank or score; or of lists, best
           first: user and items, with scores or without;
         * {user: {item: score}} as ranx has it, {user: [item, …]} best first, or {user: [(item, score), …]};
         * an array (n_users, k) of item ids, best first, or a pair (ids, scores) of such arrays, as

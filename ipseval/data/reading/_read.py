@@ -45,7 +45,6 @@ def read(
     gaps: Literal["raise", "keep"] = "raise",
     unshown_clicks: Literal["raise", "drop"] = "raise",
     units: Units = "auto",
-    connection: Any | None = None,
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = ENCODING,
@@ -59,12 +58,12 @@ def read(
 
     Parameters
     ----------
-    source : path, data frame, query, record array, or mapping
+    source : path, data frame, or mapping
         A file of text (CSV, TSV, u.data), of JSON (.json as pandas writes it, .jsonl, .ndjson), packed by
         gzip, bz2, xz or zip; of Parquet, or a folder of such; any data frame that narwhals reads (pandas,
-        polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}; with `connection` a
-        query of SQL. A column of lists, such as `items`, becomes a row for each entry. Numbers may have
-        decimal commas. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
+        polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}. A column of lists,
+        such as `items`, becomes a row for each entry. Numbers may have decimal commas. A file of relevance
+        judgments (TREC qrels) gives pairs of at least grade 1.
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
         Names of columns; see `ImpressionLog` for those that come with clicks. Default: the usual names, such
         as user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two
@@ -88,8 +87,6 @@ def read(
         Of times that are numbers. "auto": what puts all of them between 1980 and 2100; they become dates,
         nanoseconds since 1970. "none", and numbers that fit no unit: they stay what they are. Times without a
         time zone are UTC.
-    connection : connection, optional
-        Of DuckDB, SQLAlchemy, ADBC or DB-API; the source is a query then.
     separator, header, encoding
         Of a text file. Default: separator and header are told from the first lines.
 
@@ -121,7 +118,7 @@ def read(
     given = dict(zip(ROLES, names, strict=True))
     for name, column in given.items():
         check_type(name, column, (str, type(None)))
-    opened = open_source(source, Reading(connection, separator, header, encoding, names))
+    opened = open_source(source, Reading(separator, header, encoding, names))
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     draft = Draft.of(opened, choose_log(opened, given, ignored, outcomes=threshold is None), units)
     if opened.layout is not None and opened.layout.trec == "qrels" and threshold is None:
@@ -233,7 +230,6 @@ def read_attributes(
     of: Of = "item",
     column: str | None = None,
     duplicates: Literal["raise", "drop"] = "raise",
-    connection: Any | None = None,
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = ENCODING,
@@ -245,7 +241,7 @@ def read_attributes(
 
     Parameters
     ----------
-    source : path, data frame, query, record array, or mapping of columns
+    source : path, data frame, or mapping of columns
         As in `read`; all columns but the ids are attributes and stay as they are.
     of : {"user", "item"}
         Whose attributes they are.
@@ -253,7 +249,7 @@ def read_attributes(
         Name of the column of ids. Default: the usual names.
     duplicates : {"raise", "drop"}
         What to do with an id that occurs again: an error, or keep its first row.
-    connection, separator, header, encoding
+    separator, header, encoding
         As in `read`.
 
     Raises
@@ -271,7 +267,7 @@ def read_attributes(
     check_choice("of", of, ("user", "item"))
     check_options(duplicates=duplicates)
     check_type("column", column, (str, type(None)))
-    how = Reading(connection, separator, header, encoding, (column,), lists="stay")
+    how = Reading(separator, header, encoding, (column,), lists="stay")
     opened = open_source(source, how)
     draft = _column(opened, of, column)
     ids, name = draft.ids[of], draft.names[of]

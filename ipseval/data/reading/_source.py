@@ -1,10 +1,9 @@
-"""Sources: files, folders, queries, arrays, mappings and data frames as one kind of table."""
+"""Sources: files, folders, mappings and data frames as one kind of table."""
 
 from __future__ import annotations
 
 import json
 import os
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -44,9 +43,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a source is read: a connection for queries, and what is known of a file or mapping."""
+    """How a file or mapping is read."""
 
-    connection: Any = None
     separator: str | None = None
     header: bool | None = None
     encoding: str = ENCODING
@@ -55,20 +53,15 @@ class Reading:
 
 
 def open_source(source: Any, how: Reading, what: str = "the data frame") -> Source:
-    """Return a source of rows: a file, folder, query, array, mapping or data frame."""
+    """Return a source of rows: a file, folder, mapping or data frame."""
     if isinstance(source, Source):
         return source
-    if how.connection is not None:
-        found = _query(source, how.connection)
-    elif isinstance(source, (str, os.PathLike)):
+    if isinstance(source, (str, os.PathLike)):
         found = _file(source, how)
     elif isinstance(source, Mapping):
         found = _mapping(source, how, what)
     else:
         refuse_masked(source, "the source")
-        if isinstance(source, np.ndarray) and source.dtype.names:
-            native = source.astype(source.dtype.newbyteorder("="), copy=False)  # as pandas wants it
-            source = pd.DataFrame({name: native[name] for name in source.dtype.names})
         found = _frame(source, what)
     return found if how.lists == "stay" or not found.lists else _flat(found, how)
 
@@ -125,8 +118,8 @@ def _frame(source: Any, what: str) -> Source:
         table: Any = nw.from_native(source)
     except TypeError:
         raise InputError(
-            "expected a path, a data frame (pandas, polars, pyarrow, DuckDB, …), a record array, a mapping, "
-            f"or a query with connection=; got {type(source).__name__}."
+            "source must be a path, a data frame (pandas, polars, pyarrow, DuckDB, …) or a mapping; "
+            f"got {type(source).__name__}. Convert arrays and records to a data frame."
         ) from None
     except nw.exceptions.NarwhalsError as error:
         raise InputError(f"{what} cannot be read: {error!s:.200}.") from None
@@ -211,12 +204,11 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
         return _parquet(file, how)
     if not is_file:
         text = str(path)
-        if " " in text.strip() and text.strip().split()[0].lower() in ("select", "with", "from", "table"):
-            raise InputError(f"{text:.80} looks like a query; pass connection= with it.")
         if "://" in text:  # it may hold a password
             scheme = text.partition("://")[0]
             raise InputError(
-                f"a URL ({scheme:.20}://…) is not read; pass a query with connection=, or a path."
+                f"source must be a local path or a data frame; got a URL ({scheme:.20}://…). "
+                "Load it with pandas first."
             )
         raise InputError(f"{text:.200} does not exist.")
     with file.open("rb") as stream:
@@ -325,22 +317,3 @@ FORMATS: dict[str, Callable[[Path, Reading], Source]] = {
     **dict.fromkeys((".jsonl", ".ndjson"), partial(_json, lines=True)),
     ".json": _json,
 }
-
-
-def _query(query: Any, connection: Any) -> Source:
-    """Return the result of a query, over a connection of DuckDB or one that pandas knows."""
-    if not isinstance(query, str):
-        raise InputError(f"with connection=, the source is a query as text; got {type(query).__name__}.")
-    try:
-        if type(connection).__module__.partition(".")[0] in ("duckdb", "_duckdb"):
-            return _frame(connection.sql(query), "the query")
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="pandas only supports SQLAlchemy")
-            return _frame(pd.read_sql(query, connection), "the query")
-    except InputError:
-        raise
-    except Exception as error:  # each database has errors of its own
-        raise InputError(
-            f"the query failed ({type(error).__name__}: {error!s:.200}). Pass connection= with an open "
-            "connection of DuckDB, SQLAlchemy, ADBC or DB-API."
-        ) from None

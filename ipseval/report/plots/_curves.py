@@ -1,4 +1,4 @@
-"""Plots over an axis: windows, positions, popularity, users with random exposure."""
+"""Plots over an axis: positions, popularity, users with random exposure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from ipseval._base.checks import check_real
 from ipseval.report.plots._base import COLOURS, add_legend, axes_or_new, curves, distinct, only, table
 
 USERS = "users with random exposure"
-
-
-def plot_windows(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes | None = None) -> Axes:
-    """Return axes with the estimates of each recommender in every window, with intervals."""
-    part = only(only(frame, "metric", metric), "estimator", estimator)
-    shown = part.assign(window=part["window"] + 1)
-    return curves(shown, "model", "window", ax=ax, xlabel="window", ylabel=metric)
 
 
 def plot_examination(frame: Any, *, ax: Axes | None = None) -> Axes:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
-import sqlite3
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +85,6 @@ def broken_parquet(folder: Path) -> object:
 def folder_of_json(folder: Path) -> object:
     log().to_json(folder / "part.json")
     return ipseval.read(folder)
-
-
-def with_a_connection(source: Any) -> ipseval.Interactions:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        return ipseval.read(source, connection=connection)
 
 
 def folder_of_text(folder: Path) -> object:
@@ -296,16 +289,10 @@ OTHERS: list[tuple[Any, ...]] = [
         "1 of 2 entries are no records: .*as many values",
     ),
     # Other sources
-    (lambda folder: ipseval.read(3), "expected a path, a data frame.*got int"),
+    (lambda folder: ipseval.read(3), "source must be a path, a data frame.*got int"),
     (of({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
     (of({"user": [1, 2], "item": {1, 2}}), "a mapping must give each column"),
-    (lambda folder: ipseval.read("SELECT * FROM log"), "pass connection="),
-    (lambda folder: with_a_connection("SELECT * FROM log"), "the query failed .*no such table"),
-    (
-        lambda folder: with_a_connection("SELECT 1 AS user, 2 AS item, 3 AS item"),
-        r"^the query has several columns of one name \('item'\)",
-    ),
-    (lambda folder: with_a_connection(log()), "the source is a query as text; got DataFrame"),
+    (of(log().to_records(index=False)), "source must be a path.*got recarray. Convert arrays and records"),
 ]
 LISTS: list[tuple[Any, ...]] = [
     # Lists
@@ -353,18 +340,18 @@ LISTS: list[tuple[Any, ...]] = [
     (of_lists((np.ones((1, 1), int), np.array([["a"]]))), r"scores must be numbers of shape \(1, 1\)"),
     (of_lists((np.array([[1, 2]]), np.array([[1, np.nan]]))), r"^1 of 2 scores are NaN\."),
     (of_lists(np.zeros((0, 3), int)), r"the lists have shape \(0, 3\); at least one entry is needed"),
-    (of_lists((np.ones((2, 2)),)), "expected a path, a data frame.*got tuple"),
-    (of_lists((np.ones((2, 2)),) * 3), "expected a path, a data frame.*got tuple"),
-    (of_lists((np.ones((1, 2, 2)),) * 2), "expected a path, a data frame.*got tuple"),
-    (of_lists((np.ones(2),) * 2), "expected a path, a data frame.*got tuple"),
-    (of_lists(np.ones(2)), "expected a path, a data frame.*got ndarray"),
-    (of_lists(np.ones((1, 2, 2))), "expected a path, a data frame.*got ndarray"),
+    (of_lists((np.ones((2, 2)),)), "source must be a path, a data frame.*got tuple"),
+    (of_lists((np.ones((2, 2)),) * 3), "source must be a path, a data frame.*got tuple"),
+    (of_lists((np.ones((1, 2, 2)),) * 2), "source must be a path, a data frame.*got tuple"),
+    (of_lists((np.ones(2),) * 2), "source must be a path, a data frame.*got tuple"),
+    (of_lists(np.ones(2)), "source must be a path, a data frame.*got ndarray"),
+    (of_lists(np.ones((1, 2, 2))), "source must be a path, a data frame.*got ndarray"),
     (of_lists(entries(), rank="rnk"), "column 'rnk' is not there"),
     (of_lists(entries(item=[1, "x", 2.5, 3])), "column 'item' mixes ids"),
     (of_lists(entries(user="a", item=[3, 4, 3, 4], rank=[1, 2, 3, 4])), r"2 of 4 .*first: 'a', 3\)"),
     (of_lists(entries(), seen="ignore"), "unknown value for seen"),
     (of_lists(entries(), unknown="last"), "unknown value for unknown"),
-    (of_lists(3), "expected a path, a data frame"),
+    (of_lists(3), "source must be a path, a data frame"),
     (lambda folder: ipseval.read_lists(entries()), "read_lists takes a path; got DataFrame"),
 ]
 

@@ -52,7 +52,7 @@ def test_clicks_come_before_an_outcome_of_another_name():
 
 def test_the_password_of_a_url_is_not_repeated():
     with pytest.raises(
-        ipseval.InputError, match=r"^a URL \(postgresql://…\) is not read; pass a query with connection="
+        ipseval.InputError, match=r"got a URL \(postgresql://…\)\. Load it with pandas first\.$"
     ) as caught:
         ipseval.read("postgresql://user:hunter2@host/db")
     assert "hunter2" not in str(caught.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import sqlite3
 from pathlib import Path
 
 import duckdb
@@ -63,11 +62,6 @@ def partitioned(folder: Path) -> Path:
     return folder / "days"
 
 
-def as_record(folder: Path) -> np.ndarray:
-    naive = FRAME.assign(ts=FRAME["ts"].dt.tz_localize(None), user_id=FRAME["user_id"].astype(object))
-    return naive.to_records(index=False)
-
-
 def in_json(folder: Path, name: str, **options: object) -> Path:
     FRAME.to_json(folder / name, date_format="iso", **options)
     return folder / name
@@ -97,7 +91,6 @@ SOURCES = {
     ),
     "pyarrow": lambda folder: pa.Table.from_pandas(FRAME),
     "DuckDB": lambda folder: duckdb.sql(f"SELECT * FROM read_parquet('{without_suffix(folder)}')"),
-    "a record array": as_record,
     "a mapping": lambda folder: FRAME.to_dict("list"),
 }
 
@@ -117,30 +110,6 @@ def test_every_source_gives_the_same_log(name, tmp_path):
     said = "rows with a value from 1 to 5; low ones count as well, as there is no threshold"
     assert data["what"][1] == said
     assert data["count"].tolist() == [4, 4]
-
-
-def test_queries_are_read_over_every_kind_of_connection(tmp_path):
-    path = tmp_path / "log.sqlite"
-    plain = FRAME.assign(ts=FRAME["ts"].map(pd.Timestamp.isoformat))
-    with sqlite3.connect(path) as connection:
-        plain.to_sql("log", connection, index=False)
-    query = "SELECT * FROM log WHERE rating > 1"
-    logs = [ipseval.read(query, connection=connection)]
-    connection.close()
-    with duckdb.connect() as database:
-        database.register("log", plain)
-        logs.append(ipseval.read(query, connection=database))
-    sqlalchemy = pytest.importorskip("sqlalchemy", reason="sqlalchemy is not installed")
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
-    logs.append(ipseval.read(query, connection=engine))
-    engine.dispose()
-    adbc = pytest.importorskip("adbc_driver_sqlite.dbapi", reason="adbc-driver-sqlite is not installed")
-    with adbc.connect(str(path)) as connection:
-        logs.append(ipseval.read(query, connection=connection))
-    for log in logs:
-        assert log.to_frame()["item"].tolist() == [7, 7, 3]
-        assert (log.timestamp // 10**9).tolist() == TIMES[:3]
-        assert log.data["what"][0].startswith("rows read from the query: user_id → user")
 
 
 @pytest.mark.parametrize("header", [None, False])

@@ -8,8 +8,6 @@ from itertools import pairwise
 
 import pytest
 
-import ipseval
-
 FINE = {"minor", "moderate"}
 
 
@@ -174,10 +172,9 @@ def test_a_screen_reader_hears_the_verdict_before_the_tables_and_no_level_of_hea
 
 
 def test_other_results_have_pages_of_the_same_kind(evaluation, visit, axe, tmp_path):
-    """A diff, a leaderboard and segments: by the same renderer, with the same tools and no faults."""
+    """A diff and segments: by the same renderer, with the same tools and no faults."""
     pages = {
         "diff": evaluation.diff(evaluation).to_html(),
-        "leaderboard": ipseval.evaluation.report_of({"one": evaluation, "two": evaluation}).to_html(),
         "segments": replace(evaluation, segments={"popularity": evaluation.by("popularity:3")}).to_html(),
     }
     for name, text in pages.items():
