@@ -311,9 +311,9 @@ def _reference_sentence(row: Mapping[Any, Any]) -> str:
     model = f"{row['model']} / {row['reference']}" if row["reference"] else row["model"]
     given = f"Reference value of {row['metric']} for {model}: {row['value']:.3f} ± {row['std_error']:.3f}"
     expected = f"{row['expected']:.3f} ± {row['expected_error']:.3f}"
-    verb = "which disagrees significantly with" if row["disagrees"] else "which agrees with"
+    verb = "which differs significantly from" if row["disagrees"] else "which is consistent with"
     return (
-        f"{given}, {verb} the {expected} that all other data predict. An error of "
+        f"{given}, {verb} the {expected} predicted by all other data. An error of "
         f"{row['detectable_error']:.3f} would be detected with 80% power."
     )
 

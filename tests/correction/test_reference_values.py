@@ -108,7 +108,7 @@ def test_a_value_is_checked_by_what_the_others_let_expect():
     alone = correct_path(path, **known(a=(0.4, 0.02)))
     assert alone.reference_values["expected"][0] == pytest.approx(correct_path(path).posterior.total_mean[0])
     text = repr(correct_path(path, **known(a=(0.4, 0.02), b=(0.8, 0.02))))
-    assert "disagrees significantly with" in " ".join(text.split())
+    assert "differs significantly from" in " ".join(text.split())
     assert "depends on the reference values and the prior" in " ".join(text.split())
     ratios = correct_path(path, **ratio(1.2, 0.1)).reference_values.loc[0]
     assert (ratios["model"], ratios["reference"], ratios["value"]) == ("a", "b", 1.2)
