@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ipseval._base.border import guard
 from ipseval.correction._correct import (
-    RanksWithExposure,
     correct,
     correct_path,
     correct_ranks,
@@ -14,7 +13,6 @@ from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._reference_values import ReferenceValue
 from ipseval.correction._result import Correction
 
 __all__ = [
@@ -24,8 +22,6 @@ __all__ = [
     "Correction",
     "CorrectionPath",
     "CorrectionPrior",
-    "RanksWithExposure",
-    "ReferenceValue",
     "correct",
     "correct_path",
     "correct_ranks",

@@ -11,11 +11,11 @@ from scipy.stats import multivariate_normal
 
 import ipseval
 from ipseval import InputError
-from ipseval.correction import CorrectionPath, CorrectionPrior, ReferenceValue, correct_path
+from ipseval.correction import CorrectionPath, CorrectionPrior, correct_path
 from ipseval.data import RandomExposure
 from ipseval.validation.simulation import World
 from tests.correction.test_posterior import tiny_path, tiny_sample
-from tests.inside.correction import ReferenceValues, parse_reference_values, posterior
+from tests.inside.correction import ReferenceValue, ReferenceValues, parse_reference_values, posterior
 
 PRIOR = CorrectionPrior()
 RANDOMISED = "randomised"

@@ -19,5 +19,5 @@ from ipseval.correction._path import _typical_hit, _within_users, on_line
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
 from ipseval.correction._ppi import pairs_to_predict, ratio, totals
 from ipseval.correction._prior import ALPHAS, SCALES
-from ipseval.correction._reference_values import ReferenceValues, parse_reference_values
+from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
