@@ -27,6 +27,7 @@ from ipseval import (
     PowerLawPropensity,
     RankedPositives,
     Split,
+    correct,
     evaluate,
     rank_positives,
     split_random,
@@ -129,6 +130,8 @@ class Judged:
                 ranks, self.split, propensity=propensity, metrics=METRICS,
                 estimators=["aoa", "aoa-pooled", "snips-global"], compute=ONE_THREAD,
             )  # fmt: skip
+            correction = correct(ranks, self.split, metrics=METRICS, rng=0, compute=ONE_THREAD)
+            self.orders = {order.metric: order for order in correction.metric_orders}
             self.curve = self.found.sensitivity(GAMMAS, standard_errors=False).frame
         self.pairs = pd.concat([self._pairs(one) for one in METRICS], ignore_index=True)
 
@@ -141,7 +144,7 @@ class Judged:
         """Return a row per pair, the better by the plain average first; `next`: neighbours in that order."""
         tests = self.found.compare()
         tests = tests[tests["metric"] == metric]
-        found, plain = self.found.posteriors[metric], self.value(metric, "aoa")["estimate"]
+        order, plain = self.orders[metric], self.value(metric, "aoa")["estimate"]
         curve = self.curve[(self.curve["metric"] == metric) & (self.curve["estimator"] == "snips-global")]
         by_gamma = curve.pivot(index="model", columns="gamma", values="estimate")
         names, rows = list(plain.index), []
@@ -159,7 +162,7 @@ class Judged:
                 }
                 if label == "plain":
                     row["visible"] = test["minimum_detectable_difference"] / plain[other]
-            row["ahead"] = found.ahead[found.models.index(one), found.models.index(other)]
+            row["ahead"] = order.probability_better(one, other)
             gap = by_gamma.loc[one] - by_gamma.loc[other]
             kept = gap.index[gap.to_numpy() > 0].to_numpy()
             inside = (BELIEVABLE[0] <= GAMMAS) & (BELIEVABLE[1] >= GAMMAS)

@@ -50,7 +50,7 @@ THIRD_PARTY = {
     "_base.compute": {"threadpoolctl", "tqdm"},
     "data": {"pandas"},
     "data.splits": {"narwhals"},
-    "data._evidence": {"scipy"},
+    "data.random_exposure": {"scipy"},
     "data._interactions": {"scipy"},
     "data.reading": {"narwhals"},
     "data.reading._source": {"pyarrow"},

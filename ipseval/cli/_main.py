@@ -16,8 +16,9 @@ from typing import Any, NoReturn
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
+from ipseval.cli._correct import CORRECT, PLAN
 from ipseval.cli._evaluate import EVALUATE, SPLIT
-from ipseval.cli._fit import FIT, PLAN
+from ipseval.cli._fit import FIT
 from ipseval.cli._options import Command
 from ipseval.cli._output import complain, said, show_warning
 from ipseval.cli._stored import COMPARE, REPORT
@@ -26,7 +27,7 @@ from ipseval.errors import IpsevalError, hint
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (DEMO, EVALUATE, SPLIT, FIT, VALIDATE, PLAN, REPORT, COMPARE, STUDY, DOCTOR)
+    for command in (DEMO, EVALUATE, CORRECT, PLAN, SPLIT, FIT, VALIDATE, REPORT, COMPARE, STUDY, DOCTOR)
 }
 EXIT_CODES = """exit codes:
   0    done; of compare: better, or not shown to be worse
@@ -93,7 +94,12 @@ COMMON = {
     "--model",
     "--gamma",
     "--propensity",
-    "--exposure",
+    "--random-exposure",
+    "--interactions",
+    "--reference-values",
+    "--n-users",
+    "--n-items",
+    "--positive-share",
     "--metrics",
     "--split",
     "--test-fraction",

@@ -112,16 +112,26 @@ SUCCESS = {
         *("--metrics", "recall@2"),
     ],
     "a fit of gamma": [
-        *("fit", "propensity", "log.csv", "--gamma", "fit", "--exposure", "shown.csv:threshold=4"),
+        *("fit", "propensity", "log.csv", "--gamma", "fit", "--random-exposure", "shown.csv:threshold=4"),
         *("--out", "p.csv"),
     ],
     "a fit to impressions": ["fit", "propensity", "impressions.csv", "--propensity", "impressions"],
     "examination": ["fit", "examination", "impressions.csv", "--out", "curve.csv"],
-    "correction": ["fit", "correction", "log.csv", *FAST, "--format", "csv"],
+    "correction": ["correct", "log.csv", *FAST, "--format", "csv"],
+    "correction as JSON": ["correct", "log.csv", *FAST, "--format", "json"],
     "correction from all ratings": [
-        *("fit", "correction", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
+        *("correct", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
     ],
-    "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
+    "correction from random exposure": [
+        *("correct", "log.csv", "--random-exposure", "shown.csv:threshold=4", *FAST),
+    ],
+    "correction with a reference value": [
+        *("correct", "log.csv", "--reference-values", "popularity:recall@5=0.2+-0.05", *FAST),
+        *("--source", "randomised"),
+    ],
+    "gamma from random exposure": [
+        *("evaluate", "log.csv", "--gamma", "fit", "--random-exposure", "shown.csv:threshold=4", *FAST),
+    ],
     "parts with repeats": [
         *("evaluate", "--train", "twice.csv", "--test", "log.csv", "--duplicates", "keep"),
         *("--seen", "include", *TABLE),
@@ -246,9 +256,9 @@ FAILURE = {
         ["evaluate", "log.csv", "--propensity", "none.csv", *FAST],
         "none.csv does not exist",
     ),
-    "an unreadable known value": (
-        ["evaluate", "log.csv", "--known", "pop:auc=high+-1", *FAST],
-        "--known must be NAME:METRIC=VALUE+-ERROR; got 'pop:auc=high+-1'",
+    "an unreadable reference value": (
+        ["correct", "log.csv", "--reference-values", "pop:auc=high+-1", *FAST],
+        "--reference-values must be NAME:METRIC=VALUE+-ERROR; got 'pop:auc=high+-1'",
     ),
 }
 
@@ -347,19 +357,19 @@ def test_a_log_comes_through_a_pipe(folder, capsys, monkeypatch):
 OTHERWISE = {
     "evaluate": {
         "models": "--model", "split": "LOG, --split, --train, --test", "rng": "--seed",
-        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+        "compute": "--threads, --memory, --engine, --quiet",
     },
     "read": {
         "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",
     },
     "correct": {
         "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",
-        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+        "compute": "--threads, --memory, --engine, --quiet",
     },
-    "plan_exposure": {"correction": "LOG and the options of fit correction"},
+    "plan_exposure": {"correction": "LOG and the options of correct"},
     "split_leave_one_out": {"log": "LOG", "rng": "--seed", "seen": "of lists, too"},
 }  # fmt: skip
-COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "fit", "plan_exposure": "plan"}
+COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "correct", "plan_exposure": "plan"}
 COMMANDS |= {"split_leave_one_out": "split"}
 
 

@@ -104,7 +104,7 @@ def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ips
     assert_type(found.save("result.npz"), None)
     assert_type(ipseval.Evaluation.load("result.npz"), ipseval.Evaluation)
     assert_type(found.with_intervals("bca", rng=0), ipseval.Evaluation)
-    assert_type(ipseval.correct({"als": scores}, split, evidence=ipseval.Evidence(exposure)), Correction)
+    assert_type(ipseval.correct({"als": scores}, split, random_exposure=exposure), Correction)
 
 
 def ranks(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:
