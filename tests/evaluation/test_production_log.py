@@ -125,7 +125,7 @@ def by_shell(folder: Path, kind: str, fraction: float, seed: int, weights: str) 
 
 
 def check(found: ipseval.Evaluation) -> None:
-    """Check that no version is named, as exposure was not randomised, and that the next step would settle it."""
+    """Check that no version is named, as exposure was not randomised, and what would settle it."""
     assert found.leader is None
     assert found.order["model"].iloc[0] == "v1"  # by AOA, which follows popularity
     assert found.verdict.startswith(("No verdict: v1 ranks first by AOA in the log", "No clear winner."))
