@@ -190,7 +190,14 @@ def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
         return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
     if not order.is_informed:
         return ["Exposure was not measured, so no winner is named."]
-    return [f"A winner must have P(better) ≥ {WINNER_PROBABILITY:g} against every other recommender."]
+    if len(order.models) == 2:
+        return [f"A winner must reach {WINNER_PROBABILITY:g}."]
+    choice = choose_recommender(order)
+    least = format_probability(least_probability_better(order, choice), is_informed=True)
+    return [
+        f"The smallest P({choice} better) is {least}, and a winner must reach {WINNER_PROBABILITY:g} against "
+        "every other recommender."
+    ]
 
 
 def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
