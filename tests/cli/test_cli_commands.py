@@ -224,10 +224,6 @@ FAILURE = {
     "report of another kind": (["report", "log.csv", "--out", "page.pdf"], "--out must end in .txt"),
     "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),
     "compare all": (["compare", "log.csv", "log.csv"], "log.csv is no file of stored results"),
-    "a file of arguments": (
-        ["evaluate", "@open.txt"],
-        "a line of @FILE is not readable (No closing quotation)",
-    ),
     "a plan": (["plan", "log.csv", "--out", "plan.xls", *FAST], "--out must end in .txt"),
     "study": (["study", "none.toml"], "none.toml does not exist"),
     "validate": (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
@@ -355,18 +351,6 @@ def test_a_log_comes_through_a_pipe(folder, capsys, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content())))
         assert main(["evaluate", "-", *QUICK, "--format", "csv"]) == 0
         assert capsys.readouterr().out == expected, form
-
-
-def test_arguments_of_a_file_are_those_of_the_command_line_which_wins(folder, capsys):
-    given = "log.csv --gamma 0.5  # a comment\n\n--metrics recall@5,auc --format csv\n"
-    Path("e.txt").write_text(f"{given}--model 'mine=lists.csv:seen=drop,unknown=drop'")
-    assert main(["evaluate", "@e.txt", "--metrics", "recall@2", "--model", "popularity"]) == 0
-    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert found["metric"].unique().tolist() == ["recall@2"]
-    assert found["model"].unique().tolist() == ["mine", "popularity"]
-    with pytest.raises(SystemExit):
-        main(["evaluate", "@none.txt"])
-    assert "none.txt" in capsys.readouterr().err
 
 
 # Arguments in Python that have no option, or one of another name, and why.

@@ -313,15 +313,6 @@ def test_without_a_command_the_commands_are_listed(capsys):
     assert "evaluate recommenders on your log" in captured.err
 
 
-def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
-    argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed")
-    asked = []
-    monkeypatch.setenv("_ARGCOMPLETE", "1")
-    monkeypatch.setattr(argcomplete, "autocomplete", asked.append)
-    assert main(["evaluate", "--list-metrics", "auc"]) == 0
-    assert asked[0].prog == "ipseval"
-
-
 def test_a_split_is_that_of_a_log_or_of_two_parts():
     names = ("log", "train", "test")
     for given in (names, names[:2], names[::2], names[1:2], names[2:], ()):

@@ -36,4 +36,4 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
+from ipseval.inference.gamma_range import GammaRange, _end, find_gamma_ranges

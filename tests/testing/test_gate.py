@@ -313,7 +313,10 @@ def test_what_is_undefined_on_either_side_is_named(bad):
 OTHERS = [
     ({"data": {"positives_sha256": "c" * 64}}, "positives_sha256 aaaaaaaaaaaa… -> cccccccccccc…"),
     ({"options": {}}, "ties 'mean' -> None"),
-    ({"options": {"ties": "min", "missing": "drop"}}, "ties 'mean' -> 'min'; missing None -> 'drop'"),
+    (
+        {"options": {"ties": "min", "missing_lists": "drop"}},
+        "ties 'mean' -> 'min'; missing_lists None -> 'drop'",
+    ),
     ({"options": {"ties": "m" * 65}}, f"ties 'mean' -> '{'m' * 65}'"),  # longer than a hash
     (
         {"metrics": {"recall@5": {"formula": "n", "ties": "mean"}}},

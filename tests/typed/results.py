@@ -11,7 +11,6 @@ from typing import Any, assert_type
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from ipseval.evaluation._verdict import Verdict
 
 import ipseval
 from ipseval.correction import Correction
@@ -19,6 +18,7 @@ from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
+from ipseval.evaluation.verdict import Verdict
 from ipseval.inference import Sensitivity
 from ipseval.inference._interval_methods import Interval
 from ipseval.metrics import AdditiveMetric, Definition, Metric
