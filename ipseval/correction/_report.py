@@ -358,10 +358,11 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
 
 def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: int) -> list[Cell]:
     cells = []
-    for place, model in enumerate(order.models):
-        value = float(rows.loc[model, "estimate"])
-        low = float(rows.loc[model, "ci_low"])
-        high = float(rows.loc[model, "ci_high"])
+    ranked = rows.loc[list(order.models)]
+    values = ranked["estimate"].tolist()
+    lows = ranked["ci_low"].tolist()
+    highs = ranked["ci_high"].tolist()
+    for place, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
         if label == CORRECTED:
             low = float(order.ci_low[place])
             high = float(order.ci_high[place])

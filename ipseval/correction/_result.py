@@ -365,10 +365,9 @@ class Correction(Result):
         frame = self._frame
         for order in self.metric_orders:
             if order.metric == label:
-                place = {model: number for number, model in enumerate(order.models)}
-                frame = frame.sort_values(
-                    "model", key=lambda names, place=place: names.map(place), kind="stable"
-                )
+                position = {model: number for number, model in enumerate(order.models)}
+                ordered = frame["model"].map(position).argsort(kind="stable")
+                frame = frame.iloc[ordered.to_numpy()]
         axes = plot_result(frame, label, estimator, ax=ax)
         level = f"{100 * self.confidence_level:g}%"
         axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)
