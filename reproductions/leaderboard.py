@@ -131,7 +131,8 @@ class Judged:
                 estimators=["aoa", "aoa-pooled", "snips-global"], compute=ONE_THREAD,
             )  # fmt: skip
             correction = correct(ranks, self.split, metrics=METRICS, rng=0, compute=ONE_THREAD)
-            self.orders = {order.metric: order for order in correction.metric_orders}
+            comparison = correction.compare().set_index(["metric", "model", "reference"])
+            self.p_higher = comparison["probability_higher"].to_dict()
             self.curve = self.found.sensitivity(GAMMAS, standard_errors=False).frame
         self.pairs = pd.concat([self._pairs(one) for one in METRICS], ignore_index=True)
 
@@ -144,7 +145,7 @@ class Judged:
         """Return a row per pair, the better by the plain average first; `next`: neighbours in that order."""
         tests = self.found.compare()
         tests = tests[tests["metric"] == metric]
-        order, plain = self.orders[metric], self.value(metric, "aoa")["estimate"]
+        plain = self.value(metric, "aoa")["estimate"]
         curve = self.curve[(self.curve["metric"] == metric) & (self.curve["estimator"] == "snips-global")]
         by_gamma = curve.pivot(index="model", columns="gamma", values="estimate")
         names, rows = list(plain.index), []
@@ -162,7 +163,9 @@ class Judged:
                 }
                 if label == "plain":
                     row["visible"] = test["minimum_detectable_difference"] / plain[other]
-            row["ahead"] = order.probability_better(one, other)
+            pair = (metric, one, other)
+            turned = (metric, other, one)
+            row["ahead"] = self.p_higher[pair] if pair in self.p_higher else 1 - self.p_higher[turned]
             gap = by_gamma.loc[one] - by_gamma.loc[other]
             kept = gap.index[gap.to_numpy() > 0].to_numpy()
             inside = (BELIEVABLE[0] <= GAMMAS) & (BELIEVABLE[1] >= GAMMAS)
