@@ -6,6 +6,7 @@ import argparse
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ipseval.cli import _options
@@ -144,7 +145,7 @@ def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> 
     sufficient = plan[plan["regret_90"] <= regret]
     if sufficient.empty:
         return f"{metric}: the regret may exceed {regret:g} with each of these sizes."
-    smallest = sufficient.loc[(sufficient["n_users"] * sufficient["n_items"]).idxmin()]
+    smallest = sufficient.iloc[int(np.argmin(sufficient["n_users"] * sufficient["n_items"]))]
     size = f"{smallest['n_users']:,} users × {smallest['n_items']:,} items"
     return f"{metric}: {size} suffice for a regret of at most {regret:g}."
 

@@ -190,7 +190,14 @@ def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
         return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
     if not order.is_informed:
         return ["Exposure was not measured, so no winner is named."]
-    return [f"A winner must have P(better) ≥ {WINNER_PROBABILITY:g} against every other recommender."]
+    if len(order.models) == 2:
+        return [f"A winner must reach {WINNER_PROBABILITY:g}."]
+    choice = choose_recommender(order)
+    least = format_probability(least_probability_better(order, choice), is_informed=True)
+    return [
+        f"The smallest P({choice} better) is {least}, and a winner must reach {WINNER_PROBABILITY:g} against "
+        "every other recommender."
+    ]
 
 
 def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
@@ -351,10 +358,11 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
 
 def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: int) -> list[Cell]:
     cells = []
-    for place, model in enumerate(order.models):
-        value = float(rows.loc[model, "estimate"])
-        low = float(rows.loc[model, "ci_low"])
-        high = float(rows.loc[model, "ci_high"])
+    ranked = rows.loc[list(order.models)]
+    values = ranked["estimate"].tolist()
+    lows = ranked["ci_low"].tolist()
+    highs = ranked["ci_high"].tolist()
+    for place, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
         if label == CORRECTED:
             low = float(order.ci_low[place])
             high = float(order.ci_high[place])

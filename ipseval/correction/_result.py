@@ -131,7 +131,7 @@ class Correction(Result):
         return int(np.argmin(np.abs(self.path.alpha[: ALPHAS.size] - self.alpha.mean)))
 
     @property
-    def truncated_share(self) -> float:
+    def _truncated_share(self) -> float:
         """Share of the weight that is truncated at the posterior mean of the correction strength."""
         return float(self.path.clipped[self._grid_position])
 
@@ -146,9 +146,9 @@ class Correction(Result):
             notes.append("the density ratio of the log does not explain exposure")
         if not self.explained and self.sample is not None:
             notes.append("read random-sample")
-        if self.truncated_share >= NOTED_TRUNCATION:
+        if self._truncated_share >= NOTED_TRUNCATION:
             strength = f"{self.alpha.mean:.2f}"
-            share = f"{self.truncated_share:.0%}"
+            share = f"{self._truncated_share:.0%}"
             notes.append(f"at strength {strength} large weights are truncated, by {share} of all weight")
         return notes
 
@@ -173,7 +173,7 @@ class Correction(Result):
         ]
 
     @cached_property
-    def metric_orders(self) -> tuple[MetricOrder, ...]:
+    def _metric_orders(self) -> tuple[MetricOrder, ...]:
         """The ranking of the recommenders by each metric, with the probabilities of the posterior."""
         n_models = len(self.models)
         low, high = self._interval(np.eye(self.path.metric_of.size))
@@ -211,7 +211,7 @@ class Correction(Result):
             loses on average to the best one.
         """
         rows = []
-        for order in self.metric_orders:
+        for order in self._metric_orders:
             for place, model in enumerate(order.models):
                 is_last = place + 1 == len(order.models)
                 rows.append(
@@ -235,7 +235,7 @@ class Correction(Result):
         Named where random exposure or interactions were passed, the density ratio of the log explains
         exposure, and the recommender is better than every other one with a probability of 0.95 or more.
         """
-        return find_leader(self.metric_orders[0])
+        return find_leader(self._metric_orders[0])
 
     @property
     def choice(self) -> str:
@@ -243,7 +243,7 @@ class Correction(Result):
 
         AOA's first, unless another one is better with a probability of 0.8 or more.
         """
-        return choose_recommender(self.metric_orders[0])
+        return choose_recommender(self._metric_orders[0])
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = (1 - self.confidence_level) / 2
@@ -320,7 +320,7 @@ class Correction(Result):
         sample = self.sample
         report = CorrectionReport(
             frame=self._frame,
-            orders=self.metric_orders,
+            orders=self._metric_orders,
             n_users=self.path.n_users,
             n_positives=self.path.n_positives,
             n_random_users=0 if sample is None else sample.n_users,
@@ -328,7 +328,7 @@ class Correction(Result):
             random_exposure=self.random_exposure,
             reference_values=self.reference_values,
             alpha=self.alpha,
-            truncated_share=self.truncated_share,
+            truncated_share=self._truncated_share,
             confidence_level=self.confidence_level,
         )
         return correction_tables(report, digits=check_positive_int("digits", digits))
@@ -363,12 +363,11 @@ class Correction(Result):
 
         label = self.path.metrics[0].label if metric is None else metric
         frame = self._frame
-        for order in self.metric_orders:
+        for order in self._metric_orders:
             if order.metric == label:
-                place = {model: number for number, model in enumerate(order.models)}
-                frame = frame.sort_values(
-                    "model", key=lambda names, place=place: names.map(place), kind="stable"
-                )
+                position = {model: number for number, model in enumerate(order.models)}
+                ordered = frame["model"].map(position).argsort(kind="stable")
+                frame = frame.iloc[ordered.to_numpy()]
         axes = plot_result(frame, label, estimator, ax=ax)
         level = f"{100 * self.confidence_level:g}%"
         axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)

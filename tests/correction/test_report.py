@@ -69,8 +69,8 @@ VERDICTS = {
     "data without a winner": (
         order_of(),
         [
-            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must have "
-            "P(better) ≥ 0.95 against every other recommender.",
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. The smallest "
+            "P(a better) is 0.60, and a winner must reach 0.95 against every other recommender.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
@@ -92,8 +92,8 @@ VERDICTS = {
     "a challenger": (
         order_of(p_better={"ab": 0.15}),
         [
-            "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. A "
-            "winner must have P(better) ≥ 0.95 against every other recommender.",
+            "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. "
+            "The smallest P(b better) is 0.60, and a winner must reach 0.95 against every other recommender.",
             "Expected regret of choosing b: 0.02 recall@10.",
         ],
     ),
@@ -102,6 +102,13 @@ VERDICTS = {
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The density ratio of the log "
             "does not explain exposure, so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "two recommenders without a winner": (
+        order_of({"a": 0.3, "b": 0.2}),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
