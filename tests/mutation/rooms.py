@@ -120,6 +120,7 @@ WINGS = (
         ("_ratings.py", "array - ratings.value", "array + ratings.value"),
         ("golden/test_printed", "report/test_report", "report/test_report_page", "report/test_plots"),
     ),
+    Room("correction", ("_posterior.py", "root @ turn", "root @ turn / 2")),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(rank", "np.log2(2 + np.maximum(rank")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
