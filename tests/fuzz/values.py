@@ -175,7 +175,7 @@ def right(folder: Path) -> dict[str, Any]:
         "KnownPropensity.user": None, "KnownPropensity.pair": None, "KnownPropensity.function": None, "repeated_splits.method": ipseval.split_random,
         "PowerLawPropensity.exposure": None, "StratifiedPropensity.exposure": exposure, "world": world,
         "profile_features.user": log.user, "profile_features.item": log.item, **shown_values(log), **time_values(world, log),
-        "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "correct_ranks.metrics": [metric],
+        "correct_ranks.ranks": correction.rank_with_exposure({"a": scores}, split, exposure), "rank_with_exposure.random_exposure": exposure, "correct_ranks.metrics": [metric],
         "exposure_curve.models": {"pop": ipseval.baselines.popularity, "any": ipseval.baselines.BASELINES["random"]},
         "exposure_curve.n_users": [10], "exposure_curve.metrics": ["recall@5"], "study.metrics": ["recall@2"], "study.gammas": [0.5], "study.n_resamples": 20, "exposure_curve.n_draws": 1, "validate.n_resamples": 20, "exposure_curve.n_splits": 1, "World.n_users": 100, "World.n_items": 200, "Evaluation.with_intervals.n_resamples": 20,
         "Evaluation.diff.other": evaluation,
