@@ -161,7 +161,7 @@ def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_grou
     assert not evaluation.by(groups).frame["note"].str.contains("left out").any()
 
 
-def test_the_part_of_the_only_user_with_positives_is_the_whole():
+def test_the_part_of_the_only_user_with_positives_is_the_need_samples():
     train, test = pd.DataFrame({"user": [0, 1], "item": 0}), pd.DataFrame({"user": 0, "item": [1, 2]})
     split = ipseval.Split.from_frames(train, test, users=[0, 1], items=range(4))
     options = {"metrics": ["dcg@2"], "estimators": ["aoa"], "low_ess": "ignore"}
