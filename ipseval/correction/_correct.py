@@ -272,7 +272,16 @@ def _ranks_of_evaluation(
         raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
     check_evaluated_pairs(evaluation.ranks, split)
     padded = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    _warn_about_short_lists(padded, depth)
     return _without_exposure(padded, split.test.pair_key)
+
+
+def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) -> None:
+    """Warn where all lists are shorter than the largest cutoff; `evaluate` has warned of missing lists."""
+    list_counts = {name: ranked.list_counts(depth) for name, ranked in ranks.items()}
+    for counts in list_counts.values():
+        counts[0] = 0
+    check_lists(list_counts, "zero", 0)
 
 
 def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) -> None:

@@ -88,7 +88,7 @@ class CorrectionReport:
         return [label for label in HEADERS if label in present]
 
 
-def correction_tables(report: CorrectionReport, *, digits: int) -> Tables:
+def correction_tables(report: CorrectionReport, *, digits: int, page: bool = False) -> Tables:
     """Return the report: the verdict, one table per metric, assumptions and what was left out."""
     paragraphs = {
         "Verdict": verdict_sentences(report),
@@ -104,6 +104,7 @@ def correction_tables(report: CorrectionReport, *, digits: int) -> Tables:
             remarks.append(Remark(name, (paragraph,)))
     return Tables(
         summary=(_head_line(report),),
+        title="Bias-corrected comparison of recommenders" if page else "",
         parts=tuple(_metric_table(report, order, digits) for order in report.orders),
         verdict=tuple(remarks),
     )

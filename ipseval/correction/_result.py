@@ -107,7 +107,8 @@ class Correction(Result):
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        path, sample = self.path, self.sample
+        path = self.path
+        sample = self.sample
         strongest = self._grid_position
         log_counts = (path.n_users, path.n_positives)
         rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log_counts, path.ess[0]))
@@ -120,7 +121,8 @@ class Correction(Result):
             rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half_hit, counts, note)
             if self.ppi is not None:
                 rows += self._rows(PPI, self.ppi.value, self.ppi.covariance + half_hit, counts)
-        mean, covariance = self.posterior.total_mean, self.posterior.total_covariance
+        mean = self.posterior.total_mean
+        covariance = self.posterior.total_covariance
         counts = (*log_counts, path.ess[strongest])
         rows += self._rows(CORRECTED, mean, covariance, counts, "; ".join(self._notes()))
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
@@ -160,16 +162,21 @@ class Correction(Result):
         counts: tuple[int, int, float],
         note: str = "",
     ) -> list[tuple[Any, ...]]:
-        aoa, error = resolve_estimator(AOA_POOLED), np.sqrt(np.diagonal(covariance))
-        claims = [str(aoa.claim(metric)) for metric in self.path.metrics for _ in self.path.models]
+        aoa = resolve_estimator(AOA_POOLED)
+        claims: list[str] = []
+        for metric in self.path.metrics:
+            claim = CLAIMS.get(estimator, str(aoa.claim(metric)))
+            claims += [claim] * len(self.models)
+        error = np.sqrt(np.diagonal(covariance))
         if estimator == CORRECTED:
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
         numbers = zip(value, error, low, high, strict=True)
+        no_weights = float("nan")
         return [
-            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note, ESTIMAND, "")
-            for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
+            (*cell, estimator, *estimate, *counts, no_weights, claim, note, ESTIMAND, "")
+            for cell, estimate, claim in zip(self.path.cells, numbers, claims, strict=True)
         ]
 
     @cached_property
@@ -252,9 +259,10 @@ class Correction(Result):
     @cached_property
     def alpha(self) -> AlphaPosterior:
         """The posterior of the correction strength."""
-        grid, mass = self.path.alpha[: ALPHAS.size], self.posterior.alpha_mass
-        tail, below = (1 - self.confidence_level) / 2, np.cumsum(mass)
-        ends = np.searchsorted(below, [tail, 1 - tail]).clip(max=grid.size - 1)
+        grid = self.path.alpha[: ALPHAS.size]
+        mass = self.posterior.alpha_mass
+        tail = (1 - self.confidence_level) / 2
+        ends = np.searchsorted(np.cumsum(mass), [tail, 1 - tail]).clip(max=grid.size - 1)
         low, high = grid[ends].tolist()
         before = self.prior.grid_mass(self.path.bases).reshape(-1, grid.size).sum(axis=0)
         density = pd.DataFrame({"alpha": grid, "prior": before, "posterior": mass})
@@ -316,7 +324,6 @@ class Correction(Result):
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: the verdict, and one table of means over relevant interactions per metric."""
-        del page
         sample = self.sample
         report = CorrectionReport(
             frame=self._frame,
@@ -331,7 +338,8 @@ class Correction(Result):
             truncated_share=self._truncated_share,
             confidence_level=self.confidence_level,
         )
-        return correction_tables(report, digits=check_positive_int("digits", digits))
+        check_positive_int("digits", digits)
+        return correction_tables(report, digits=digits, page=page)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the estimates, the order and the verdict as JSON; NaN becomes null.

@@ -146,3 +146,16 @@ def test_metrics_and_reference_values_are_checked_by_the_names_of_the_evaluation
         )
     with pytest.raises(InputError, match="not an average over relevant items"):
         ipseval.correct(evaluation, situation[1], metrics=["ndcg@5"])
+
+
+def test_lists_that_are_shorter_than_a_cutoff_are_warned_of(situation):
+    _, split, models = situation
+    trained = set(split.train.pair_key.tolist())
+    rows = []
+    for user in range(split.n_users):
+        unseen = [item for item in range(split.n_items) if user * split.n_items + item not in trained][:10]
+        rows += [(split.user_ids[user], split.item_ids[item], rank) for rank, item in enumerate(unseen, 1)]
+    lists = pd.DataFrame(rows, columns=["user", "item", "rank"])
+    evaluation = ipseval.evaluate({"lists": lists, "random": models["random"]}, split, metrics=["recall@5"])
+    with pytest.warns(DataWarning, match="every list of 'lists' is shorter than 20"):
+        ipseval.correct(evaluation, split, metrics=["recall@20"], rng=0)
