@@ -49,12 +49,12 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     )
     printed = capsys.readouterr().out
     assert code == 0
-    assert "if γ = 0.5 were right" in printed
+    assert "SNIPS (γ = 0.5 assumed)" in printed
     assert "3 recommenders" in printed
     result = json.loads((files / "out.json").read_text())
     assert len(result["estimates"]) == 3 * 3 * 2
-    assert result["propensity"] == "power law, gamma = 0.5"
-    assert len(result["data_sha256"]) == 64
+    assert result["created_with"]["propensity"] == "power law, gamma = 0.5"
+    assert len(result["created_with"]["data_sha256"]) == 64
     assert all(0 <= row["estimate"] <= 1 for row in result["estimates"])
 
 

@@ -157,7 +157,14 @@ def test_a_text_is_written_where_a_path_says(verb, tmp_path):
     path = tmp_path / f"file.{verb[3:]}"
     assert getattr(result_of("gate"), verb)(path) == str(path)
     assert path.read_text(encoding="utf-8") == getattr(result_of("gate"), verb)()
-    assert {getattr(one, verb) for one in results()} == {getattr(Result, verb)}  # so the others do the same
+    # An evaluation has its own LaTeX and CSV; the others do the same as a gate.
+    others = [
+        kind for kind in results() if not (kind is ipseval.Evaluation and verb in ("to_latex", "to_csv"))
+    ]
+    assert {getattr(kind, verb) for kind in others} == {getattr(Result, verb)}
+    own = tmp_path / f"own.{verb[3:]}"
+    assert getattr(evaluation(), verb)(own) == str(own)
+    assert own.read_text(encoding="utf-8") == getattr(evaluation(), verb)()
 
 
 @pytest.mark.parametrize("name", RESULTS)

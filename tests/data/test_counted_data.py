@@ -91,7 +91,7 @@ def test_an_evaluation_counts_missing_users_short_lists_and_positives_without_pr
 def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation, tmp_path):
     evaluation.save(tmp_path / "evaluation.npz")
     assert ipseval.Evaluation.load(tmp_path / "evaluation.npz").data.equals(evaluation.data)
-    found = json.loads(evaluation.to_json())["counted"]
+    found = json.loads(evaluation.to_json())["counts"]
     assert {"what": "train pairs", "count": 3, "of": None, "subject": "split"} in found
     page = evaluation.to_html()
     assert "no list, counted as misses" in page
@@ -99,8 +99,10 @@ def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation
 
 def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_names(evaluation):
     said = " ".join(repr(evaluation).split())
-    # Of all, and of the plain average, which would be another one without a propensity.
-    assert "1 positive without a propensity left out of all averages, aoa too." in said
+    # AOA, too, would be another average with it.
+    assert (
+        "Excluded 1 interaction without a propensity (items that do not occur in training), from all" in said
+    )
     # Both candidates of user 0 are relevant: for it auc is undefined.
     train = pd.DataFrame({"user": [0, 1], "item": [0, 0]})
     test = pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
@@ -108,7 +110,7 @@ def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_nam
         {"a": np.eye(3)[:2]}, ipseval.Split.from_frames(train, test), metrics=["auc", "recall@1"]
     )
     said = " ".join(repr(result).split())
-    assert "By auc: 1 user left out: the metric is undefined for them. By auc: one user: no standard" in said
+    assert "auc: 1 user left out: the metric is undefined for them. auc: one user: no standard" in said
     result = ipseval.evaluate({"a": np.eye(3)[:2]}, ipseval.Split.from_frames(train, test), metrics=["auc"])
     assert "Data 1 user left out: the metric is undefined for them. One user: no" in " ".join(
         repr(result).split()
@@ -117,9 +119,9 @@ def test_what_holds_of_some_metrics_or_recommenders_alone_is_said_with_their_nam
 
 @pytest.mark.parametrize(
     ("n_users", "said"),
-    [(40, "40 positives; few positives, with equal weights too."), (60, "60 positives: fine.")],
+    [(40, " Few positives, with equal weights too."), (60, "")],
 )
-def test_an_effective_sample_size_is_fine_only_where_it_is_not_small(n_users, said):
+def test_a_small_effective_sample_size_is_said_also_with_equal_weights(n_users, said):
     users = np.arange(n_users)
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": users, "item": users % 3}),
@@ -131,7 +133,11 @@ def test_an_effective_sample_size_is_fine_only_where_it_is_not_small(n_users, sa
         propensity=ipseval.KnownPropensity(item=np.full(3, 0.5)),
         metrics=["recall@1"],
     )
-    assert f"{n_users} effective of {said} Known per item, assumed." in " ".join(repr(found).split())
+    sizes = f"{n_users} with these weights, {n_users} with equal weights ({n_users} interactions)."
+    printed = " ".join(repr(found).split())
+    assert f"Weights Effective sample size {sizes}{said}" in printed
+    assert "SNIPS (propensities assumed)" in printed
+    assert ("Few positives" in printed) == bool(said)
 
 
 def test_what_is_in_the_numbers_is_said_before_what_never_entered():

@@ -400,7 +400,7 @@ def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp
         propensity=LoggedPropensity(log),
         low_ess="ignore",
     ).with_intervals("percentile", n_resamples=50, rng=0)
-    assert "dr" in str(result)
+    assert "DR" in str(result)
     assert "<table" in result.to_html()
     result.save(tmp_path / "saved.npz")
     pd.testing.assert_frame_equal(ipseval.Evaluation.load(tmp_path / "saved.npz").frame, result.frame)

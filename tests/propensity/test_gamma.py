@@ -287,7 +287,7 @@ def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
     numbers = {"gamma": 0.5, "standard_error": 0.1, "n_items": 1234, "n_levels": 56, "warnings": ("a\nb",)}
     plain = replace(found, **numbers, n_top_dropped=0)
     lines = [
-        "GammaFit (poisson): gamma = 0.500 ± 0.100 (95 % 0.304 to 0.696), eta = 0.750",
+        "GammaFit (poisson): gamma = 0.500 ± 0.100 (95% 0.304 to 0.696), eta = 0.750",
         "  1,234 items at 56 levels of n*",
         "  ! a",
         "    b",

@@ -102,7 +102,7 @@ def test_what_is_not_shown_to_be_worse_comes_with_the_loss_that_could_not_have_b
     found = gate(*nearly())
     assert found.outcome == "not worse"
     assert found.low >= -found.relevant_loss == pytest.approx(-0.2 * found.old)
-    shown = f"{found.smallest_visible_loss:.4f}".removeprefix("0")
+    shown = f"{found.smallest_visible_loss:.4f}"
     assert found.verdict == (
         f"not shown to be worse by recall@5 (aoa); a loss below {shown} could not have been seen"
     )

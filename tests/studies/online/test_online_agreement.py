@@ -234,8 +234,8 @@ def test_the_report_has_the_best_first_and_says_what_was_found():
     assert table.header == ("metric", "gamma", "sign", "pearson", "cv_gain", "n_needed")
     assert table.n_keys == 2
     assert [[cell.text for cell in row] for row in table.rows] == [
-        ["ndcg@10", "1.5", "0.75 [.50, 1.00]", "0.94 [.50, 1.00]", "0.123", "35"],
-        ["auc", "0", "0.50 [.25, .75]", "0.12 [-1.00, 1.00]", "0.062", "1200"],
+        ["ndcg@10", "1.5", "0.75 [0.50, 1.00]", "0.94 [0.50, 1.00]", "0.123", "35"],
+        ["auc", "0", "0.50 [0.25, 0.75]", "0.12 [-1.00, 1.00]", "0.062", "1200"],
     ]
     assert notes.lines[0].startswith("Gain of choosing and predicting: 0.031 nats per experiment")
     assert notes.lines[2:] == (
@@ -249,7 +249,7 @@ def test_the_report_has_the_best_first_and_says_what_was_found():
     alone = OnlineAgreement(frame[:1].drop(columns=["metric", "gamma"]), frame, 0, 1.0, 0.0, 9, 0.9, 0.1, ())
     assert (alone.tables().parts[0].n_keys, alone.tables(digits=4).parts[0].rows[0][0].text) == (
         1,
-        "0.5000 [.2500, .7500]",
+        "0.5000 [0.2500, .7500]",
     )
     assert "Best by cross-validation: the indicator, chosen" in alone.verdict
 
