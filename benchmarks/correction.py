@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from clocks import in_turn
 
-from ipseval import Evidence, RandomExposure, Split, correct, split_random
+from ipseval import RandomExposure, Split, correct, split_random
 from ipseval.correction import rank_with_exposure
 from ipseval.validation.datasets import load_kuairand
 from ipseval.validation.simulation import World
@@ -36,11 +36,10 @@ def compare(
     drawn = np.random.default_rng(0).choice(users, min(500, users.size), replace=False)
     parts = {"the log": None, "500 users": exposure.select(np.isin(exposure.user, drawn)), "all": exposure}
     for label, shown in parts.items():
-        evidence = Evidence(exposure=shown)
         runs: dict[str, Callable[[], object]] = {
             "ranking": lambda shown=shown: rank_with_exposure(models, split, shown),
-            "whole": lambda evidence=evidence: correct(
-                models, split, evidence=evidence, metrics=METRICS, rng=0
+            "whole": lambda shown=shown: correct(
+                models, split, random_exposure=shown, metrics=METRICS, rng=0
             ),
         }
         ranking, whole = (statistics.median(values) for values in in_turn(runs, repeats).values())

@@ -181,7 +181,7 @@ def sizes(folder: Path, n_files: int) -> None:
     from ipseval.evaluation.partitions._partition import reduce_partition
     from ipseval.evaluation.partitions._plan import make_plan
 
-    fixed = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
+    fixed = {"missing_lists": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     asked = {name: one for name, one in OPTIONS.items() if name != "items"} | fixed
     plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), low_ess="warn", count=None, **asked)
     parts = {}

@@ -20,7 +20,7 @@ import numpy as np
 from clocks import in_turn
 
 from ipseval import Interactions, rank_positives, split_random
-from ipseval.data._evidence import RandomExposure
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.propensity import count_recommendations
 from ipseval.ranking import top_items
 from ipseval.validation import default_models, default_propensities, validate

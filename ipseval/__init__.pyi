@@ -10,10 +10,9 @@ from ipseval._base.compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.correction import correct as correct
 from ipseval.correction import plan_exposure as plan_exposure
-from ipseval.data._evidence import Evidence as Evidence
-from ipseval.data._evidence import RandomExposure as RandomExposure
 from ipseval.data._impression_log import ImpressionLog as ImpressionLog
 from ipseval.data._interactions import Interactions as Interactions
+from ipseval.data.random_exposure import RandomExposure as RandomExposure
 from ipseval.data.reading import Lists as Lists
 from ipseval.data.reading import read as read
 from ipseval.data.reading import read_lists as read_lists

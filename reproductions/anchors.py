@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval import Evidence, Split, metric, rank_positives
+from ipseval import Split, metric, rank_positives
 from ipseval.correction import (
     CORRECTED,
     RANDOM_SAMPLE,
@@ -154,8 +154,8 @@ def of_anchors(case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]
     """Yield the scores of the other recommenders, without and with one known value."""
     without = correct_path(case.path)
     for name in case.trained:
-        known = Evidence(known=case.known(name, rng), source="randomised")
-        for what, found in (("log", without), ("anchor", correct_path(case.path, evidence=known))):
+        with_value = correct_path(case.path, reference_values=case.known(name, rng), source="randomised")
+        for what, found in (("log", without), ("anchor", with_value)):
             yield from ({"what": what, "anchor": name} | row for row in scores(case, found, leave=name))
 
 
@@ -166,9 +166,9 @@ def of_checks(case: Case, rng: np.random.Generator) -> Iterator[dict[str, Any]]:
             known = case.known(one, rng) | case.known(other, rng, factor)
             if factor > 1 and known[other][ANCHORED][0] >= 1:
                 continue
-            evidence = Evidence(known=known, source="randomised")
-            table = correct_path(case.path, evidence=evidence).known
-            smallest = (table["smallest_error"] / table["expected"].clip(1e-9)).median()
+            correction = correct_path(case.path, reference_values=known, source="randomised")
+            table = correction.reference_values
+            smallest = (table["detectable_error"] / table["expected"].clip(1e-9)).median()
             flagged = bool(table["disagrees"].any())
             yield {"what": "check", "factor": factor, "flagged": flagged, "smallest": smallest}
 
@@ -179,7 +179,7 @@ def of_exploration(case: Case, rng: np.random.Generator) -> Iterator[dict[str, A
     for rate in RATES:
         for _ in range(N_DRAWS):
             shown = case.explored(rate, rng).without(case.split.excluded)
-            found = correct_path(case.path, case.liked_at_random(shown), exposure=shown)
+            found = correct_path(case.path, case.liked_at_random(shown), random_exposure=shown)
             assert found.sample is not None
             common = {"what": "exploration", "rate": rate, "positives": found.sample.n_positives}
             yield from (common | row for row in scores(case, found))
@@ -202,10 +202,10 @@ def of_programmes(case: Case, rng: np.random.Generator) -> Iterator[dict[str, An
             user, item = np.repeat(line[:n], N_SHOWN), items[line[:n]].ravel()
             shown = RandomExposure(user, item, case.liked[user, item], n_users, n_items)
             shown = shown.without(case.split.excluded)
-            found = correct_path(case.path, case.liked_at_random(shown), exposure=shown)
+            found = correct_path(case.path, case.liked_at_random(shown), random_exposure=shown)
             left = [size for size in BATCHES if size >= n]
             plan = plan_exposure(found, n_users=left, n_items=[N_SHOWN])
-            expected = plan[plan["metric"] == ANCHORED].set_index("n_users")["loss"]
+            expected = plan[plan["metric"] == ANCHORED].set_index("n_users")["regret_90"]
             enough = expected.index[expected <= bound]
             bought = int(enough[0]) if enough.size else BATCHES[-1]
         lost = truth.max() - truth[found.posterior.total_mean[own].argmax()]

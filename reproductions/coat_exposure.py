@@ -29,7 +29,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import Evidence, ImpressionLog, ImpressionPropensity, KnownPropensity, Split
+from ipseval import ImpressionLog, ImpressionPropensity, KnownPropensity, Split
 from ipseval.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
@@ -120,9 +120,7 @@ def estimates(
                 rest = f", rewards by {reward}" if label in ("dm", "dr") else ""
                 seen = "" if label == "dm" else f", seen {name}"
                 yield f"{label}{seen}{rest}", of(frame, label)
-    corrected = correct(
-        models, split, evidence=Evidence(interactions=study.biased), metrics=METRICS, rng=rng
-    ).frame
+    corrected = correct(models, split, interactions=study.biased, metrics=METRICS, rng=rng).frame
     yield "correction, all interactions", of(corrected, CORRECTED)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau
 
-from ipseval import Evidence, split_random
+from ipseval import split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
 from ipseval.estimators._labels import AOA_POOLED
@@ -179,9 +179,8 @@ def judge_evidence(number: int, sizes: tuple[int, ...], n_draws: int) -> Iterato
     truth = world.truth()
     for size in sizes:
         for draw in range(n_draws):
-            known = world.evidence(size, N_SHOWN, np.random.default_rng([number, size, draw]))
-            evidence = Evidence(exposure=known.exposure)
-            found = correct(world.models, world.split, evidence=evidence, metrics=METRICS, rng=number)
+            shown = world.random_exposure(size, N_SHOWN, np.random.default_rng([number, size, draw]))
+            found = correct(world.models, world.split, random_exposure=shown, metrics=METRICS, rng=number)
             assert found.sample is not None
             common = {"kind": world.kind, "size": size, "draw": draw, "positives": found.sample.n_positives}
             yield from (common | row for row in scores(found, truth, np.zeros(truth.size)))

@@ -20,7 +20,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval.data._evidence import RandomExposure
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.propensity import (
     DensityRatioPropensity,

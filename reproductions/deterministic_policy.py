@@ -40,7 +40,7 @@ import pandas as pd
 from scipy.stats import kendalltau
 
 import ipseval
-from ipseval import Evidence, ImpressionLog, ImpressionPropensity, Interactions, Split
+from ipseval import ImpressionLog, ImpressionPropensity, Interactions, Split
 from ipseval.data import RandomExposure
 from ipseval.errors import IpsevalError
 from ipseval.policies import evaluate_rewards
@@ -228,12 +228,15 @@ def estimates(case: Case) -> Iterator[Found]:
     rng, value = np.random.default_rng([SEED, case.number]), case.truth["incumbent", RECALL]
     drawn = value * (1 + KNOWN_ERROR * rng.standard_normal())
     anchor = {"incumbent": {RECALL: (drawn, KNOWN_ERROR * drawn)}}
-    for name, evidence in (
-        (CORRECT, Evidence(interactions=case.shown)),
-        (ANCHORED, Evidence(interactions=case.shown, known=anchor, source="randomised")),
-        (EXPLORED, Evidence(interactions=case.shown, exposure=case.explored(rng))),
-    ):
-        frame = ipseval.correct(models, split, evidence=evidence, metrics=[RECALL], rng=0).frame
+    further_data: dict[str, dict[str, Any]] = {
+        CORRECT: {},
+        ANCHORED: {"reference_values": anchor, "source": "randomised"},
+        EXPLORED: {"random_exposure": case.explored(rng)},
+    }
+    for name, options in further_data.items():
+        frame = ipseval.correct(
+            models, split, interactions=case.shown, metrics=[RECALL], rng=0, **options
+        ).frame
         yield name, RECALL, frame[frame["estimator"] == "corrected"]
 
 

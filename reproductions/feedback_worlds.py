@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ipseval import Evidence, Interactions, Split, metric, rank_positives
+from ipseval import Interactions, RandomExposure, Split, metric, rank_positives
 from ipseval.correction import correction_path
-from ipseval.data import RandomExposure
 from ipseval.ranking import baselines
 from reproductions.correction_family import METRICS, Simulated
 
@@ -91,14 +90,13 @@ class FeedbackWorld:
         found[self.split.train.user, self.split.train.item] = False
         return log_of(found)
 
-    def evidence(self, n_users: int, n_shown: int, rng: np.random.Generator) -> Evidence:
-        """Return random exposure of so many users and items each, and all that the log holds."""
+    def random_exposure(self, n_users: int, n_shown: int, rng: np.random.Generator) -> RandomExposure:
+        """Return random exposure of so many users and items each."""
         chosen = rng.choice(len(self.liked), n_users, replace=False)
         items = rng.random((n_users, self.liked.shape[1])).argsort(axis=1)[:, :n_shown]
         user, item = np.repeat(chosen, items.shape[1]), items.ravel()
         ids = self.split.user_ids, self.split.item_ids
-        shown = RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
-        return Evidence(exposure=shown, interactions=self.interactions)
+        return RandomExposure(user, item, self.liked[user, item], *self.liked.shape, 0, *ids)
 
     def truth(self, metrics: Sequence[str] = METRICS) -> np.ndarray:
         """Return the pooled mean over all positive pairs outside training, (n_metrics · n_models,)."""

@@ -27,6 +27,7 @@ from ipseval import (
     PowerLawPropensity,
     RankedPositives,
     Split,
+    correct,
     evaluate,
     rank_positives,
     split_random,
@@ -129,6 +130,10 @@ class Judged:
                 ranks, self.split, propensity=propensity, metrics=METRICS,
                 estimators=["aoa", "aoa-pooled", "snips-global"], compute=ONE_THREAD,
             )  # fmt: skip
+            correction = correct(ranks, self.split, metrics=METRICS, rng=0, compute=ONE_THREAD)
+            comparison = correction.compare().set_index(["metric", "model", "reference"])
+            self.p_higher = comparison["probability_higher"].to_dict()
+            self.order = correction.order.set_index(["metric", "recommender"])
             self.curve = self.found.sensitivity(GAMMAS, standard_errors=False).frame
         self.pairs = pd.concat([self._pairs(one) for one in METRICS], ignore_index=True)
 
@@ -141,7 +146,7 @@ class Judged:
         """Return a row per pair, the better by the plain average first; `next`: neighbours in that order."""
         tests = self.found.compare()
         tests = tests[tests["metric"] == metric]
-        found, plain = self.found.posteriors[metric], self.value(metric, "aoa")["estimate"]
+        plain = self.value(metric, "aoa")["estimate"]
         curve = self.curve[(self.curve["metric"] == metric) & (self.curve["estimator"] == "snips-global")]
         by_gamma = curve.pivot(index="model", columns="gamma", values="estimate")
         names, rows = list(plain.index), []
@@ -159,7 +164,9 @@ class Judged:
                 }
                 if label == "plain":
                     row["visible"] = test["minimum_detectable_difference"] / plain[other]
-            row["ahead"] = found.ahead[found.models.index(one), found.models.index(other)]
+            pair = (metric, one, other)
+            turned = (metric, other, one)
+            row["ahead"] = self.p_higher[pair] if pair in self.p_higher else 1 - self.p_higher[turned]
             gap = by_gamma.loc[one] - by_gamma.loc[other]
             kept = gap.index[gap.to_numpy() > 0].to_numpy()
             inside = (BELIEVABLE[0] <= GAMMAS) & (BELIEVABLE[1] >= GAMMAS)
@@ -233,16 +240,16 @@ def sizes(judged: list[Judged]) -> str:
 def board(one: Judged, metric: str = METRICS[0]) -> str:
     """Return the table of one log: three averages, and what is said of each recommender and the next."""
     plain, weighted = one.value(metric, "aoa"), one.value(metric, "snips-global")
-    found = one.found.posteriors[metric]
+    corrected = one.order.loc[metric]
     pairs = one.pairs[(one.pairs["metric"] == metric) & one.pairs["next"]].set_index("model")
     rows = []
     for name in plain.index:
-        at = found.models.index(name)
         cells = [
             f"{row['estimate']:.4f} [{row['ci_low']:.4f}, {row['ci_high']:.4f}]"
             for row in (plain.loc[name], weighted.loc[name])
         ]
-        cells.append(f"{found.mean[at]:.3f} [{found.low[at]:.3f}, {found.high[at]:.3f}]")
+        row = corrected.loc[name]
+        cells.append(f"{row['corrected']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]")
         if name in pairs.index:
             pair = pairs.loc[name]
             cells += [
@@ -311,11 +318,11 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
         figure, axes = pyplot.subplots(1, len(judged), figsize=(11, 3.8), layout="constrained")
         for axis, one in zip(axes, judged, strict=True):
             plain, weighted = one.value(metric, "aoa"), one.value(metric, "snips-global")
-            found = one.found.posteriors[metric]
+            corrected = one.order.loc[metric]
             names = list(plain.index)[::-1]
             height = np.arange(len(names))
-            at = [found.models.index(name) for name in names]
-            axis.hlines(height, found.low[at], found.high[at], color="0.8", lw=5, label="corrected, 95 %")
+            band = corrected.loc[names]
+            axis.hlines(height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="corrected, 95 %")
             for frame, color, marker, label in (
                 (plain, "C0", "o", "plain average"), (weighted, "C1", "s", "weighted"),
             ):  # fmt: skip

@@ -1,11 +1,11 @@
-"""How often a verdict names the wrong recommender, over worlds of two simulators.
+"""How often a correction names the wrong recommender, over simulated logs of two simulators.
 
     python -m reproductions.verdicts [--worlds 36] [--write]
 
-A verdict is wrong where the recommender that it names is truly lower than another one by more than the
-expected loss that is printed. Beside it stands the rule of before: the one that a paired test (Holm,
-p < .05) tells from all others, by the weighted average with γ = 0, or by the plain one where the weights are
-unreliable. Tables are of all ten recommenders of a world, and of three to five of them, drawn four times.
+A named recommender is wrong where it is truly lower than another one by more than the expected regret that
+is printed. The other rule names the recommender that a paired test (Holm, p < 0.05) finds better than all
+others, by SNIPS with γ = 0, or by AOA where the weights are unreliable. Tables are of all ten recommenders
+of a simulated log, and of three to five of them, drawn four times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval import Evaluation, Evidence
+from ipseval import Evaluation
 from reproductions import correction_family, feedback_worlds
 from reproductions.feedback_worlds import FeedbackWorld
 from reproductions.tables import ROOT, deliver, markdown
@@ -64,12 +64,17 @@ class Call:
         return cls(name or "", wrong)
 
 
-def leader_of_before(evaluation: Evaluation) -> str | None:
-    """Return who was named by the rule of before."""
-    one = next(each for each in evaluation.verdicts if each.metric == METRIC)
-    weighted = one.weighted and not one.weights[0].flag
-    leaders = one.standings[one.weighted if weighted else one.plain].leaders
-    return leaders[0] if len(leaders) == 1 else None
+def named_by_test(evaluation: Evaluation) -> str | None:
+    """Return the recommender that the paired test names, or None."""
+    flags = evaluation.diagnostics.set_index("estimator")["flag"]
+    estimator = "aoa" if flags["snips-global"] else "snips-global"
+    frame = evaluation.frame
+    estimates = frame[frame["estimator"] == estimator].set_index("model")["estimate"]
+    best = str(estimates.idxmax())
+    tests = evaluation.compare()
+    is_of_best = (tests["model"] == best) | (tests["reference"] == best)
+    tests = tests[is_of_best & (tests["estimator"] == estimator)]
+    return best if (tests["p_adjusted"] < 0.05).all() else None
 
 
 def rows_of(family: str, number: int) -> Iterator[dict[str, Any]]:
@@ -77,33 +82,39 @@ def rows_of(family: str, number: int) -> Iterator[dict[str, Any]]:
     world = world_of(family, number)
     rng = np.random.default_rng([SEED, number, 1])
     truth = dict(zip(world.models, world.truth((METRIC,)), strict=True))
-    shown = world.evidence(EXPOSED, SHOWN, rng).exposure
-    given = dict(zip(KNOWN, (None, Evidence(interactions=world.interactions), Evidence(shown)), strict=True))
+    shown = world.random_exposure(EXPOSED, SHOWN, rng)
+    further_data: tuple[dict[str, Any], ...] = (
+        {},
+        {"interactions": world.interactions},
+        {"random_exposure": shown},
+    )
     names = list(world.models)
     drawn = [list(rng.choice(names, rng.choice(SIZES), replace=False)) for _ in range(N_DRAWN)]
     for chosen in [names, *drawn]:
         models = {name: world.models[name] for name in chosen}
         own = {name: truth[name] for name in chosen}
-        for known, evidence in given.items():
-            found = ipseval.evaluate(
-                models,
-                world.split,
-                propensity=ipseval.PowerLawPropensity(gamma=0.0),
-                evidence=evidence,
-                metrics=[METRIC],
-                low_ess="ignore",
-                rng=0,
-            )
-            order = found.order.set_index("recommender")
-            loss = order["expected_loss"].to_dict()
-            choice = found.verdicts[0].choice
-            calls = {"verdict": found.leader, "before": leader_of_before(found), "kept": choice}
+        evaluation = ipseval.evaluate(
+            models,
+            world.split,
+            propensity=ipseval.PowerLawPropensity(gamma=0.0),
+            metrics=[METRIC],
+            low_ess="ignore",
+            rng=0,
+        )
+        for known, options in zip(KNOWN, further_data, strict=True):
+            correction = ipseval.correct(models, world.split, metrics=[METRIC], rng=0, **options)
+            loss = correction.order.set_index("recommender")["expected_regret"].to_dict()
+            choice = correction.choice
+            calls = {
+                "verdict": correction.leader,
+                "before": named_by_test(evaluation),
+                "kept": choice,
+            }
             row = {"family": family, "number": number, "kind": world.kind, "known": known, "n": len(chosen)}
             for rule, name in calls.items():
                 call = Call.of(name, own, loss)
                 row |= {rule: call.name, f"{rule} wrong": call.wrong}
-            if choice is not None:
-                row |= {"loss": max(own.values()) - own[choice], "expected": loss[choice]}
+            row |= {"loss": max(own.values()) - own[choice], "expected": loss[choice]}
             yield row
 
 

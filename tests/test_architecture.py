@@ -50,7 +50,7 @@ THIRD_PARTY = {
     "_base.compute": {"threadpoolctl", "tqdm"},
     "data": {"pandas"},
     "data.splits": {"narwhals"},
-    "data._evidence": {"scipy"},
+    "data.random_exposure": {"scipy"},
     "data._interactions": {"scipy"},
     "data.reading": {"narwhals"},
     "data.reading._source": {"pyarrow"},
@@ -79,11 +79,11 @@ THIRD_PARTY = {
     "distributed._spark": {"pyspark", "pyarrow"},
     "testing": {"pandas", "scipy"},
     "pytest_plugin": {"pytest"},
-    "cli": {"pandas", "argcomplete", "matplotlib"},
+    "cli": {"pandas", "matplotlib"},
 }
 
 OPTIONAL = [
-    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pytest", "powerlaw", "argcomplete"),
+    *("numba", "matplotlib", "pyarrow", "polars", "duckdb", "pytest", "powerlaw"),
     *("llvmlite", "implicit", "cornac", "lenskit", "rectools", "recbole", "surprise", "lightfm", "torch"),
     *("dask", "distributed", "pyspark", "sklearn", "mlflow"),
 ]

@@ -28,7 +28,8 @@ from ipseval._base.types import AnyArray
 from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 
-FORMAT, FORMAT_VERSION = "ipseval", 3
+# The number of the storage format, written as `format`. Raise it when older files can no longer be read.
+FORMAT = 1
 HEADER = "header.json"
 PREFIX = ".ipseval-"
 # An archive may always unpack to this many bytes; beyond, to so many times its own size.
@@ -148,7 +149,6 @@ def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence
     """Write arrays with a header of plain JSON values as one archive, readable by `numpy.load`."""
     body = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
         "ipseval": __version__,
         **header,
         "sha256": [array_digest(array) for array in arrays],
@@ -185,15 +185,13 @@ def read_archive(
 
 
 def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
-    """Raise `InputError` unless a header is of a version that is read, and as it was written."""
-    version = header.get("format_version")
-    if version not in (2, FORMAT_VERSION):  # 2: 1.0.0rc1, without a checksum of the header
-        raise InputError(
-            f"{path} has format version {version!r} (ipseval {header.get('ipseval', 'unknown')}); this "
-            f"ipseval reads {FORMAT_VERSION}. {advice}"
-        )
+    """Raise `InputError` if a header has another format number or none, or was changed."""
+    number = header.get("format")
+    if type(number) is not int or number != FORMAT:
+        found = f"format {number}" if type(number) is int else "a file without a format number"
+        raise InputError(f"{path} must have storage format {FORMAT}; got {found}. {advice}")
     body = {name: value for name, value in header.items() if name != "seal"}
-    if version == FORMAT_VERSION and _digest(body) != header.get("seal"):
+    if _digest(body) != header.get("seal"):
         raise InputError(f"{path} is not as it was written: its checksum does not fit its content. {advice}")
 
 

@@ -30,12 +30,8 @@ for _line in (Path(__file__).parent / "places.txt").read_text("utf-8").splitline
     _module, _, _held = _line.partition(": ")
     PLACES.setdefault(f"ipseval.{_module}", {}).update(dict(one.split("=", 1) for one in _held.split()))
 CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name, kind in held.items()}
-# (name, field) that a class has no more -> what it says now without saying it; any other value is an error.
-GONE = {("segments", "simultaneous"): "max-t"}
-_NOTHING: tuple[Any, ...] = (None, [], {"tuple": []}, {"dict": []})
 NAMES = {place: name for name, place in CLASSES.items()}
-_OLD = {place.partition(":")[2]: name for name, place in CLASSES.items()}
-AGAIN = "Evaluate again and save it."
+AGAIN = "Compute the result again and store it with `.save(path)` or `ipseval evaluate --out`."
 Value = TypeVar("Value")
 _PLAIN = (bool, int, float, str, type(None))
 # Digest -> place and array, in the order in which they are met, each content once.
@@ -183,18 +179,17 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
         return pd.DataFrame(made, index, [name for name, *_ in columns])
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
-    # By its name, so that nothing but the places in `CLASSES` is imported. 1.0.0rc1 wrote where the class
-    # stood, as ipseval._base.counts:Count.
-    name, given = _OLD.get(value["class"].partition(":")[2], value["class"]), value["fields"]
+    # By its name, so that nothing but the places in `CLASSES` is imported.
+    name = value["class"]
+    stored_fields = value["fields"]
     if name not in CLASSES:
         raise ValueError(f"there is no {name!r} in this version")
     module, _, kind = CLASSES[name].partition(":")
     cls = getattr(importlib.import_module(module), kind)
-    known = {field.name for field in fields(cls)}
-    lost = [one for one in given if one not in known and given[one] not in (*_NOTHING, GONE.get((name, one)))]
-    if lost:
-        raise ValueError(f"{name} has no {', '.join(lost)} in this version")
-    return cls(**{one: _decode(content, arrays) for one, content in given.items() if one in known})
+    unknown_fields = stored_fields.keys() - {field.name for field in fields(cls)}
+    if unknown_fields:
+        raise ValueError(f"{name} has no {', '.join(sorted(unknown_fields))} in this version")
+    return cls(**{field: _decode(content, arrays) for field, content in stored_fields.items()})
 
 
 def _place(cls: type[Any]) -> str:

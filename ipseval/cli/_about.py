@@ -25,7 +25,6 @@ EXTRAS = {
     "duckdb": ("duckdb", "duckdb", "reads DuckDB relations, and files larger than memory"),
     "spark": ("pyspark", "pyspark", "evaluates on Spark"),
     "log": ("mlflow", "mlflow", "logs evaluations to MLflow, or to W&B with wandb"),
-    "completion": ("argcomplete", "argcomplete", "completes commands in the shell"),
 }
 
 

@@ -172,7 +172,7 @@ def _scores(entry: str, options: argparse.Namespace) -> Any:
 
 
 def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
-    """Return the propensity model that the options name, or None; `log` gives the ids of --exposure."""
+    """Return the propensity model that the options name, or None; `log` gives the ids of the exposure."""
     from ipseval.propensity import PowerLawPropensity
 
     powers = options.gamma is not None or options.eta is not None
@@ -181,11 +181,16 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
         raise InputError(
             "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them."
         )
+    reads_exposure = options.gamma == "fit" or options.scale == "calibrated"
+    if options.random_exposure is not None and not reads_exposure:
+        raise InputError(
+            "--random-exposure requires --gamma fit or --scale calibrated. `ipseval correct` compares the "
+            "recommenders on the random exposure itself."
+        )
     if options.propensity is not None:
         return _named(options, exposures)
     if not powers:
         return None
-    fitted = (options.gamma, options.scale)
     return PowerLawPropensity(
         gamma=options.gamma,
         eta=options.eta,
@@ -193,7 +198,7 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
         unseen=options.unseen or "drop",
         recommendations=None if options.recommendations is None else table_of(options.recommendations),
         source=options.source,
-        exposure=exposure_of(options, log) if "fit" in fitted or "calibrated" in fitted else None,
+        exposure=random_exposure_of(options, log) if reads_exposure else None,
     )
 
 
@@ -227,39 +232,48 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
     return ExaminationModel(options.examination).fit(exposures)
 
 
-def evidence_of(options: argparse.Namespace, split: Split) -> Any:
-    """Return the random exposure of --exposure, the pairs of --interactions and what is known as evidence."""
-    from ipseval.data._evidence import Evidence
+def correction_options(options: argparse.Namespace, split: Split) -> dict[str, Any]:
+    """Return the data that `correct` reads in addition to the log, by the names of its arguments."""
+    return {
+        "random_exposure": random_exposure_of(options, split),
+        "interactions": interactions_of(options, split),
+        "reference_values": reference_values_of(options),
+        "source": options.source,
+    }
 
-    known: dict[Any, dict[str, tuple[float, float]]] = {}
-    for entry in options.known:
-        found = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
+
+def reference_values_of(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
+    """Return recommender, or pair of them -> metric -> (value, standard error); None without any."""
+    values: dict[Any, dict[str, tuple[float, float]]] = {}
+    for entry in options.reference_values:
+        match = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
         try:
-            name, metric, value, error = found.groups()  # type: ignore[union-attr]  # None is caught
+            name, metric, value, error = match.groups()  # type: ignore[union-attr]  # None is caught
             pair = float(value), float(error)
         except (AttributeError, ValueError):
-            raise InputError(f"--known must be NAME:METRIC=VALUE+-ERROR; got {entry!r}.") from None
-        ratio = options.known_source == "ab-ratio"
-        known.setdefault(tuple(name.split("/")) if ratio else name, {})[metric] = pair
-    pairs = interactions_of(options, split)
-    return Evidence(exposure_of(options, split), pairs, known, options.known_source)
+            raise InputError(
+                f"--reference-values must be NAME:METRIC=VALUE+-ERROR; got {entry!r}. Write it as in "
+                "old:recall@10=0.081+-0.006."
+            ) from None
+        arm: Any = tuple(name.split("/")) if options.source == "ab-ratio" else name
+        values.setdefault(arm, {})[metric] = pair
+    return values or None
 
 
-def exposure_of(options: argparse.Namespace, ids: Any) -> Any:
-    """Return the random exposure of --exposure in the ids of a log or split, or None."""
-    from ipseval.data._evidence import RandomExposure
+def random_exposure_of(options: argparse.Namespace, ids: Any) -> Any:
+    """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
+    from ipseval.data.random_exposure import RandomExposure
 
-    if options.exposure is None:
+    path = options.random_exposure
+    if path is None:
         return None
-    frame = table_of(
-        options.exposure, {"user": options.user, "item": options.item}, ("positive", "threshold")
-    )
-    threshold = spec_of(options.exposure, None).typed().get("threshold")
+    frame = table_of(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
+    threshold = spec_of(path, None).typed().get("threshold")
     if "positive" not in frame.columns:
         if threshold is None or "value" not in frame.columns:
             raise InputError(
-                f"{options.exposure} needs a column positive (0 or 1), or ratings, named behind the file "
-                "as in shown.csv:value=rating,threshold=4."
+                f"{path} must have a column 'positive' (0 or 1), or ratings with a threshold. Name them as "
+                "in shown.csv:value=rating,threshold=4."
             )
         frame = frame.assign(positive=frame["value"] >= threshold)
     return RandomExposure.from_frame(frame, ids)

@@ -1,4 +1,4 @@
-"""`main`: the parser of all commands, arguments from a file (`@FILE`), and how a command ends."""
+"""`main`: the parser of all commands, and how a command ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import difflib
 import io
 import os
 import re
-import shlex
 import sys
 import traceback
 import warnings
@@ -17,17 +16,18 @@ from typing import Any, NoReturn
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
+from ipseval.cli._correct import CORRECT, PLAN
 from ipseval.cli._evaluate import EVALUATE, SPLIT
-from ipseval.cli._fit import FIT, PLAN
+from ipseval.cli._fit import FIT
 from ipseval.cli._options import Command
 from ipseval.cli._output import complain, said, show_warning
 from ipseval.cli._stored import COMPARE, REPORT
 from ipseval.cli._studies import DEMO, STUDY, VALIDATE
-from ipseval.errors import InputError, IpsevalError, hint
+from ipseval.errors import IpsevalError, hint
 
 COMMANDS: dict[str, Command] = {
     command.name: command
-    for command in (DEMO, EVALUATE, SPLIT, FIT, VALIDATE, PLAN, REPORT, COMPARE, STUDY, DOCTOR)
+    for command in (DEMO, EVALUATE, CORRECT, PLAN, SPLIT, FIT, VALIDATE, REPORT, COMPARE, STUDY, DOCTOR)
 }
 EXIT_CODES = """exit codes:
   0    done; of compare: better, or not shown to be worse
@@ -51,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = argparse.Namespace()
     try:
         parser = build_parser()
-        _complete(parser)
         given = list(sys.argv[1:] if arguments is None else arguments)
         if not given:
             parser.print_help(sys.stderr)
@@ -95,7 +94,12 @@ COMMON = {
     "--model",
     "--gamma",
     "--propensity",
-    "--exposure",
+    "--random-exposure",
+    "--interactions",
+    "--reference-values",
+    "--n-users",
+    "--n-items",
+    "--positive-share",
     "--metrics",
     "--split",
     "--test-fraction",
@@ -116,7 +120,7 @@ class _HelpAll(argparse.Action):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and which reads the lines of @FILE as a shell would."""
+    """A parser whose errors are one line, and whose help fits a screen."""
 
     def print_help(self, file: Any = None) -> None:
         """Print the help, or the most used options where all of them do not fit a screen."""
@@ -146,13 +150,6 @@ class Parser(argparse.ArgumentParser):
             2, f"{self.prog}: error: {message}.{''.join(ways)} `{self.prog} --help` lists what there is.\n"
         )
 
-    def convert_arg_line_to_args(self, arg_line: str) -> list[str]:
-        """Return the arguments of one line."""
-        try:
-            return shlex.split(arg_line, comments=True)
-        except ValueError as error:
-            raise InputError(f"a line of @FILE is not readable ({error}): {arg_line!r:.80}.") from None
-
 
 def _as_option(text: str) -> str:
     """Return what a hint for Python says as an option: test_fraction= is --test-fraction."""
@@ -165,7 +162,6 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = Parser(
         prog="ipseval",
-        fromfile_prefix_chars="@",
         description="Offline evaluation of recommenders from biased implicit feedback.",
         epilog=f"`ipseval COMMAND --help` shows the options of a command.\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -187,13 +183,3 @@ def build_parser() -> argparse.ArgumentParser:
             add(own)
         own.set_defaults(run=command.run, parser=own)
     return parser
-
-
-def _complete(parser: argparse.ArgumentParser) -> None:
-    """Answer a shell that asks for completions; argcomplete is optional."""
-    if "_ARGCOMPLETE" in os.environ:
-        try:
-            import argcomplete
-        except ImportError:
-            raise InputError("completion needs argcomplete: pip install 'ipseval[completion]'.") from None
-        argcomplete.autocomplete(parser)

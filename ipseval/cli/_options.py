@@ -162,7 +162,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
         "--gamma",
         type=_number_or("fit"),
         metavar="X",
-        help="power law P ∝ n*^((gamma+1)/2); 'fit' with --recommendations or --exposure",
+        help="power law P ∝ n*^((gamma+1)/2); 'fit' with --recommendations or --random-exposure",
     )
     exponent.add_argument("--eta", type=float, metavar="X", help="the same by its exponent")
     exponent.add_argument(
@@ -186,33 +186,44 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     add("--recommendations", metavar="FILE", help="lists of the recommender that made the log, for a fit")
     words = "what made --recommendations: the system that logged, or a recommender that is evaluated here"
     add("--source", choices=("logging-policy", "evaluated", "unknown"), default="unknown", help=words)
-    add_exposure(group)
+    add_random_exposure(group, "; read by --gamma fit and --scale calibrated")
 
 
-def add_evidence(parser: argparse.ArgumentParser) -> None:
-    """Add what a correction may read beside the positives and random exposure."""
-    words = "of a correction: every pair of the log, liked or not, such as all ratings"
-    parser.add_argument("--interactions", metavar="FILE", help=words)
-    parser.add_argument(
-        "--known",
+def add_correction(parser: argparse.ArgumentParser) -> None:
+    """Add the data that bias-corrected estimates read in addition to the log."""
+    group = parser.add_argument_group(
+        "further data", "Each narrows the intervals; without any, they depend on the prior."
+    )
+    add_random_exposure(group)
+    group.add_argument(
+        "--interactions",
+        metavar="FILE",
+        help="all logged pairs, positive or not, such as all ratings",
+    )
+    group.add_argument(
+        "--reference-values",
         action="append",
         default=[],
         metavar="NAME:METRIC=VALUE+-ERROR",
-        help="of a correction: the true value of a recommender and its standard error, as in "
-        "old:recall@10=.081+-.006, or the ratio of two, new/old:recall@10=1.08+-.03; may be repeated",
+        help="value of a recommender from an experiment with its standard error, as in "
+        "old:recall@10=0.081+-0.006; with --source ab-ratio the ratio of two recommenders, as in "
+        "new/old:recall@10=1.08+-0.03; may be repeated",
     )
-    sources = ("randomised", "ab-ratio")
-    parser.add_argument("--known-source", choices=sources, help="where the known values come from")
+    group.add_argument(
+        "--source",
+        choices=("randomised", "ab-ratio"),
+        help="how the reference values were measured; required with --reference-values",
+    )
 
 
-def add_exposure(parser: Any) -> None:
-    """Add a file of random exposure."""
+def add_random_exposure(parser: Any, purpose: str = "") -> None:
+    """Add a file of random exposure; `purpose` is appended to its help."""
     parser.add_argument(
-        "--exposure",
+        "--random-exposure",
         metavar="FILE",
-        help="pairs shown at random: user, item and positive (0 or 1), or FILE:value=rating,threshold=4; "
-        "joined with the log, and read by a fit of gamma or scale. Exploration rows of LOG: in Python, by "
-        "RandomExposure.from_log",
+        help="pairs shown at random: a table with user, item and positive (0 or 1), or ratings as in "
+        f"FILE:value=rating,threshold=4{purpose}. In Python, RandomExposure.from_log reads exploration rows "
+        "of a log",
     )
 
 

@@ -1,4 +1,4 @@
-"""Correction strength: how much of a log's concentration is exposure, and estimates that carry the doubt."""
+"""Bias-corrected estimates: unknown propensities, random exposure, and values from an experiment."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from ipseval.correction._correct import (
     correct_ranks,
     rank_with_exposure,
 )
+from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import (
-    CORRECTED,
-    DIFFERENCE,
-    RANDOM_SAMPLE,
-    Correction,
-    OrderPosterior,
-)
+from ipseval.correction._result import Correction
 
 __all__ = [
     "CORRECTED",
-    "DIFFERENCE",
+    "PPI",
     "RANDOM_SAMPLE",
     "Correction",
     "CorrectionPath",
     "CorrectionPrior",
-    "OrderPosterior",
     "correct",
     "correct_path",
     "correct_ranks",

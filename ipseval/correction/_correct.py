@@ -1,4 +1,4 @@
-"""correct(): recommenders, split and whatever random exposure there is in; corrected estimates out."""
+"""`correct`: recommenders, a split and further data about exposure in; bias-corrected estimates out."""
 
 from __future__ import annotations
 
@@ -8,20 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import check_fraction, check_models, check_type
+from ipseval._base.checks import check_choice, check_fraction, check_models, check_type
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
-from ipseval._base.ids import among, distinct, union
+from ipseval._base.ids import among, distinct, same_ids, union
 from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
-from ipseval.correction._anchors import Anchors, check_known
-from ipseval.correction._difference import difference_totals, pairs_to_predict, ratio
 from ipseval.correction._path import CorrectionPath, averages, path_with_odds
 from ipseval.correction._posterior import RandomSample, posterior
+from ipseval.correction._ppi import difference_totals, pairs_to_predict, ratio
 from ipseval.correction._prior import CorrectionPrior
-from ipseval.correction._result import Correction, OrderPosterior
-from ipseval.data._evidence import Evidence, RandomExposure, check_evidence
-from ipseval.data._interactions import Interactions
+from ipseval.correction._reference_values import (
+    ReferenceValues,
+    ReferenceValuesLike,
+    Source,
+    check_reference_names,
+    parse_reference_values,
+)
+from ipseval.correction._result import Correction
+from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.random_exposure import INSTEAD, RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives
@@ -32,47 +39,84 @@ DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 
 
 def correct(
-    models: Mapping[str, Any],
+    models: Mapping[str, Any] | Evaluation,
     split: Split,
     *,
-    evidence: Evidence | None = None,
+    random_exposure: RandomExposure | None = None,
+    interactions: Interactions | None = None,
+    reference_values: ReferenceValuesLike | None = None,
+    source: Source | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     prior: CorrectionPrior | None = None,
-    missing: Missing = "zero",
+    missing_lists: Missing = "zero",
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Correction:
-    """Return corrected estimates, with intervals that carry what is not known about the propensity.
+    """Estimate metrics over all relevant interactions, with intervals that allow for unknown propensities.
 
-    θ(α) = Σ odds^−α c/Σ odds^−α over the held-out positives, where the odds tell them from uniform pairs:
-    by popularity and the user's profile, or by popularity alone.
-    α, the correction strength, is the part of the log's concentration that is exposure. It has a prior;
-    the plain mean of random exposure updates it and pulls the estimates to itself, the more the larger it is.
-    The target is the pooled mean: over all relevant pairs outside training.
+    The estimand is the mean over all relevant user-item pairs outside training. The log alone does not
+    identify it; a random-exposure sample, the log's pairs that are not positive, and values from an
+    experiment narrow the intervals.
 
     Parameters
     ----------
-    models : mapping
-        Name -> scorer or trained model, as in `evaluate`.
+    models : mapping or Evaluation
+        Name -> scorer or trained model, as in `evaluate`. An `Evaluation` of the same split is not ranked
+        again; it cannot be combined with `random_exposure`, whose pairs it has not ranked.
     split : Split
-    evidence : Evidence, optional
-        Pairs shown at random, and every pair of the log, liked or not; None: the log alone.
+    random_exposure : RandomExposure, optional
+        Pairs shown at random to users drawn at random. Pairs of the training part are left out and counted.
+    interactions : Interactions, optional
+        Every pair of the log, positive or not, such as all ratings, over the ids of the split. They show the
+        exposure of the log more directly than positives do.
+    reference_values : mapping, optional
+        Name of a recommender -> metric -> (value, standard error), measured in an experiment where items were
+        shown at random: the mean over all relevant pairs outside training. With source="ab-ratio" the keys
+        are pairs of names, and values are ratios: {("new", "old"): {"recall@10": (1.08, 0.03)}}. A
+        click-through rate is neither.
+    source : {"randomised", "ab-ratio"}, optional
+        How the reference values were measured; required with them.
     metrics : labels or objects
         Averages over relevant items: atop, recall@k, mean_dcg@k.
     prior : CorrectionPrior, optional
-    missing, ties, compute
+        Prior distribution of the correction strength.
+    missing_lists : {"zero", "drop", "raise"}
+        What happens to users without a recommendation list, as in `evaluate`.
+    ties : {"default", "mean", "min", "max", "expected"}
         As in `evaluate`.
     confidence_level : float
-        In (0, 1).
+        Probability of all intervals, in (0, 1).
     rng : int, Generator or None
-        Draws the uniform pairs that the odds are fitted on.
+        Draws the uniform pairs that the density ratio is fitted to.
+    compute : ComputeOptions
+        Threads, memory, engine, and whether a progress bar is shown.
+
+    Returns
+    -------
+    Correction
+        `.frame` with rows `aoa-pooled` and `corrected`, and with random exposure also `random-sample` and
+        `ppi`; `.order`, `.leader`, `.choice` and `.compare()` for the ranking of the recommenders.
 
     Raises
     ------
     InputError
-        For other metrics, and exposure in another id space.
+        For metrics that are not averages over relevant items, data over other ids, an `Evaluation` of other
+        pairs, and reference values that cannot be used.
+
+    See Also
+    --------
+    evaluate : AOA, IPS and SNIPS with assumed or measured propensities.
+    plan_exposure : How many users must be shown random items to settle a comparison.
+
+    Notes
+    -----
+    θ(α) = Σ odds^−α c / Σ odds^−α over the held-out positives, where c is the contribution of a positive to
+    the metric, and the odds compare it with uniformly drawn pairs, by popularity and the user's profile or by
+    popularity alone. α, the correction strength, is the part of the log's concentration that is caused by
+    exposure: θ(0) is AOA. α has a prior, which random exposure updates; the more random positives there are,
+    the closer the estimates are to their unweighted mean.
 
     Examples
     --------
@@ -80,30 +124,41 @@ def correct(
     >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
     >>> split = world.split(rng=1)
     >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
-    >>> found = correct(models, split, metrics=["recall@10"], rng=3).frame
-    >>> found["estimator"].tolist()
+    >>> frame = correct(models, split, metrics=["recall@10"], rng=3).frame
+    >>> frame["estimator"].tolist()
     ['aoa-pooled', 'corrected']
-    >>> bool(found["estimate"][1] < found["estimate"][0])
+    >>> bool(frame["estimate"][1] < frame["estimate"][0])
     True
     """
-    check_models(models, "models", "scorer")
+    is_evaluated = isinstance(models, Evaluation)
+    if not is_evaluated:
+        check_models(models, "models", "scorer")
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
     split.check_seen_excluded("the correction")
     check_fraction("confidence_level", confidence_level)
-    known = check_evidence(evidence)
-    asked = averages(requested_metrics(metrics))  # before the ranking, which may take hours
-    check_known(known, models, [one.label for one in asked])
-    ranks = rank_with_exposure(models, split, known.exposure, compute=compute)
-    depth = max(one.cutoff or 1 for one in asked)
-    given = resolve_missing(ranks.all, missing, depth)
-    first = next(iter(given.values()))
-    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
-    check_lists({name: one.list_counts(depth) for name, one in given.items()}, missing, n_left_out)
+    check_choice("missing_lists", missing_lists, ("zero", "drop", "raise"))
+    if random_exposure is not None:
+        check_type("random_exposure", random_exposure, RandomExposure, INSTEAD)
+    if interactions is not None:
+        check_interactions(interactions, "interactions")
+    parsed_values = parse_reference_values(reference_values, source)
+    # Checked before the ranking, which may take hours.
+    requested = averages(requested_metrics(metrics))
+    names = list(models.ranks) if isinstance(models, Evaluation) else list(models)
+    check_reference_names(parsed_values, names, [metric.label for metric in requested])
+    depth = max(metric.cutoff or 1 for metric in requested)
+    if isinstance(models, Evaluation):
+        ranks = _ranks_of_evaluation(models, split, random_exposure, missing_lists, depth)
+    else:
+        ranks = rank_with_exposure(models, split, random_exposure, compute=compute)
+        ranks = _resolve_lists(ranks, missing_lists, depth)
     return correct_ranks(
-        replace(ranks, all=given),
+        ranks,
         split,
-        evidence=known,
-        metrics=asked,
+        interactions=interactions,
+        reference_values=reference_values,
+        source=source,
+        metrics=requested,
         prior=prior,
         ties=ties,
         confidence_level=confidence_level,
@@ -111,176 +166,264 @@ def correct(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class ExposedRanks:
-    """Held-out positives, what was shown at random, and candidates of the exposed users, ranked in one pass.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RanksWithExposure:
+    """Ranks of held-out positives, randomly exposed pairs and candidates of the exposed users.
 
     Attributes
     ----------
-    all : dict of name to RankedPositives
-    test, random : (n,) int arrays
-        Keys of the held-out positives, and of the random ones outside training.
-    shown : RandomExposure or None
-    drawn : (n,) int array
+    ranks : dict of name to RankedPositives
+    test_keys : (n,) int array
+        Keys of the held-out positives.
+    liked_keys : (n,) int array
+        Keys of the positive pairs of the random exposure outside training.
+    exposure : RandomExposure or None
+        The random exposure outside training.
+    candidate_keys : (n,) int array
         Keys of candidates of the exposed users, to which predictions are compared.
     """
 
-    all: dict[str, RankedPositives]
-    test: IntArray
-    random: IntArray
-    shown: RandomExposure | None
-    drawn: IntArray
+    ranks: dict[str, RankedPositives]
+    test_keys: IntArray
+    liked_keys: IntArray
+    exposure: RandomExposure | None
+    candidate_keys: IntArray
 
-    def of(self, keys: IntArray) -> dict[str, RankedPositives]:
-        """Return the ranks of the positives with these keys."""
-        first = next(iter(self.all.values()))
-        chosen = among(first.user * np.int64(first.item_ids.size) + first.item, keys)
-        return dict(self.all) if chosen.all() else {n: one.select(chosen) for n, one in self.all.items()}
+    def select(self, keys: IntArray) -> dict[str, RankedPositives]:
+        """Return the ranks of the pairs with these keys."""
+        first = next(iter(self.ranks.values()))
+        keep = among(first.user * np.int64(first.item_ids.size) + first.item, keys)
+        if keep.all():
+            return dict(self.ranks)
+        return {name: ranked.select(keep) for name, ranked in self.ranks.items()}
 
 
 def rank_with_exposure(
-    models: Mapping[str, Any], split: Split, exposure: RandomExposure | None, **options: Any
-) -> ExposedRanks:
-    """Return the ranks of `split.test` and of random positives; `options` as of `rank_positives`."""
-    test = split.test.pair_key
-    key: IntArray = np.zeros(0, dtype=np.int64)
-    if exposure is None:
-        ranks = {name: rank_positives(one, split, name=name, **options) for name, one in models.items()}
-        check_same_positives(ranks)
-        return ExposedRanks(ranks, test, key, None, key)
-    exposure.check_ids(split, "split")
-    shown = exposure.without(split.excluded)
-    random, drawn = shown.pair_key[shown.positive], pairs_to_predict(shown, split)
-    key = union(shown.pair_key, drawn)
-    both = replace(split, test=_pairs(union(test, key), split))
-    ranks = {name: rank_positives(one, both, name=name, **options) for name, one in models.items()}
-    check_same_positives(ranks)
+    models: Mapping[str, Any], split: Split, random_exposure: RandomExposure | None, **options: Any
+) -> RanksWithExposure:
+    """Rank `split.test` and the pairs of the random exposure; `options` as in `rank_positives`."""
+    test_keys = split.test.pair_key
+    if random_exposure is None:
+        ranks = _rank_models(models, split, **options)
+        return _without_exposure(ranks, test_keys)
+    random_exposure.check_ids(split, "split")
+    exposure = random_exposure.without(split.excluded)
+    candidate_keys = pairs_to_predict(exposure, split)
+    ranked_keys = union(test_keys, union(exposure.pair_key, candidate_keys))
+    extended = replace(split, test=_pairs(ranked_keys, split))
+    ranks = _rank_models(models, extended, **options)
     first = next(iter(ranks.values()))
-    key = first.user * np.int64(split.n_items) + first.item
-    if not np.array_equal(key, both.test.pair_key):
+    if not np.array_equal(first.user * np.int64(split.n_items) + first.item, extended.test.pair_key):
         raise InputError(
-            "ranks that were made before must be of the positives of split.test and of the exposure alike; "
-            "pass the scorers, or use correction_path and correct_path."
+            "models must not contain ranks that lack pairs of the random exposure. Pass the scorers, or use "
+            "correction_path and correct_path."
         )
-    return ExposedRanks(ranks, test, random, shown, drawn)
+    return RanksWithExposure(
+        ranks=ranks,
+        test_keys=test_keys,
+        liked_keys=exposure.pair_key[exposure.positive],
+        exposure=exposure,
+        candidate_keys=candidate_keys,
+    )
+
+
+def _rank_models(models: Mapping[str, Any], split: Split, **options: Any) -> dict[str, RankedPositives]:
+    ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
+    check_same_positives(ranks)
+    return ranks
+
+
+def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) -> RanksWithExposure:
+    no_keys: IntArray = np.zeros(0, dtype=np.int64)
+    return RanksWithExposure(
+        ranks=ranks, test_keys=test_keys, liked_keys=no_keys, exposure=None, candidate_keys=no_keys
+    )
+
+
+def _resolve_lists(ranks: RanksWithExposure, missing_lists: Missing, depth: int) -> RanksWithExposure:
+    """Return the ranks with users without a list resolved, and lists padded to `depth`."""
+    resolved = resolve_missing(ranks.ranks, missing_lists, depth)
+    first = next(iter(resolved.values()))
+    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
+    list_counts = {name: ranked.list_counts(depth) for name, ranked in resolved.items()}
+    check_lists(list_counts, missing_lists, n_left_out)
+    return replace(ranks, ranks=resolved)
+
+
+def _ranks_of_evaluation(
+    evaluation: Evaluation,
+    split: Split,
+    random_exposure: RandomExposure | None,
+    missing_lists: Missing,
+    depth: int,
+) -> RanksWithExposure:
+    """Return the ranks of an evaluation, or raise `InputError` unless they are those of the split."""
+    if random_exposure is not None:
+        raise InputError(
+            "models must be the recommenders and not an Evaluation with random_exposure, because an "
+            "Evaluation has not ranked the exposed pairs. Pass the models."
+        )
+    if missing_lists != "zero":
+        raise InputError(
+            "missing_lists must be left out with an Evaluation, which has resolved users without a list; got "
+            f"{missing_lists!r}. Pass missing_lists to evaluate."
+        )
+    if not evaluation.ranks:
+        raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
+    check_evaluated_pairs(evaluation.ranks, split)
+    padded = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    return _without_exposure(padded, split.test.pair_key)
+
+
+def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) -> None:
+    """Raise `InputError` unless the ranks are those of the test part of a split, among all its candidates."""
+    first = next(iter(ranks.values()))
+    advice = "Pass the split that was evaluated, or the models."
+    if not same_ids(first, split):
+        raise InputError(f"the Evaluation and split must have the same users and items. {advice}")
+    if first.candidates != ALL_ITEMS:
+        raise InputError(
+            "models must be an Evaluation in which all items are candidates; got candidates = "
+            f"{first.candidates}. Pass the models."
+        )
+    test_keys = distinct(split.test.pair_key)
+    if first.left_out is not None:
+        test_keys = test_keys[~first.left_out[test_keys // split.n_items]]
+    ranked_keys = first.user * np.int64(split.n_items) + first.item
+    n_missing = int((~among(test_keys, ranked_keys)).sum())
+    n_other = int((~among(ranked_keys, test_keys)).sum())
+    if n_missing or n_other:
+        raise InputError(
+            "the Evaluation and split must have the same held-out interactions; got "
+            f"{n_missing:,} that were not evaluated and {n_other:,} that are not in the split. {advice}"
+        )
+    excluded_keys = distinct(split.excluded.pair_key)
+    n_excluded = np.bincount(excluded_keys // split.n_items, minlength=split.n_users)
+    if not np.array_equal(first.n_candidates, split.n_items - n_excluded[first.user]):
+        raise InputError(f"the Evaluation and split must have the same training interactions. {advice}")
 
 
 def correct_ranks(
-    ranks: ExposedRanks,
+    ranks: RanksWithExposure,
     split: Split,
     *,
     metrics: Sequence[Metric],
-    evidence: Evidence | None = None,
+    interactions: Interactions | None = None,
+    reference_values: ReferenceValuesLike | None = None,
+    source: Source | None = None,
     prior: CorrectionPrior | None = None,
     ties: TieChoice = "default",
     confidence_level: float = 0.95,
     rng: RngLike = None,
 ) -> Correction:
-    """Return the correction of what was ranked; parameters as in `correct`. Exposure is that of the ranks.
+    """Return the correction of what was ranked; parameters as in `correct`.
 
-    Without interactions, those are the impressions that the positives come from.
+    The random exposure is that of the ranks. Without `interactions`, the impressions that the positives come
+    from are used, where there are any.
     """
-    interactions, log = check_evidence(evidence).interactions, split.train.impressions
-    if interactions is None and log is not None:
-        shown = distinct(log.pair_key)
-        positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
-        interactions = None if positive.all() else _pairs(shown, split)
-    path, odds_of = path_with_odds(ranks.of(ranks.test), split, metrics, interactions, ties, rng)
-    found = correct_path(
+    if interactions is None:
+        interactions = _pairs_of_impressions(split)
+    path, odds_of = path_with_odds(ranks.select(ranks.test_keys), split, metrics, interactions, ties, rng)
+    correction = correct_path(
         path,
-        ranks.of(ranks.random),
-        exposure=ranks.shown,
-        evidence=evidence,
+        ranks.select(ranks.liked_keys),
+        random_exposure=ranks.exposure,
+        reference_values=reference_values,
+        source=source,
         prior=prior,
         confidence_level=confidence_level,
     )
-    if found.sample is None or ranks.shown is None or ranks.shown.weight is not None:
-        return found
-    both = ranks.of(union(ranks.shown.pair_key, ranks.drawn))
+    has_weights = ranks.exposure is not None and ranks.exposure.weight is not None
+    if correction.sample is None or ranks.exposure is None or has_weights:
+        return correction
+    ranked = ranks.select(union(ranks.exposure.pair_key, ranks.candidate_keys))
     with one_blas_thread():
-        totals = difference_totals(both, ranks.shown, ranks.drawn, split, path.metrics, ties, odds_of)
-        return replace(found, difference=ratio(*totals[1:]))
+        _, numerators, denominators = difference_totals(
+            ranked, ranks.exposure, ranks.candidate_keys, split, path.metrics, ties, odds_of
+        )
+        return replace(correction, ppi=ratio(numerators, denominators))
 
 
-MOST_CELLS, MOST_MODELS = 64, 20  # recommenders × metrics whose order is computed; beyond
-
-
-def posterior_orders(
-    ranks: ExposedRanks, split: Split, metrics: Sequence[Metric], plain: Mapping[str, float], **options: Any
-) -> dict[str, OrderPosterior] | str:
-    """Return metric -> what the log says of the order, or why it says nothing, in words.
-
-    Of more than 64 recommenders × metrics, the first metric and the twenty recommenders with the highest
-    `plain` average. The draws are those of one seed, so that an order is the same in every run.
-    """
-    first = next(iter(ranks.all.values()))
-    found = {one: one.contributions(first) for one in metrics if one.kind == "mean"}
-    known = {one: values for one, values in found.items() if values is not None}
-    if not known:
-        return "no metric is an average over relevant items"
-    metrics = [one for one, values in known.items() if np.isfinite(values).all()]
-    if not metrics:
-        return "no metric is defined for every user"
-    if first.candidates != ALL_ITEMS:
-        return "not all items compete"
-    if split.seen == "include":
-        return "training items compete, too"
-    if not len(split.train):
-        return "there are no training interactions"
-    given = ranks.all
-    if len(metrics) * len(given) > MOST_CELLS:
-        highest = sorted(given, key=lambda name: -plain[name])[:MOST_MODELS]
-        given, metrics = {name: one for name, one in given.items() if name in highest}, metrics[:1]
-    return correct_ranks(replace(ranks, all=given), split, metrics=metrics, rng=0, **options).orders()
+def _pairs_of_impressions(split: Split) -> Interactions | None:
+    """Return the pairs of the impressions that the training part comes from; None if all are positive."""
+    log = split.train.impressions
+    if log is None:
+        return None
+    shown = distinct(log.pair_key)
+    is_positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
+    return None if is_positive.all() else _pairs(shown, split)
 
 
 def correct_path(
     path: CorrectionPath,
-    random: Mapping[str, RankedPositives] | None = None,
+    random_ranks: Mapping[str, RankedPositives] | None = None,
     *,
-    exposure: RandomExposure | None = None,
-    evidence: Evidence | None = None,
+    random_exposure: RandomExposure | None = None,
+    reference_values: ReferenceValuesLike | None = None,
+    source: Source | None = None,
     prior: CorrectionPrior | None = None,
     confidence_level: float = 0.95,
 ) -> Correction:
-    """Return what a path and random exposure say together; without a positive the prior stands alone.
+    """Return the correction of a path, with random exposure and reference values where there are any.
 
     Parameters
     ----------
     path : CorrectionPath
-    random : mapping, optional
+    random_ranks : mapping, optional
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
-    exposure : RandomExposure, optional
-        What they come from: it gives their weights, and counts to the report and the planner.
-    evidence : Evidence, optional
-        Of which only the known values are read: the rest is in `path` and `random`.
-    prior, confidence_level
+    random_exposure : RandomExposure, optional
+        The exposure that they come from: it gives their weights, and counts to the report and the planner.
+    reference_values, source, prior, confidence_level
         As in `correct`.
     """
     check_fraction("confidence_level", confidence_level)
     prior = CorrectionPrior() if prior is None else prior
     check_type("prior", prior, CorrectionPrior)
-    if exposure is not None:
-        check_type("exposure", exposure, RandomExposure, "Pass RandomExposure.from_frame(frame, split).")
-    sample = None
-    if random is not None:
-        if list(random) != list(path.models):
-            raise InputError(f"random must rank by {list(path.models)}, in this order; got {list(random)}.")
-        if len(next(iter(random.values()))):
-            check_same_positives(random)
-            sample = RandomSample.of(random, path, _weights(next(iter(random.values())), exposure))
-    found, known, anchors = posterior(path, prior, sample), check_evidence(evidence), None
-    if known.anchors:
-        anchors = Anchors.of(known, path, found.total_mean)
-        found = posterior(path, prior, sample, anchors)
-    return Correction(path, prior, sample, found, exposure, confidence_level, anchors=anchors)
+    if random_exposure is not None:
+        check_type("random_exposure", random_exposure, RandomExposure, INSTEAD)
+    parsed_values = parse_reference_values(reference_values, source)
+    sample = _random_sample(path, random_ranks, random_exposure)
+    posterior_of_cells = posterior(path, prior, sample)
+    observations = None
+    if parsed_values:
+        observations = ReferenceValues.from_values(parsed_values, path, posterior_of_cells.total_mean)
+        posterior_of_cells = posterior(path, prior, sample, observations)
+    return Correction(
+        path=path,
+        prior=prior,
+        sample=sample,
+        posterior=posterior_of_cells,
+        random_exposure=random_exposure,
+        confidence_level=confidence_level,
+        observations=observations,
+    )
 
 
-def _weights(random: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
-    """Return the weights of ranked random positives, the largest 1; None where all pairs count alike."""
+def _random_sample(
+    path: CorrectionPath,
+    random_ranks: Mapping[str, RankedPositives] | None,
+    random_exposure: RandomExposure | None,
+) -> RandomSample | None:
+    """Return the mean over random-exposure positives; None without a positive."""
+    if random_ranks is None:
+        return None
+    if list(random_ranks) != list(path.models):
+        raise InputError(
+            f"random_ranks must have the recommenders {list(path.models)} in this order; got "
+            f"{list(random_ranks)}. Rank them by the models of the path."
+        )
+    first = next(iter(random_ranks.values()))
+    if not len(first):
+        return None
+    check_same_positives(random_ranks)
+    return RandomSample.of(random_ranks, path, _weights(first, random_exposure))
+
+
+def _weights(ranked: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
+    """Return the weights of ranked random positives, the largest 1; None where all weights are equal."""
     if exposure is None or exposure.weight is None:
         return None
-    key = random.user * np.int64(exposure.n_items) + random.item
+    key = ranked.user * np.int64(exposure.n_items) + ranked.item
     order = np.argsort(exposure.pair_key)
     weight = exposure.weight[order[np.searchsorted(exposure.pair_key, key, sorter=order)]]
     return np.asarray(weight / weight.max())

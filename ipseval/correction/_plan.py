@@ -1,9 +1,9 @@
-"""plan_exposure(): how much random exposure tells what apart."""
+"""`plan_exposure`: expected precision by size of the random-exposure experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,90 +15,119 @@ from ipseval.correction._posterior import BORROWED, posterior
 from ipseval.correction._result import Correction
 from ipseval.errors import DataWarning
 
-SHARE = 0.05  # of pairs shown at random that are liked, where nothing says it
-ASSURED, N_DRAWS = 0.9, 20_000
+DEFAULT_SHARE = 0.05  # of randomly shown pairs that are positive, where there is no pilot
+REGRET_LEVEL = 0.9
+N_DRAWS = 20_000
+PLAN_COLUMNS = (
+    "metric",
+    "n_users",
+    "n_items",
+    "n_positives",
+    "half_width",
+    "half_width_random",
+    "smallest_difference",
+    "regret_90",
+)
 
 
 def plan_exposure(
     correction: Correction,
     *,
-    n_users: Sequence[int] = (25, 50, 100, 200, 500, 1000),
+    n_users: Sequence[int] = (25, 100, 400),
     n_items: Sequence[int] = (10, 20, 50),
     positive_share: float | None = None,
     power: float = 0.8,
 ) -> pd.DataFrame:
-    """Return what random exposure of so many users and items each would tell.
-
-    The exposure would give h = users × items × share positives, whose mean has covariance Σ(h). With V the
-    covariance of the recommenders' values before it, by prior, log and known values, the best linear
-    estimate has covariance V − V(V + Σ)⁺V.
+    """Compute the expected precision of `correct` by size of the random-exposure experiment.
 
     Parameters
     ----------
     correction : Correction
         Of the log alone, or with a pilot: then the variance of the pilot's contributions is used.
     n_users, n_items : sequences of int
-        Users, and items shown to each.
+        Numbers of users, and of items shown at random to each; every combination is a row.
     positive_share : float, optional
-        Share of uniformly shown pairs that are positive, in (0, 1]. Default: the pilot's, or .05 with a
+        Share of randomly shown pairs that are positive, in (0, 1]. Default: that of the pilot, or 0.05 with a
         `DataWarning` where there is none.
     power : float
-        Chance to detect the smallest difference.
+        Probability to detect the smallest difference.
 
     Returns
     -------
     DataFrame
-        n_users, n_items, n_positives (expected), metric; half_width of the interval of a level, by the
-        correction and by the random sample alone (half_width_random), mean over recommenders;
-        smallest_difference, the median over pairs of the difference that would be detected; loss: what
-        the recommender with the highest estimate by then loses to the best one, at most, with probability .9.
+        One row per metric, n_users and n_items, with
+
+        * n_positives: expected number of random-exposure positives;
+        * half_width: half the width of the interval of the bias-corrected estimate, mean over recommenders;
+        * half_width_random: the same for the random sample alone;
+        * smallest_difference: difference of two recommenders that is detected with this power, median over
+          pairs;
+        * regret_90: 90th percentile of the regret of choosing the recommender with the highest estimate.
 
     Raises
     ------
     InputError
         When a number or a share is out of range.
+
+    See Also
+    --------
+    correct : Bias-corrected estimates, with random exposure where there is some.
+
+    Notes
+    -----
+    The experiment has h = users × items × share positives, whose mean has covariance Σ(h). With V the
+    covariance of the recommenders' values before it, by prior, log and reference values, the best linear
+    estimate has covariance V − V(V + Σ)⁺V.
     """
-    share = _share(correction) if positive_share is None else positive_share
+    share = _positive_share(correction) if positive_share is None else positive_share
     check_fraction("positive_share", share, high_open=False)
     check_fraction("power", power)
-    path, models = correction.path, len(correction.path.models)
-    # The pilot is part of the exposure to come, so V is what prior, log and known values say.
-    before = posterior(path, correction.prior, None, correction.anchors).total_covariance
-    now, mean = correction.posterior.total_covariance, correction.posterior.total_mean
-    drawn = np.random.default_rng(0).standard_normal((2, N_DRAWS, models))
+    sizes = [
+        (check_positive_int("n_users", users), check_positive_int("n_items", items))
+        for users, items in product(n_users, n_items)
+    ]
+    # The pilot is part of the planned exposure, so V is what prior, log and reference values say.
+    before = posterior(correction.path, correction.prior, None, correction.observations).total_covariance
+    n_models = len(correction.models)
+    now = correction.posterior.total_covariance
+    mean = correction.posterior.total_mean
+    draws = np.random.default_rng(0).standard_normal((2, N_DRAWS, n_models))
     reach = float(ndtri((1 + correction.confidence_level) / 2))
-    first, second = np.array([*combinations(range(models), 2)], dtype=np.int64).reshape(-1, 2).T
-    rows = []
-    for users in (check_positive_int("n_users", one) for one in n_users):
-        for items in (check_positive_int("n_items", one) for one in n_items):
-            hits = users * items * share
-            noise = _noise(correction, hits, items * share)
-            # Recommenders with equal ranks make it singular.
-            after = before - before @ np.linalg.pinv(before + noise, hermitian=True) @ before
-            for number, metric in enumerate(path.metrics):
-                cells = slice(number * models, (number + 1) * models)
-                own, alone = after[cells, cells], np.diag(noise)[cells]
-                gap = np.diag(own)[first] + np.diag(own)[second] - 2 * own[first, second]
-                smallest = float(np.median(np.sqrt(np.maximum(gap, 0)))) if gap.size else float("nan")
-                level = float(np.sqrt(np.diag(own)).mean())
-                rows.append(
-                    (
-                        *(users, items, hits, metric.label, reach * level),
-                        reach * float(np.sqrt(alone).mean()),
-                        (reach + float(ndtri(power))) * smallest,
-                        _loss(mean[cells], now[cells, cells], own, drawn),
-                    )
-                )
-    names = "n_users n_items n_positives metric half_width half_width_random smallest_difference loss"
-    return pd.DataFrame(rows, columns=names.split())
+    detectable = reach + float(ndtri(power))
+    rows: dict[str, list[tuple[object, ...]]] = {metric.label: [] for metric in correction.path.metrics}
+    for users, items in sizes:
+        n_positives = users * items * share
+        noise = _noise(correction, n_positives, items * share)
+        # Recommenders with equal ranks make it singular.
+        after = before - before @ np.linalg.pinv(before + noise, hermitian=True) @ before
+        for number, label in enumerate(rows):
+            cells = slice(number * n_models, (number + 1) * n_models)
+            variance = after[cells, cells]
+            half_width = reach * float(np.sqrt(np.diag(variance)).mean())
+            half_width_random = reach * float(np.sqrt(np.diag(noise)[cells]).mean())
+            smallest_difference = detectable * _median_error_of_differences(variance)
+            regret = _regret_percentile(mean[cells], now[cells, cells], variance, draws)
+            precision = (half_width, half_width_random, smallest_difference, regret)
+            rows[label].append((label, users, items, n_positives, *precision))
+    return pd.DataFrame([row for part in rows.values() for row in part], columns=list(PLAN_COLUMNS))
 
 
-def _loss(mean: FloatArray, now: FloatArray, after: FloatArray, drawn: FloatArray) -> float:
-    """Return the .9 quantile of max θ − θ of the choice, where E[θ | exposure] varies by now − after."""
-    found = mean + drawn[0] @ _root(now - after)
-    truth = found + drawn[1] @ _root(after)
-    chosen = np.take_along_axis(truth, found.argmax(axis=1)[:, None], axis=1)[:, 0]
-    return float(np.quantile(truth.max(axis=1) - chosen, ASSURED))
+def _median_error_of_differences(covariance: FloatArray) -> float:
+    """Return the median standard error of the differences of two recommenders; NaN for a single one."""
+    variance = np.diag(covariance)
+    first, second = np.triu_indices(len(variance), 1)
+    if not first.size:
+        return float("nan")
+    differences = variance[first] + variance[second] - 2 * covariance[first, second]
+    return float(np.median(np.sqrt(np.maximum(differences, 0))))
+
+
+def _regret_percentile(mean: FloatArray, now: FloatArray, after: FloatArray, draws: FloatArray) -> float:
+    """Return the 90th percentile of max θ − θ of the choice, where E[θ | exposure] varies by now − after."""
+    estimate = mean + draws[0] @ _root(now - after)
+    truth = estimate + draws[1] @ _root(after)
+    chosen = np.take_along_axis(truth, estimate.argmax(axis=1)[:, None], axis=1)[:, 0]
+    return float(np.quantile(truth.max(axis=1) - chosen, REGRET_LEVEL))
 
 
 def _root(covariance: FloatArray) -> FloatArray:
@@ -107,16 +136,18 @@ def _root(covariance: FloatArray) -> FloatArray:
     return np.asarray(axes * np.sqrt(np.maximum(size, 0)) @ axes.T)
 
 
-def _share(correction: Correction) -> float:
-    shown = correction.exposure
-    if shown is None or not shown.positive.any():
+def _positive_share(correction: Correction) -> float:
+    """Return the share of the pilot's pairs that are positive, or the default with a warning."""
+    exposure = correction.random_exposure
+    if exposure is None or not exposure.positive.any():
         warn_user(
-            f"{SHARE:.0%} of pairs shown at random are assumed to be liked, as no pilot says so; "
-            "pass positive_share.",
+            "positive_share was not given, and there is no pilot with a positive, so "
+            f"{DEFAULT_SHARE:.0%} of the randomly shown pairs are assumed to be positive. The plan depends "
+            "on this share. Pass positive_share.",
             DataWarning,
         )
-        return SHARE
-    return float(shown.positive.mean())
+        return DEFAULT_SHARE
+    return float(exposure.positive.mean())
 
 
 def _noise(correction: Correction, hits: float, per_user: float) -> FloatArray:

@@ -10,7 +10,6 @@ from scipy.special import logsumexp, ndtr, ndtri
 
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.types import BoolArray, FloatArray, IntArray
-from ipseval.correction._anchors import Anchors
 from ipseval.correction._path import CorrectionPath, by_user, contributions
 from ipseval.correction._prior import (
     ALPHAS,
@@ -21,6 +20,7 @@ from ipseval.correction._prior import (
     SCALES,
     CorrectionPrior,
 )
+from ipseval.correction._reference_values import ReferenceValues
 from ipseval.ranking import RankedPositives
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.
@@ -174,15 +174,15 @@ class Posterior:
         mean, sd = self.of(contrast)
         return np.asarray(self.weight @ ndtr(mean / sd))
 
-    def ahead(self, cells: slice) -> FloatArray:
-        """Return the probability that each of some cells is above each other one, (n, n); ½ of equal ones."""
+    def probability_better(self, cells: slice) -> FloatArray:
+        """Return the probability that each cell is above each other one, (n, n); ½ for equal ones."""
         mean, covariance = self.mean[:, cells], self.covariance[:, cells, cells]
         own = np.diagonal(covariance, axis1=1, axis2=2)
         variance = own[:, :, None] + own[:, None, :] - 2 * covariance
         gap = mean[:, :, None] - mean[:, None, :]
         return np.asarray(np.tensordot(self.weight, ndtr(gap / np.sqrt(np.maximum(variance, 1e-24))), 1))
 
-    def expected_loss(self, cells: slice) -> FloatArray:
+    def expected_regret(self, cells: slice) -> FloatArray:
         """Return E[max θ] − E[θ] of some cells, θ held in [0, 1], by draws that never change, (n,)."""
         rng = np.random.default_rng(0)
         part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
@@ -200,14 +200,14 @@ def posterior(
     path: CorrectionPath,
     prior: CorrectionPrior,
     sample: RandomSample | None = None,
-    anchors: Anchors | None = None,
+    observations: ReferenceValues | None = None,
 ) -> Posterior:
     """Return the posterior of the cells given the random sample's mean d = θ(α) + δ + error.
 
     Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
     the covariance of the error is taken at the strengths that a first pass finds likely. The deviations have
     axes, each with an unknown scale of its own; of the mixture over scales each α keeps mean and covariance.
-    Anchors are observed after the sample.
+    Reference values are observed after the sample.
     """
     mass = prior.grid_mass(path.bases)
     grid = np.flatnonzero(mass > NEGLIGIBLE)
@@ -215,7 +215,7 @@ def posterior(
     if sample is None:
         spread = (prior.scale_mass @ SCALES**2) * (axes @ axes.swapaxes(1, 2))
         found = Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
-        return found if anchors is None else _anchored(found, grid, anchors)
+        return found if observations is None else _condition_on(found, grid, observations)
     for _ in range(PASSES):
         noise = sample.covariance(path, _on_grid(weight, grid, mass.size))
         # Equal recommenders make it singular; this little does not move them apart.
@@ -230,22 +230,23 @@ def posterior(
     strained = float(chosen @ np.where(beyond[at], 1.0, far))
     mass = _on_grid(weight, grid, mass.size)
     found = Posterior(mass, chosen, path.value[at] + mean, covariance, strained)
-    return found if anchors is None else _anchored(found, at, anchors)
+    return found if observations is None else _condition_on(found, at, observations)
 
 
-def _anchored(found: Posterior, grid: IntArray, anchors: Anchors) -> Posterior:
-    """Return the posterior when anchors are observed, too: a Kalman step in each part, which it weighs."""
-    rows, error = anchors.contrast, anchors.error
-    across = found.covariance @ rows.T
-    spread = rows @ across + np.diag(error**2)
-    missed = (anchors.value - found.mean @ rows.T)[..., None]
-    solved = np.linalg.solve(spread, missed)
-    log_weight = np.log(found.weight) - np.linalg.slogdet(spread)[1] / 2
-    log_weight -= (missed * solved).sum(axis=(1, 2)) / 2
+def _condition_on(before: Posterior, grid: IntArray, observations: ReferenceValues) -> Posterior:
+    """Return the posterior given reference values: a Kalman step in each part, which it weighs anew."""
+    contrast = observations.contrast
+    cross = before.covariance @ contrast.T
+    spread = contrast @ cross + np.diag(observations.error**2)
+    residual = (observations.observed - before.mean @ contrast.T)[..., None]
+    solved = np.linalg.solve(spread, residual)
+    log_weight = np.log(before.weight) - np.linalg.slogdet(spread)[1] / 2
+    log_weight -= (residual * solved).sum(axis=(1, 2)) / 2
     weight = np.exp(log_weight - logsumexp(log_weight))
-    covariance = found.covariance - across @ np.linalg.solve(spread, across.swapaxes(1, 2))
-    mass = _on_grid(weight, grid, found.grid_mass.size)
-    return Posterior(mass, weight, found.mean + (across @ solved)[..., 0], covariance, found.strained)
+    covariance = before.covariance - cross @ np.linalg.solve(spread, cross.swapaxes(1, 2))
+    mass = _on_grid(weight, grid, before.grid_mass.size)
+    mean = before.mean + (cross @ solved)[..., 0]
+    return Posterior(mass, weight, mean, covariance, before.strained)
 
 
 @dataclass(frozen=True, eq=False)

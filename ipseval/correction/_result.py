@@ -1,22 +1,29 @@
-"""Correction: estimates with the strength of the correction, and what can be asked of them."""
+"""`Correction`: bias-corrected estimates, and what can be asked of them."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int
 from ipseval._base.types import FloatArray
-from ipseval.correction._anchors import KNOWN, Anchors
-from ipseval.correction._difference import Difference
+from ipseval._version import __version__
+from ipseval.correction._alpha import AlphaPosterior
+from ipseval.correction._names import CORRECTED, ESTIMAND, PPI, RANDOM_SAMPLE
+from ipseval.correction._order import MetricOrder, choose_recommender, find_leader, rank_by_aoa
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._ppi import PpiEstimate
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
-from ipseval.data._evidence import RandomExposure
+from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
+from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators import Claim
 from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._comparisons import pairs_of
@@ -24,140 +31,126 @@ from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval
 from ipseval.report import Tables
 from ipseval.report._reported import Result
-from ipseval.report._tables import Notes, Remark, Table
+from ipseval.report._words import deliver
 
-CORRECTED: Final = "corrected"
-RANDOM_SAMPLE: Final = "random-sample"
-DIFFERENCE: Final = "ppi"
 CLAIMS = {
     RANDOM_SAMPLE: str(Claim("consistent", "given users and items drawn at random; pooled over pairs")),
-    DIFFERENCE: str(Claim("consistent", "as random-sample, whatever the log's odds; often less noise")),
-    CORRECTED: (
-        "posterior of the pooled mean, given the prior of the correction strength; tends to random-sample"
-    ),
+    PPI: str(Claim("consistent", "under the conditions of random-sample; usually with a smaller error")),
+    CORRECTED: "posterior mean given the prior of the correction strength; converges to random-sample",
 }
-UNEXPLAINED = "the log's odds do not explain exposure"
-# Of what AOA is above chance, a strength of .45 takes away less: the odds are flat where AOA is high.
+# Below this share of AOA's height above chance that a strength of 0.45 removes, the path is flat.
 FLAT_PATH = 0.25
 COMPARED = (
-    *("metric", "estimator", "model", "reference", "difference", "std_error", "ci_low", "ci_high"),
+    "metric",
+    "estimator",
+    "model",
+    "reference",
+    "difference",
+    "std_error",
+    "ci_low",
+    "ci_high",
     "probability_higher",
+)
+ORDER_COLUMNS = (
+    "metric",
+    "recommender",
+    "aoa_pooled",
+    "corrected",
+    "ci_low",
+    "ci_high",
+    "p_better_than_next",
+    "expected_regret",
 )
 
 
-@dataclass(frozen=True)
-class AlphaPosterior:
-    """The correction strength: 0 corrects nothing, 1 takes all concentration of the log for exposure.
-
-    Attributes
-    ----------
-    mean, low, high : float
-        Posterior mean, and the central interval of the confidence level.
-    density : DataFrame
-        alpha, prior, posterior: probabilities on the grid.
-    """
-
-    mean: float
-    low: float
-    high: float
-    density: pd.DataFrame
-
-    def __repr__(self) -> str:
-        return f"correction strength {self.mean:.2f} [{self.low:.2f}, {self.high:.2f}]"
-
-
-@dataclass(frozen=True, eq=False)
-class OrderPosterior:
-    """What the posterior says of the order of recommenders by one metric: of the average over relevant pairs.
-
-    Attributes
-    ----------
-    models : tuple of str
-    plain, mean, low, high : (n_models,) arrays
-        The plain average over held-out pairs, and the corrected one with the interval of the correction, from
-        0 to 1 at most: there an average of a metric lies.
-    loss : (n_models,) array
-        What choosing each loses on average to the best of all: E[max θ] − E[θ].
-    ahead : (n_models, n_models) array
-        P(θ_row > θ_column).
-    evidence : {"log", "interactions", "exposure"}
-        What it knows of the order beside the positives. From the log alone the strength is not identified,
-        and probabilities are those of simulated worlds. Known values say of levels, not of the order.
-    explained : bool
-        Whether the log's odds explain exposure; where not, nothing is certain of the order.
-    """
-
-    models: tuple[str, ...]
-    plain: FloatArray
-    mean: FloatArray
-    low: FloatArray
-    high: FloatArray
-    loss: FloatArray
-    ahead: FloatArray
-    evidence: str = "log"
-    explained: bool = True
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Correction(Result):
-    """Estimates of the pooled mean by AOA, by the random sample, and by both joined through α.
+    """Bias-corrected estimates of the mean over relevant interactions, made by `correct`.
 
     Attributes
     ----------
     path : CorrectionPath
     prior : CorrectionPrior
     sample : RandomSample or None
-        None: no random-exposure positive, and the prior stands alone.
+        Mean over the random-exposure positives; None without one: then the estimates depend on the prior.
     posterior : Posterior
-    exposure : RandomExposure or None
+    random_exposure : RandomExposure or None
     confidence_level : float
-    difference : Difference or None
-        The random sample less what the odds predict of its noise; None where only positives were ranked.
-    anchors : Anchors or None
-        Values that are known from outside the log.
+    ppi : PpiEstimate or None
+        Prediction-powered estimate; None without random exposure, and where only positives were ranked.
+    observations : ReferenceValues or None
+        Reference values from an experiment.
     """
 
     path: CorrectionPath
     prior: CorrectionPrior
     sample: RandomSample | None
     posterior: Posterior
-    exposure: RandomExposure | None = None
+    random_exposure: RandomExposure | None = None
     confidence_level: float = 0.95
-    difference: Difference | None = None
-    anchors: Anchors | None = None
+    ppi: PpiEstimate | None = None
+    observations: ReferenceValues | None = None
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the recommenders, in the order in which they were passed."""
+        return self.path.models
 
     @property
     def frame(self) -> pd.DataFrame:
-        """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy."""
-        return self._frame.copy()
+        """One row per model, metric and estimator, with the columns of `Evaluation.frame`; a new copy.
 
-    @property
-    def joined_rows(self) -> pd.DataFrame:
-        """The rows of `frame` that need the prior or random exposure."""
-        return self._frame[self._frame["estimator"].isin((RANDOM_SAMPLE, DIFFERENCE, CORRECTED))]
+        Estimators are `aoa-pooled` and `corrected`, with random exposure also `random-sample` and `ppi`. All
+        estimate the mean over relevant interactions.
+        """
+        return self._frame.copy()
 
     @cached_property
     def _frame(self) -> pd.DataFrame:
-        path, sample, own = self.path, self.sample, self.difference
-        strong = int(np.argmin(np.abs(path.alpha[: ALPHAS.size] - self.alpha.mean)))
-        cut = path.clipped[strong]
-        clip = f"at strength {self.alpha.mean:.2f} large weights are clipped, by {cut:.0%} of all weight"
-        log = (path.n_users, path.n_positives)
-        rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log, path.ess[0]))
+        path, sample = self.path, self.sample
+        strongest = self._grid_position
+        log_counts = (path.n_users, path.n_positives)
+        rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log_counts, path.ess[0]))
         if sample is not None:
-            half = path.half_hit(sample.size)
-            slots = "" if sample.ess is None else "if exploration slots were random; users are weighted"
+            half_hit = path.half_hit(sample.size)
             counts = (sample.n_users, sample.n_positives, float(sample.size))
-            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half, counts, slots)
-            if own is not None:
-                rows += self._rows(DIFFERENCE, own.value, own.covariance + half, counts)
-        alone = "" if sample is not None else "no random exposure: the level rests on the prior"
-        if self.anchors is not None and alone:
-            alone = "no random exposure: the level rests on the known values and the prior"
-        note = "; ".join(filter(None, (alone, self._unexplained, clip if cut >= 0.005 else "")))
-        found = self.posterior.total_mean, self.posterior.total_covariance
-        rows += self._rows(CORRECTED, *found, (*log, path.ess[strong]), note)
+            note = (
+                "" if sample.ess is None else "assumes that exploration slots were random; pairs are weighted"
+            )
+            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half_hit, counts, note)
+            if self.ppi is not None:
+                rows += self._rows(PPI, self.ppi.value, self.ppi.covariance + half_hit, counts)
+        mean, covariance = self.posterior.total_mean, self.posterior.total_covariance
+        counts = (*log_counts, path.ess[strongest])
+        rows += self._rows(CORRECTED, mean, covariance, counts, "; ".join(self._notes()))
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
+
+    @property
+    def _grid_position(self) -> int:
+        """Position on the grid of the strength that is nearest to its posterior mean."""
+        return int(np.argmin(np.abs(self.path.alpha[: ALPHAS.size] - self.alpha.mean)))
+
+    @property
+    def _truncated_share(self) -> float:
+        """Share of the weight that is truncated at the posterior mean of the correction strength."""
+        return float(self.path.clipped[self._grid_position])
+
+    def _notes(self) -> list[str]:
+        """Return what a reader must know of the bias-corrected estimates."""
+        notes = []
+        if self.sample is None and self.observations is None:
+            notes.append("no random exposure: the level depends on the prior")
+        elif self.sample is None:
+            notes.append("no random exposure: the level depends on the reference values and the prior")
+        if not self.explained:
+            notes.append("the density ratio of the log does not explain exposure")
+        if not self.explained and self.sample is not None:
+            notes.append("read random-sample")
+        if self._truncated_share >= NOTED_TRUNCATION:
+            strength = f"{self.alpha.mean:.2f}"
+            share = f"{self._truncated_share:.0%}"
+            notes.append(f"at strength {strength} large weights are truncated, by {share} of all weight")
+        return notes
 
     def _rows(
         self,
@@ -167,49 +160,90 @@ class Correction(Result):
         counts: tuple[int, int, float],
         note: str = "",
     ) -> list[tuple[Any, ...]]:
-        plain, error = resolve_estimator(AOA_POOLED), np.sqrt(np.diagonal(covariance))
-        claims = [str(plain.claim(metric)) for metric in self.path.metrics for _ in self.path.models]
+        aoa, error = resolve_estimator(AOA_POOLED), np.sqrt(np.diagonal(covariance))
+        claims = [str(aoa.claim(metric)) for metric in self.path.metrics for _ in self.path.models]
         if estimator == CORRECTED:
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
         numbers = zip(value, error, low, high, strict=True)
         return [
-            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note)
+            (*cell, estimator, *four, *counts, float("nan"), CLAIMS.get(estimator, claim), note, ESTIMAND, "")
             for cell, four, claim in zip(self.path.cells, numbers, claims, strict=True)
         ]
 
-    def orders(self) -> dict[str, OrderPosterior]:
-        """Return metric -> what the posterior says of the order of the recommenders."""
-        path, found, n = self.path, {}, len(self.path.models)
-        low, high = self._interval(np.eye(path.metric_of.size))
-        for number, metric in enumerate(path.metrics):
-            cells = slice(number * n, (number + 1) * n)
-            found[metric.label] = OrderPosterior(
-                path.models,
-                path.value[0, cells],
-                self.posterior.total_mean[cells],
-                np.clip(low[cells], 0, 1),
-                np.clip(high[cells], 0, 1),
-                self.posterior.expected_loss(cells),
-                self.posterior.ahead(cells),
-                self._evidence,
-                self.explained,
+    @cached_property
+    def _metric_orders(self) -> tuple[MetricOrder, ...]:
+        """The ranking of the recommenders by each metric, with the probabilities of the posterior."""
+        n_models = len(self.models)
+        low, high = self._interval(np.eye(self.path.metric_of.size))
+        orders = []
+        for number, metric in enumerate(self.path.metrics):
+            cells = slice(number * n_models, (number + 1) * n_models)
+            ranked = rank_by_aoa(self.path.value[0, cells])
+            p_better = self.posterior.probability_better(cells)
+            orders.append(
+                MetricOrder(
+                    metric=metric.label,
+                    models=tuple(self.models[position] for position in ranked),
+                    aoa_pooled=self.path.value[0, cells][ranked],
+                    corrected=self.posterior.total_mean[cells][ranked],
+                    ci_low=np.clip(low[cells], 0, 1)[ranked],
+                    ci_high=np.clip(high[cells], 0, 1)[ranked],
+                    expected_regret=self.posterior.expected_regret(cells)[ranked],
+                    p_better=p_better[np.ix_(ranked, ranked)],
+                    is_informed=self.sample is not None or INTERACTIONS in self.path.bases,
+                    is_explained=self.explained,
+                )
             )
-        return found
+        return tuple(orders)
 
     @property
-    def _evidence(self) -> str:
-        """What is known of the order beside the positives; known values say of levels alone."""
-        if self.sample is not None:
-            return "exposure"
-        return "interactions" if INTERACTIONS in self.path.bases else "log"
+    def order(self) -> pd.DataFrame:
+        """One row per metric and recommender, the first by AOA on top.
+
+        Returns
+        -------
+        DataFrame
+            metric, recommender, aoa_pooled; corrected with ci_low and ci_high, limited to [0, 1], where
+            these metrics lie; p_better_than_next: the probability to be better than the recommender of the
+            next row, NaN in the last one; expected_regret: E[max θ] − E[θ], what choosing this recommender
+            loses on average to the best one.
+        """
+        rows = []
+        for order in self._metric_orders:
+            for place, model in enumerate(order.models):
+                is_last = place + 1 == len(order.models)
+                rows.append(
+                    (
+                        order.metric,
+                        model,
+                        order.aoa_pooled[place],
+                        order.corrected[place],
+                        order.ci_low[place],
+                        order.ci_high[place],
+                        float("nan") if is_last else order.p_better[place, place + 1],
+                        order.expected_regret[place],
+                    )
+                )
+        return pd.DataFrame(rows, columns=list(ORDER_COLUMNS))
 
     @property
-    def _unexplained(self) -> str:
-        """That the log's odds do not explain exposure, and what to read instead where it is there."""
-        read = "; read random-sample" if self.sample else "; only random exposure would tell"
-        return "" if self.explained else f"{UNEXPLAINED}{read}"
+    def leader(self) -> str | None:
+        """The winner by the first metric; None where no recommender is named.
+
+        Named where random exposure or interactions were passed, the density ratio of the log explains
+        exposure, and the recommender is better than every other one with a probability of 0.95 or more.
+        """
+        return find_leader(self._metric_orders[0])
+
+    @property
+    def choice(self) -> str:
+        """The recommender to keep until more is known, by the first metric.
+
+        AOA's first, unless another one is better with a probability of 0.8 or more.
+        """
+        return choose_recommender(self._metric_orders[0])
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         tail = (1 - self.confidence_level) / 2
@@ -228,23 +262,28 @@ class Correction(Result):
 
     @cached_property
     def explained(self) -> bool:
-        """Whether the log's odds explain exposure: not where the path is flat, or the sample strains it."""
+        """Whether the density ratio of the log explains exposure.
+
+        It does not where the path is flat, and where the random sample deviates too far from the path.
+        """
         if self.path.reach < FLAT_PATH:
             return False
         return self.sample is None or self.posterior.strained <= 0.5
 
     @cached_property
-    def known(self) -> pd.DataFrame:
-        """One row per known value, beside what all other evidence lets expect.
+    def reference_values(self) -> pd.DataFrame:
+        """One row per reference value, with its expectation from all other data.
 
-        model, reference ("" but for ratios), metric, known, std_error, expected, expected_error; z: their
-        distance in standard errors of both; disagrees: whether it is told from 0, at .05 over all
-        recommenders; smallest_error: by how much a value must be wrong to be seen with a chance of .8.
-        Values of the same recommender are left out together.
+        model, reference ("" except for ratios), metric, value, std_error, expected, expected_error; z: their
+        distance in standard errors of both; disagrees: whether it differs significantly from 0, at 0.05 over
+        all recommenders; detectable_error: the error of a value that is detected with 80% power. Values of
+        the same recommender are left out together.
         """
-        if self.anchors is None:
-            return pd.DataFrame(columns=list(KNOWN))
-        return self.anchors.checked(lambda some: posterior(self.path, self.prior, self.sample, some))
+        if self.observations is None:
+            return pd.DataFrame(columns=list(CHECK_COLUMNS))
+        return self.observations.compare_with_rest(
+            lambda rest: posterior(self.path, self.prior, self.sample, rest)
+        )
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
         """Return differences of recommenders from the joint posterior.
@@ -276,97 +315,65 @@ class Correction(Result):
         )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: estimates by metric, best first, who leads, and the strength."""
+        """Return the report: the verdict, and one table of means over relevant interactions per metric."""
         del page
-        said = self._frame.drop_duplicates("estimator")[["estimator", "claim", "note"]]
-        lines = [
-            f"{name}: {claim}." + (f" Note: {note}." if note else "")
-            for name, claim, note in said.itertuples(index=False)
-        ]
-        lines += [_of_known(row) for row in self.known.to_dict("records")] + self._of_slots()
-        lines.append(f"[ ] are {self.confidence_level:.0%} intervals. Target: the mean over relevant pairs.")
-        return Tables(
-            summary=tuple(self._summary()),
-            parts=(*self.leaderboards(digits), Notes(tuple(lines))),
-            verdict=(Remark("Verdict", self._verdict),),
+        sample = self.sample
+        report = CorrectionReport(
+            frame=self._frame,
+            orders=self._metric_orders,
+            n_users=self.path.n_users,
+            n_positives=self.path.n_positives,
+            n_random_users=0 if sample is None else sample.n_users,
+            n_random_positives=0 if sample is None else sample.n_positives,
+            random_exposure=self.random_exposure,
+            reference_values=self.reference_values,
+            alpha=self.alpha,
+            truncated_share=self._truncated_share,
+            confidence_level=self.confidence_level,
         )
+        return correction_tables(report, digits=check_positive_int("digits", digits))
 
-    def _of_slots(self) -> list[str]:
-        """Return what exploration slots are and whom they leave out, in sentences."""
-        shown, lines = self.exposure, []
-        if shown is not None and shown.n_uncovered:
-            lines.append(f"{shown.n_uncovered:,} users without a row in the log do not count.")
-        if shown is not None and shown.slope is not None:
-            slope, error = shown.slope
-            said = f"Exploration slots follow popularity by a power of {slope:.2f}"
-            lines.append(f"{said}; random ones have 0 ± {error:.2f}.")
-        return lines
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the estimates, the order and the verdict as JSON; NaN becomes null.
 
-    def leaderboards(self, digits: int = 2) -> list[Table]:
-        """Return one table per metric, by the estimates of the correction strength, best first."""
-        check_positive_int("digits", digits)
-        found = []
-        for metric, part in self._frame.groupby("metric", sort=False):
-            wide = pd.DataFrame({"model": list(self.path.models)})
-            for estimator, rows in part.groupby("estimator", sort=False):
-                wide[estimator] = rows["estimate"].to_numpy()
-                wide[f"{estimator}_low"] = rows["ci_low"].to_numpy()
-                wide[f"{estimator}_high"] = rows["ci_high"].to_numpy()
-            wide = wide.sort_values(CORRECTED, ascending=False, kind="stable", ignore_index=True)
-            found.append(Table.of(wide, str(metric), formats=f".{digits + 1}f"))
-        return found
+        Returns the path instead where one is given.
+        """
+        record = {
+            "ipseval": __version__,
+            "estimand": ESTIMAND,
+            "confidence_level": self.confidence_level,
+            "leader": self.leader,
+            "choice": self.choice,
+            "verdict": self.verdict,
+            "order": _records(self.order),
+            "estimates": _records(self._frame),
+        }
+        return deliver(json.dumps(record, indent=2), path)
 
-    @cached_property
-    def _verdict(self) -> tuple[str, ...]:
-        """Who leads by each metric, from the joint posterior."""
-        lines, models = [], self.path.models
-        for number, metric in enumerate(self.path.metrics):
-            if len(models) == 1:
-                break
-            cells = slice(number * len(models), (number + 1) * len(models))
-            order = np.argsort(-self.posterior.total_mean[cells], kind="stable")
-            best, others = models[order[0]], order[1:]
-            unit = np.eye(self.posterior.total_mean.size)[cells]
-            higher = self.posterior.above_zero(unit[order[0]] - unit[others])
-            level = (1 + self.confidence_level) / 2
-            beside = [models[one] for one, p in zip(others, higher, strict=True) if p < level]
-            start = f"By {metric.label} with random exposure, " if self.sample else f"By {metric.label}, "
-            if beside:
-                names = f"{beside[0]} and {len(beside) - 1} more" if len(beside) > 1 else beside[0]
-                lines.append(
-                    f"{start}{best} is first. It is not told apart from {names} (probability "
-                    f"{float(higher[0]):.2f} to be better than {models[others[0]]})."
-                )
-            elif self._evidence == "log" or not self.explained:
-                why = "its probabilities are those of simulated worlds" if self.explained else UNEXPLAINED
-                lines.append(f"{start}{best} is first. No leader is named, as {why}.")
-            else:
-                sure = float(higher.min())
-                chance = "above .99" if sure > 0.99 else f"{sure:.2f}"
-                lines.append(f"{start}{best} leads: it is better than every other with probability {chance}.")
-        return tuple(lines)
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
+        """Return axes with estimates and intervals by one metric (default: the first).
 
-    def _summary(self) -> list[str]:
-        path, sample = self.path, self.sample
-        log = f"{path.n_positives:,} held-out positives of {path.n_users:,} users"
-        if sample is None:
-            random = "no random-exposure positive"
-        else:
-            random = f"{sample.n_positives:,} random-exposure positives of {sample.n_users:,} users"
-        lines = [f"{len(path.models)} recommenders, {log}, {random}", f"{self.alpha!r}"]
-        if not self.explained:
-            lines.append(f"{self._unexplained[0].upper()}{self._unexplained[1:]}")
-        if self.exposure is not None and self.exposure.n_dropped:
-            lines.append(f"{self.exposure.n_dropped:,} exposures left out: pairs of the training log")
-        return lines
+        Parameters
+        ----------
+        metric, estimator : str, optional
+            Default: the first metric, and all estimators.
+        ax : Axes, optional
+        """
+        from ipseval.report.plots._estimates import plot_result
+
+        label = self.path.metrics[0].label if metric is None else metric
+        frame = self._frame
+        for order in self._metric_orders:
+            if order.metric == label:
+                position = {model: number for number, model in enumerate(order.models)}
+                ordered = frame["model"].map(position).argsort(kind="stable")
+                frame = frame.iloc[ordered.to_numpy()]
+        axes = plot_result(frame, label, estimator, ax=ax)
+        level = f"{100 * self.confidence_level:g}%"
+        axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)
+        return axes
 
 
-def _of_known(row: dict[Any, Any]) -> str:
-    """Return a known value, what was expected of it, and whether they disagree, in sentences."""
-    of = f"{row['model']} : {row['reference']}" if row["reference"] else row["model"]
-    known = f"{row['metric']} of {of} is known as {row['known']:.3f} ± {row['std_error']:.3f}"
-    verb = "which disagrees with" if row["disagrees"] else "beside"
-    return (
-        f"{known}, {verb} {row['expected']:.3f} ± {row['expected_error']:.3f} without it. An error of "
-        f"{row['smallest_error']:.3f} would be seen."
-    )
+def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+    """Return the rows of a frame as JSON holds them."""
+    return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")

@@ -377,7 +377,8 @@ class Evaluation(Result):
             name: weighted_sample(ranked, propensity, None, ties, allow_empty=True)
             for name, ranked in self.ranks.items()
         }
-        return samples, propensity
+        has_positives = all(len(sample.ranked) for sample in samples.values())
+        return samples, propensity if has_positives else None
 
     # ---- data and diagnostics --------------------------------------------------------------------
 

@@ -278,7 +278,7 @@ def _decide(metric: str, standings: Mapping[str, Standing], evidence: Evidence) 
         unweighted=unweighted,
         weighted=weighted,
         support=evidence.support(metric, weighted) if weighted else None,
-        has_guarantee=not weighted or (metric, weighted) in evidence.with_guarantee,
+        has_guarantee=(metric, weighted or unweighted) in evidence.with_guarantee,
     )
     if not verdict.standing.ranked:
         return replace(verdict, outcome=Outcome.UNDEFINED)

@@ -249,7 +249,7 @@ def _assumption(verdict: Verdict) -> str:
             sentences.append(
                 f"{condition}; γ = {number(support.gamma)} is assumed, as exposure was not measured."
             )
-    if not verdict.has_guarantee:
+    if verdict.weighted and not verdict.has_guarantee:
         sentences.append(f"Weighting has no guarantee for {verdict.metric}.")
     return " ".join(sentences)
 

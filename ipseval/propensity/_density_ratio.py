@@ -10,8 +10,8 @@ from scipy.special import expit
 from ipseval._base.checks import as_generator, check_fraction, check_positive_int, warn_user
 from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
-from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import _pair_features

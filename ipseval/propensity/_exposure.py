@@ -16,8 +16,8 @@ from ipseval._base.checks import (
     check_same_labels,
 )
 from ipseval._base.types import FloatArray
-from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions
+from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import (
     Propensity,

@@ -126,7 +126,7 @@ class ImpressionPropensity(_OfImpressions):
             warn_user(
                 f"users are shown the same items again on every page, and {unseen:.0%} of pairs were never "
                 "shown: a deterministic policy. Weights say nothing of what it leaves out; read "
-                "ipseval.correct with Evidence(interactions=…), whose intervals do.",
+                "ipseval.correct(…, interactions=…), whose intervals account for it.",
                 IdentificationWarning,
             )
         model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"

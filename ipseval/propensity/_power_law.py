@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from ipseval._base.checks import check_choice, check_counts, check_real, real_number, warn_user
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._evidence import RandomExposure, check_exposure
 from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure

@@ -17,7 +17,7 @@ from ipseval.errors import InputError
 
 COLUMNS = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 HEADER = b"ipseval.stored"
-ADVICE = "Rank again and write it: ranks.to_parquet(path)."
+ADVICE = "Rank again and write the ranks with `RankedPositives.to_parquet(path)`."
 
 
 def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
@@ -48,9 +48,7 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
 def _fields(path: str | PathLike[str], table: Any) -> dict[str, Any]:
     metadata = table.schema.metadata or {}
     if HEADER not in metadata:
-        old = "was written by ipseval 1.0.0rc1, whose ranks are not read"
-        said = old if b"ipseval" in metadata else "was not written by RankedPositives.to_parquet"
-        raise InputError(f"{path} {said}. {ADVICE}")
+        raise InputError(f"{path} was not written by RankedPositives.to_parquet. {ADVICE}")
     header: dict[str, Any] = decoded(path, ADVICE, metadata[HEADER])[0]
     if (header["columns"], header["n_rows"]) != (table.column_names, table.num_rows):
         raise InputError(f"{path} has other rows or columns than were written. {ADVICE}")

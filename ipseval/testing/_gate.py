@@ -13,10 +13,13 @@ import pandas as pd
 
 from ipseval._base.checks import check_fraction, check_positive_int, check_real
 from ipseval.errors import InputError
+from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._differences import EvaluationDiff
-from ipseval.evaluation._questions import estimator_label, metric_label
-from ipseval.evaluation._verdict import Verdict, first_claimed
+from ipseval.evaluation.evaluation import find_label
+from ipseval.evaluation.verdict import Verdict, choose_headline
+from ipseval.evaluation.verdict_text import describe_assumption
+from ipseval.metrics import metric as parse_metric
 from ipseval.metrics._ratings import RATING_METRICS
 from ipseval.report import Tables
 from ipseval.report._reported import Result
@@ -282,24 +285,29 @@ def _named(new: Evaluation, old: Evaluation, candidate: str | None, incumbent: s
 
 def _verdict(new: Evaluation, old: Evaluation, metric: str | None) -> Verdict:
     """Return the incumbent's verdict by the metric that decides."""
-    held = [one for one in old.verdicts if one.metric in new.metrics]
+    verdicts = [verdict for verdict in old.verdicts if verdict.metric in new.metrics]
     if metric is not None:
-        label = metric_label(metric, old.estimates)
-        held = [one for one in held if one.metric == label]
-    held = [one for one in held if one.metric not in RATING_METRICS]
-    if not held:
+        label = find_label(metric, old.metrics, parse_metric)
+        verdicts = [verdict for verdict in verdicts if verdict.metric == label]
+    verdicts = [verdict for verdict in verdicts if verdict.metric not in RATING_METRICS]
+    if not verdicts:
         raise InputError(
             f"no metric {metric or 'in common'} in both results of which more is better; the new one has "
             f"{', '.join(new.metrics)}, the old one {', '.join(old.metrics)}."
         )
-    return first_claimed(held)
+    return choose_headline(verdicts)
 
 
 def _estimator(verdict: Verdict, estimator: str | None, new: Evaluation) -> str:
+    """Return the estimator that decides: weights that are known by design and sufficient, else AOA."""
     if estimator is not None:
-        return estimator_label(estimator, new.estimates)
-    own = verdict.weights[0] if verdict.weighted else None
-    return verdict.weighted if own is not None and own.decides and not own.thin else verdict.plain
+        return find_label(estimator, new.estimators, resolve_estimator)
+    return verdict.weighted if _weights_decide(verdict) else verdict.unweighted or verdict.weighted
+
+
+def _weights_decide(verdict: Verdict) -> bool:
+    support = verdict.support
+    return support is not None and support.basis == "design" and support.quality == "sufficient"
 
 
 def _against(
@@ -311,30 +319,32 @@ def _against(
     high: float,
     level: float,
 ) -> str:
-    """Return which weights contradict the plain average that decides, "" where none do."""
-    for place, one in enumerate(verdict.weights):
-        if not one.contradicts or (one.decides and not one.thin):
-            continue
-        label = verdict.weighted
-        if place == 0 and label in new.estimators and not _differing(new, old, verdict.metric, label):
-            keys = [(name, verdict.metric, label) for name in pair]
-            found = Difference.of(new.estimate(*keys[0]), old.estimate(*keys[1]))
-            gap, above = found.gap, found.bounds(level)[1]
-            against = gap < 0 < low or gap > 0 > high or above < 0 <= high
-        else:
-            against = new is old and {pair[0]: high < 0, pair[1]: low > 0}.get(one.best, False)
-        if against:
-            return f"the plain average and weights {one.words} contradict each other"
-    return ""
+    """Return that the weights contradict AOA, which decides; "" where they do not."""
+    support = verdict.support
+    if support is None or _weights_decide(verdict):
+        return ""
+    if support.basis == "assumed" and support.quality == "sufficient":
+        return ""  # an assumption contradicts nothing
+    label = verdict.weighted
+    if label in new.estimators and not _differing(new, old, verdict.metric, label):
+        candidate, incumbent = ((name, verdict.metric, label) for name in pair)
+        weighted = Difference.of(new.estimate(*candidate), old.estimate(*incumbent))
+        upper_bound = weighted.bounds(level)[1]
+        opposed = weighted.gap < 0 < low or weighted.gap > 0 > high
+        contradicts = opposed or upper_bound < 0 <= high
+    else:
+        first = verdict.first_by_weights
+        contradicts = new is old and ((first == pair[0] and high < 0) or (first == pair[1] and low > 0))
+    return f"AOA and SNIPS ({describe_assumption(support)}) contradict each other" if contradicts else ""
 
 
 def same_quantity(new: Evaluation, old: Evaluation, metric: str, estimator: str | None) -> list[str]:
     """Return the estimators by which two results can be compared: the one that is named, or all of both."""
-    metric = metric_label(metric, new.estimates)
+    metric = find_label(metric, new.metrics, parse_metric)
     held = {key[2] for key in old.estimates if key[1] == metric}
     labels = list(dict.fromkeys(key[2] for key in new.estimates if key[1] == metric and key[2] in held))
     if estimator is not None:
-        labels = [estimator_label(estimator, new.estimates)]
+        labels = [find_label(estimator, new.estimators, resolve_estimator)]
     if not labels:
         has = [f"{', '.join(one.metrics)} by {', '.join(one.estimators)}" for one in (new, old)]
         raise InputError(

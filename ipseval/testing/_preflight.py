@@ -118,7 +118,7 @@ def preflight(
     if incumbent is None and len(others) > 1:
         raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")
     name = incumbent or others[0]
-    samples = evaluation._whole()
+    samples = evaluation._need_samples()
     if name not in samples:
         raise InputError(
             f"there is no recommender {name!r}; the evaluation has {', '.join(evaluation.models)}."

@@ -10,8 +10,8 @@ import numpy as np
 
 from ipseval._base.checks import kind_of, warn_user
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._evidence import RandomExposure
 from ipseval.data._interactions import Interactions
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.propensity import DensityRatioPropensity, Propensity

@@ -15,9 +15,9 @@ from ipseval._base.checks import warn_user
 from ipseval._base.compute import one_blas_thread
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray, TieChoice
-from ipseval.correction import DIFFERENCE
-from ipseval.correction._difference import difference_totals
-from ipseval.data._evidence import RandomExposure
+from ipseval.correction import PPI
+from ipseval.correction._ppi import difference_totals
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
@@ -120,7 +120,7 @@ class Collected:
             ranked = choose(ranks, union(others.pair_key, drawn), split.n_items)
             totals = difference_totals(ranked, others, drawn, split, self.metrics, self.ties)
             found = Estimates.of_totals(*totals, n_positives=int(others.positive.sum()))
-            self._add_estimates(number, RANDOM_SAMPLE, DIFFERENCE, found, own, pooled, fold=int(place))
+            self._add_estimates(number, RANDOM_SAMPLE, PPI, found, own, pooled, fold=int(place))
 
     def _fitted(
         self,

@@ -23,7 +23,7 @@ from ipseval.correction import (
     correct_path,
     correction_path,
 )
-from ipseval.data._evidence import RandomExposure
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
 from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED

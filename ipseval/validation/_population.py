@@ -12,8 +12,8 @@ import numpy as np
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval._base.ids import among, same_ids, union
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
-from ipseval.data._evidence import RandomExposure
 from ipseval.data._interactions import Interactions
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample

@@ -14,10 +14,10 @@ from ipseval._base.checks import as_generator, as_list, check_fraction, check_po
 from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.ids import distinct, union
 from ipseval._base.types import RngLike, TieChoice
-from ipseval.correction import DIFFERENCE
-from ipseval.correction._difference import pairs_to_predict
-from ipseval.data._evidence import Evidence, check_evidence, check_exposure
+from ipseval.correction import PPI
+from ipseval.correction._ppi import pairs_to_predict
 from ipseval.data._interactions import Interactions
+from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
@@ -57,7 +57,7 @@ def validate(
     study: RandomExposureStudy | None = None,
     *,
     propensities: Mapping[str, Any],
-    evidence: Evidence | None = None,
+    random_exposure: RandomExposure | None = None,
     metrics: Iterable[str | Metric] = ("atop", "recall@5", "recall@10", "mean_dcg"),
     estimators: Iterable[str | Estimator] = (SNIPS_GLOBAL, SNIPS_POOLED),
     split: Split | None = None,
@@ -93,23 +93,22 @@ def validate(
     models : mapping
         Name -> function train -> scorer, called for every split; or name -> scorer, with `split`.
     study : RandomExposureStudy, optional
-        From `ipseval.datasets`, or `World.study`; or pass `evidence` and `split`.
+        From `ipseval.datasets`, or `World.study`; or pass `random_exposure` and `split`.
     propensities : mapping
         Name -> Propensity, model with `fit(train)`, `DensityRatioPropensity`, or function
         `Calibration` -> Propensity.
-    evidence : Evidence, optional
-        In place of a study: the exposure of a log of your own, over the ids of `split`. It is the truth here,
-        so nothing else is known beside it.
+    random_exposure : RandomExposure, optional
+        In place of a study: pairs shown at random, over the ids of `split`. They are the reference.
     metrics : labels or Metric objects of mean type
         Others have no reference: a few random positives give the average of c(rank) over all relevant items,
         but not the NDCG of all relevant items.
     estimators : labels or Estimator objects
         Each is computed with every propensity. The plain average with the same target stands beside it
-        without being named. "difference" adds rows to `random-sample`: the random sample less what the log's
+        without being named. "ppi" adds rows to `random-sample`: the random sample less what the log's
         odds predict of its noise, as in `correct`. It ranks candidates of the exposed users, too.
     split : Split, optional
         A split of the biased positives made before, on which `models` (scorers) were trained.
-        Needed with `evidence`.
+        Required with `random_exposure`.
     n_splits, test_fraction, threshold
         Number of random splits, held-out share, and rating from which a pair is positive (default: the
         study's).
@@ -128,7 +127,7 @@ def validate(
     ------
     InputError
         For metrics of another type, an id space that differs from the study's, or fewer than two models.
-        Unless there is either a study or evidence, which is of an exposure without weights alone.
+        Unless there is either a study or a random exposure, whose pairs must have equal weights.
 
     Warns
     -----
@@ -146,10 +145,10 @@ def validate(
     chosen = [metric(one) for one in as_list(metrics, "metrics")]
     _check_metrics(chosen)
     asked = as_list(estimators, "estimators")
-    compared = [resolve_estimator(one) for one in asked if one != DIFFERENCE]
+    compared = [resolve_estimator(one) for one in asked if one != PPI]
     check_compute(compute)
     generator = as_generator(rng)
-    study = _study_of(study, evidence, split, threshold)
+    study = _study_of(study, random_exposure, split, threshold)
     positives = study.positives(threshold)
     exposed = distinct(study.random.user)
     n_resamples = check_positive_int("n_resamples", n_resamples, minimum=0)
@@ -170,7 +169,7 @@ def validate(
         shown = shown_outside(study, one, threshold)
         scorers = {name: model if split is not None else model(one.train) for name, model in models.items()}
         scorers = {name: adapt(scorer, one, name=name) for name, scorer in scorers.items()}
-        candidates = pairs_to_predict(shown, one) if DIFFERENCE in asked else None
+        candidates = pairs_to_predict(shown, one) if PPI in asked else None
         pairs = liked_pairs(shown) if candidates is None else union(shown.pair_key, candidates)
         ranks = rank_beside(scorers, one, pairs, compute)
         collected.add(number, one, shown, scorers, ranks, fold, candidates)
@@ -178,24 +177,28 @@ def validate(
 
 
 def _study_of(
-    study: RandomExposureStudy | None, evidence: Any, split: Split | None, threshold: float | None
+    study: RandomExposureStudy | None,
+    random_exposure: RandomExposure | None,
+    split: Split | None,
+    threshold: float | None,
 ) -> RandomExposureStudy:
-    """Return the study, or that of a split and random exposure beside it."""
-    if (study is None) == (evidence is None):
-        raise InputError("pass either a study, or evidence= with the split= that it goes with.")
+    """Return the study, or that of a split and a random exposure."""
+    if (study is None) == (random_exposure is None):
+        raise InputError("validate requires either study, or random_exposure and split. Pass one of the two.")
     if study is not None:
-        check_type("study", study, RandomExposureStudy, " Load one with ipseval.datasets, or pass evidence=.")
+        advice = " Load one with ipseval.datasets, or pass random_exposure and split."
+        check_type("study", study, RandomExposureStudy, advice)
         return study
-    known = check_evidence(evidence)
-    if known.exposure is None or known.interactions is not None or known.known:
+    check_exposure(random_exposure, "random_exposure")
+    if split is None:
+        raise InputError("random_exposure requires split. Pass the split on which the models were trained.")
+    if threshold is not None:
         raise InputError(
-            "a validation judges by random exposure and reads nothing else: pass Evidence(exposure=…). What "
-            "else is known goes to evaluate or correct, whose estimates it improves."
+            "threshold must be left out with random_exposure, which specifies the positive pairs; got "
+            f"{threshold!r}. Remove it."
         )
-    if split is None or threshold is not None:
-        raise InputError("evidence goes with split=, which says what is positive, and with no threshold.")
-    shown = known.exposure
-    check_exposure(shown)
+    shown = random_exposure
+    assert shown is not None
     shown.check_ids(split, "split")
     liked = Interactions(
         shown.user, shown.item, split.user_ids, split.item_ids, value=shown.positive.astype(np.float64)

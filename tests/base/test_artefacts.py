@@ -81,7 +81,7 @@ def test_a_header_that_was_changed_or_is_of_another_version_is_refused(tmp_path)
         ("about", "y", "is not as it was written"),
         ("seal", "0" * 64, "is not as it was written"),
         ("seal", "f" * 64, "is not as it was written"),
-        ("format_version", 9, "has format version 9"),
+        ("format", 9, "must have storage format 1; got format 9. Write it again."),
         ("sha256", ["0" * 64], "is not as it was written"),
     ]:
         write(path)
@@ -277,13 +277,19 @@ def test_archives_that_ipseval_has_not_written_or_an_older_one_has(tmp_path):
     )
     assert artefacts.read_arrays(path)["a"].tolist() == [0, 1, 2]
     digest = artefacts.array_digest(np.arange(2))
-    for version, sha256, text in (
-        (2, digest, ""),
-        (2, "0" * 64, "array 0 is not the one that was written"),  # below the digest
-        (2, "f" * 64, "array 0 is not the one that was written"),  # above it
-        (1, digest, "has format version 1 (ipseval unknown); this ipseval reads 3. Write it"),
+    for number, sha256, text in (
+        (1, digest, ""),
+        (1, "0" * 64, "array 0 is not the one that was written"),  # below the digest
+        (1, "f" * 64, "array 0 is not the one that was written"),  # above it
+        (2, digest, "must have storage format 1; got format 2. Write it again."),
+        (None, digest, "must have storage format 1; got a file without a format number. Write it again."),
+        (True, digest, "must have storage format 1; got a file without a format number. Write it again."),
+        ("ipseval", digest, "must have storage format 1; got a file without a format number. Write it"),
     ):
-        header = {"about": "x", "sha256": [sha256], "format_version": version}
+        header = {"about": "x", "sha256": [sha256]}
+        if number is not None:
+            header["format"] = number
+        header["seal"] = artefacts._digest(header)
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(artefacts.HEADER, json.dumps(header))
             with archive.open("0.npy", "w") as member:
@@ -303,9 +309,8 @@ def test_an_array_that_another_one_replaces_is_named_by_its_number(tmp_path):
         members = {one: archive.read(one) for one in archive.namelist()}
     assert list(members) == ["header.json", "0.npy", "1.json", "2.npy"]
     header = json.loads(members[artefacts.HEADER])
-    assert {name: header[name] for name in ("format", "format_version", "ipseval")} == {
-        "format": "ipseval",
-        "format_version": 3,
+    assert {name: header[name] for name in ("format", "ipseval")} == {
+        "format": 1,
         "ipseval": ipseval.__version__,
     }
     members["0.npy"], members["2.npy"] = members["2.npy"], members["0.npy"]

@@ -22,12 +22,13 @@ from tests.inside.cli import (
     EXTRAS,
     NEEDED,
     Fitted,
+    Plan,
     _cache,
-    _enough,
     _spread,
     complain,
     deliver,
     demo_world,
+    describe_sufficient_size,
     self_test,
     show_warning,
     write_table,
@@ -106,13 +107,40 @@ def test_the_spread_of_propensities_counts_the_items_that_have_none():
     ]
 
 
-def test_the_least_exposure_that_is_enough_is_the_smallest_product_with_no_larger_loss():
-    plan = pd.DataFrame({"n_users": [1000, 20, 50], "n_items": [2, 40, 10], "loss": [0.01, 0.02, 0.01]})
-    plan = plan.assign(metric="auc")
-    words = "By auc the choice loses at most 0.01 from"
-    assert _enough("auc", plan, 0.01) == f"{words} 50 users × 10 items on."
-    assert _enough("auc", plan[:2], 0.01) == f"{words} 1,000 users × 2 items on."
-    assert _enough("auc", plan, 0.005) == "By auc the choice may lose more than 0.005 with any of these."
+def plan_of(**columns: list[float]) -> pd.DataFrame:
+    plan = pd.DataFrame({"metric": "auc", "n_users": [1000, 20, 50], "n_items": [2, 40, 10]})
+    numbers = {"n_positives": [2000.0, 800, 500], "half_width": [0.01, 0.02, 0.03]}
+    numbers |= {"half_width_random": [0.02, 0.03, 0.04], "smallest_difference": [0.05, 0.06, 0.07]}
+    return plan.assign(**numbers, regret_90=[0.01, 0.02, 0.01], **columns)
+
+
+def test_the_sufficient_size_is_the_smallest_product_with_no_larger_regret():
+    plan = plan_of()
+    end = "suffice for a regret of at most 0.01."
+    assert describe_sufficient_size("auc", plan, 0.01) == f"auc: 50 users × 10 items {end}"
+    assert describe_sufficient_size("auc", plan[:2], 0.01) == f"auc: 1,000 users × 2 items {end}"
+    assert describe_sufficient_size("auc", plan, 0.005) == (
+        "auc: the regret may exceed 0.005 with each of these sizes."
+    )
+
+
+def test_a_plan_has_one_table_per_metric_whose_rows_name_users_and_items():
+    plan = pd.concat([plan_of(), plan_of().assign(metric="recall@5")], ignore_index=True)
+    tables = Plan(("Words.",), plan).tables()
+    assert [table.title for table in tables.parts] == ["auc", "recall@5"]
+    for table in tables.parts:
+        assert table.header[:3] == ("n_users", "n_items", "n_positives")
+        assert table.n_keys == 2
+        assert [cell.text for cell in table.rows[0]] == [
+            "1,000",
+            "2",
+            "2,000",
+            "0.010",
+            "0.020",
+            "0.050",
+            "0.010",
+        ]
+    assert "e+" not in repr(Plan(("Words.",), plan.assign(n_positives=1.25e7)))
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 1.5])

@@ -112,16 +112,26 @@ SUCCESS = {
         *("--metrics", "recall@2"),
     ],
     "a fit of gamma": [
-        *("fit", "propensity", "log.csv", "--gamma", "fit", "--exposure", "shown.csv:threshold=4"),
+        *("fit", "propensity", "log.csv", "--gamma", "fit", "--random-exposure", "shown.csv:threshold=4"),
         *("--out", "p.csv"),
     ],
     "a fit to impressions": ["fit", "propensity", "impressions.csv", "--propensity", "impressions"],
     "examination": ["fit", "examination", "impressions.csv", "--out", "curve.csv"],
-    "correction": ["fit", "correction", "log.csv", *FAST, "--format", "csv"],
+    "correction": ["correct", "log.csv", *FAST, "--format", "csv"],
+    "correction as JSON": ["correct", "log.csv", *FAST, "--format", "json"],
     "correction from all ratings": [
-        *("fit", "correction", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
+        *("correct", "log.csv", "--threshold", "4", "--interactions", "log.csv", *FAST),
     ],
-    "random exposure": ["evaluate", "log.csv", "--exposure", "shown.csv:threshold=4", *FAST],
+    "correction from random exposure": [
+        *("correct", "log.csv", "--random-exposure", "shown.csv:threshold=4", *FAST),
+    ],
+    "correction with a reference value": [
+        *("correct", "log.csv", "--reference-values", "popularity:recall@5=0.2+-0.05", *FAST),
+        *("--source", "randomised"),
+    ],
+    "gamma from random exposure": [
+        *("evaluate", "log.csv", "--gamma", "fit", "--random-exposure", "shown.csv:threshold=4", *FAST),
+    ],
     "parts with repeats": [
         *("evaluate", "--train", "twice.csv", "--test", "log.csv", "--duplicates", "keep"),
         *("--seen", "include", *TABLE),
@@ -214,10 +224,6 @@ FAILURE = {
     "report of another kind": (["report", "log.csv", "--out", "page.pdf"], "--out must end in .txt"),
     "compare": (["compare", "a.json", "b.json", "--metric", "auc"], "a.json does not exist"),
     "compare all": (["compare", "log.csv", "log.csv"], "log.csv is no file of stored results"),
-    "a file of arguments": (
-        ["evaluate", "@open.txt"],
-        "a line of @FILE is not readable (No closing quotation)",
-    ),
     "a plan": (["plan", "log.csv", "--out", "plan.xls", *FAST], "--out must end in .txt"),
     "study": (["study", "none.toml"], "none.toml does not exist"),
     "validate": (["validate", "cot", "--data", "."], "Did you mean 'coat'"),
@@ -250,9 +256,9 @@ FAILURE = {
         ["evaluate", "log.csv", "--propensity", "none.csv", *FAST],
         "none.csv does not exist",
     ),
-    "an unreadable known value": (
-        ["evaluate", "log.csv", "--known", "pop:auc=high+-1", *FAST],
-        "--known must be NAME:METRIC=VALUE+-ERROR; got 'pop:auc=high+-1'",
+    "an unreadable reference value": (
+        ["correct", "log.csv", "--reference-values", "pop:auc=high+-1", *FAST],
+        "--reference-values must be NAME:METRIC=VALUE+-ERROR; got 'pop:auc=high+-1'",
     ),
 }
 
@@ -347,35 +353,23 @@ def test_a_log_comes_through_a_pipe(folder, capsys, monkeypatch):
         assert capsys.readouterr().out == expected, form
 
 
-def test_arguments_of_a_file_are_those_of_the_command_line_which_wins(folder, capsys):
-    given = "log.csv --gamma 0.5  # a comment\n\n--metrics recall@5,auc --format csv\n"
-    Path("e.txt").write_text(f"{given}--model 'mine=lists.csv:seen=drop,unknown=drop'")
-    assert main(["evaluate", "@e.txt", "--metrics", "recall@2", "--model", "popularity"]) == 0
-    found = pd.read_csv(io.StringIO(capsys.readouterr().out))
-    assert found["metric"].unique().tolist() == ["recall@2"]
-    assert found["model"].unique().tolist() == ["mine", "popularity"]
-    with pytest.raises(SystemExit):
-        main(["evaluate", "@none.txt"])
-    assert "none.txt" in capsys.readouterr().err
-
-
 # Arguments in Python that have no option, or one of another name, and why.
 OTHERWISE = {
     "evaluate": {
         "models": "--model", "split": "LOG, --split, --train, --test", "rng": "--seed",
-        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+        "compute": "--threads, --memory, --engine, --quiet",
     },
     "read": {
         "source": "LOG", "propensity": "--propensity-column", "missing": "--incomplete",
     },
     "correct": {
         "models": "--model", "split": "LOG, --split", "rng": "--seed", "prior": "a value made in Python",
-        "compute": "--threads, --memory, --engine, --quiet", "evidence": "--exposure, --interactions",
+        "compute": "--threads, --memory, --engine, --quiet",
     },
-    "plan_exposure": {"correction": "LOG and the options of fit correction"},
+    "plan_exposure": {"correction": "LOG and the options of correct"},
     "split_leave_one_out": {"log": "LOG", "rng": "--seed", "seen": "of lists, too"},
 }  # fmt: skip
-COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "fit", "plan_exposure": "plan"}
+COMMANDS = {"evaluate": "evaluate", "read": "evaluate", "correct": "correct", "plan_exposure": "plan"}
 COMMANDS |= {"split_leave_one_out": "split"}
 
 

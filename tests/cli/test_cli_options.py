@@ -19,11 +19,12 @@ from tests.inside.cli import (
     Parser,
     build_parser,
     compute_options,
-    evidence_of,
-    exposure_of,
+    correction_options,
     groups_of,
     models_of,
     propensity_of,
+    random_exposure_of,
+    reference_values_of,
     spec_of,
     split_of,
 )
@@ -74,7 +75,7 @@ def test_whole_numbers_begin_at_the_least_that_has_a_meaning(commands):
 DEFAULTS = {
     "evaluate": {"test_fraction": 0.2, "validation_fraction": 0.0, "n_validation": 1, "n_resamples": 10_000},
     "compare": {"weeks": 26, "suspicious": 0.5, "confidence_level": 0.95, "margin": None},
-    "plan": {"power": 0.8, "loss": 0.01, "confidence_level": 0.95, "seed": 0},
+    "plan": {"power": 0.8, "regret": 0.01, "confidence_level": 0.95, "seed": 0},
     "validate": {"splits": 10, "seed": 0},
     "demo": {"seed": 0, "quiet": False},
 }
@@ -118,7 +119,9 @@ def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_o
     assert printed.endswith(f"`p --help-all` lists all {len(parser._actions)} options.\n")
     commands["evaluate"].print_help()
     shown = set(re.findall(r"^  (--[\w-]+)", capsys.readouterr().out, re.MULTILINE))
-    common = "model gamma propensity exposure metrics split test-fraction seed threshold train test by out"
+    common = (
+        "model gamma propensity random-exposure metrics split test-fraction seed threshold train test by out"
+    )
     assert shown == {f"--{one}" for one in common.split()}
 
 
@@ -134,30 +137,41 @@ def test_a_file_says_what_its_own_options_are():
             spec_of(f"a.csv:{wrong}", None).typed()
 
 
-def test_random_exposure_is_liked_from_the_threshold_on(folder):
-    split, _ = split_of(asked("evaluate", "log.csv"))
+def test_random_exposure_is_positive_from_the_threshold_on(folder):
+    split, _ = split_of(asked("correct", "log.csv"))
     rated = pd.DataFrame({"user": range(5), "item": range(5), "rating": [1, 3, 4, 5, 4]})
     rated.to_csv("rated.csv", index=False)
-    options = asked("evaluate", "log.csv", "--exposure", "rated.csv:value=rating,threshold=4")
-    assert exposure_of(options, split).positive.tolist() == [0, 0, 1, 1, 1]
-    assert evidence_of(options, split).exposure.positive.sum() == 3
+    options = asked("correct", "log.csv", "--random-exposure", "rated.csv:value=rating,threshold=4")
+    assert random_exposure_of(options, split).positive.tolist() == [0, 0, 1, 1, 1]
+    assert correction_options(options, split)["random_exposure"].positive.sum() == 3
     rated.assign(positive=[1, 0, 0, 0, 0]).to_csv("known.csv", index=False)
-    known = asked("evaluate", "log.csv", "--exposure", "known.csv")
-    assert exposure_of(known, split).positive.tolist() == [1, 0, 0, 0, 0]
+    known = asked("correct", "log.csv", "--random-exposure", "known.csv")
+    assert random_exposure_of(known, split).positive.tolist() == [1, 0, 0, 0, 0]
     for entry in ("rated.csv:value=rating", "rated.csv:user=user,threshold=4"):
-        with pytest.raises(InputError, match="needs a column positive"):
-            exposure_of(asked("evaluate", "log.csv", "--exposure", entry), split)
+        with pytest.raises(InputError, match="must have a column 'positive'"):
+            random_exposure_of(asked("correct", "log.csv", "--random-exposure", entry), split)
 
 
-def test_known_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, capsys):
-    split, _ = split_of(asked("evaluate", "log.csv"))
-    command = ["evaluate", "log.csv", "--known", "new/old:recall@10=.5+-.06"]
-    bucket = evidence_of(asked(*command, "--known-source", "randomised"), split)
-    assert bucket.anchors == (("new/old", "", "recall@10", 0.5, 0.06),)
-    ratio = evidence_of(asked(*command, "--known-source", "ab-ratio"), split)
-    assert ratio.anchors == (("new", "old", "recall@10", 0.5, 0.06),)
-    assert main([*command, *QUICK]) == 2
-    assert capsys.readouterr().err.startswith("ipseval: error: ")  # no number shows where it comes from
+def test_random_exposure_that_no_fit_reads_is_refused(folder, capsys):
+    pd.DataFrame({"user": [0], "item": [0], "positive": [1]}).to_csv("shown.csv", index=False)
+    for more in ([], ["--gamma", "0"], ["--propensity", "power-law:gamma=0"]):
+        assert main(["evaluate", "log.csv", "--random-exposure", "shown.csv", *more, *QUICK]) == 2
+        assert "--random-exposure requires --gamma fit or --scale calibrated" in capsys.readouterr().err
+
+
+def test_reference_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, capsys):
+    command = ["correct", "log.csv", "--reference-values", "new/old:recall@10=.5+-.06"]
+    level = reference_values_of(asked(*command, "--source", "randomised"))
+    assert level == {"new/old": {"recall@10": (0.5, 0.06)}}
+    ratio = reference_values_of(asked(*command, "--source", "ab-ratio"))
+    assert ratio == {("new", "old"): {"recall@10": (0.5, 0.06)}}
+    several = asked(*command, "--reference-values", "old:auc=0.9±0.01", "--source", "randomised")
+    assert reference_values_of(several) == level | {"old": {"auc": (0.9, 0.01)}}
+    assert reference_values_of(asked("correct", "log.csv")) is None
+    assert main([*command, "--model", "popularity"]) == 2
+    assert "--reference-values requires source" in capsys.readouterr().err
+    assert main(["correct", "log.csv", "--source", "ab-ratio", "--model", "popularity"]) == 2
+    assert "source requires --reference-values" in capsys.readouterr().err
 
 
 def test_models_are_files_or_baselines_with_the_seed_of_the_draws(folder):
@@ -289,7 +303,7 @@ def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidate
 def test_all_options_are_listed_on_demand(capsys):
     with pytest.raises(SystemExit, match="0"):
         main(["evaluate", "--help-all"])
-    assert "--known-source" in capsys.readouterr().out
+    assert "--examination" in capsys.readouterr().out
 
 
 def test_without_a_command_the_commands_are_listed(capsys):
@@ -297,15 +311,6 @@ def test_without_a_command_the_commands_are_listed(capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "evaluate recommenders on your log" in captured.err
-
-
-def test_a_shell_that_asks_for_completions_gets_them(monkeypatch):
-    argcomplete = pytest.importorskip("argcomplete", reason="argcomplete is not installed")
-    asked = []
-    monkeypatch.setenv("_ARGCOMPLETE", "1")
-    monkeypatch.setattr(argcomplete, "autocomplete", asked.append)
-    assert main(["evaluate", "--list-metrics", "auc"]) == 0
-    assert asked[0].prog == "ipseval"
 
 
 def test_a_split_is_that_of_a_log_or_of_two_parts():

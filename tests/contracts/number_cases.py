@@ -298,8 +298,7 @@ def ratings() -> Numbers:
 
 
 def correction() -> Numbers:
-    known = ipseval.Evidence(exposure())
-    found = correct(models(), split(), evidence=known, metrics=["recall@5", "atop"], rng=0)
+    found = correct(models(), split(), random_exposure=exposure(), metrics=["recall@5", "atop"], rng=0)
     return of_frame(found.frame, ROW, ["estimate", "std_error"])
 
 

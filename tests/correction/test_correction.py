@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval import Evidence, RandomExposure, rank_positives
+from ipseval import RandomExposure, rank_positives
 from ipseval.correction import (
     CORRECTED,
-    DIFFERENCE,
     RANDOM_SAMPLE,
     CorrectionPrior,
     correct,
@@ -22,18 +21,15 @@ from ipseval.correction import (
 )
 from ipseval.errors import DataWarning, InputError
 from ipseval.validation.simulation import World
-from tests.inside.estimators import AOA_POOLED
-from tests.inside.inference import (
+from tests.inside.correction import (
     ALPHAS,
     RandomSample,
-    _correct,
     _plan,
     _typical_hit,
     _within_users,
     fit_odds,
-    posterior_orders,
-    rank_with_exposure,
 )
+from tests.inside.estimators import AOA_POOLED
 
 METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()
@@ -71,7 +67,7 @@ def an_exposure(world):
 @pytest.fixture(scope="module", name="found")
 def a_correction(world, exposure):
     _, split, models = world
-    return correct(models, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
+    return correct(models, split, random_exposure=exposure, metrics=METRICS, rng=0)
 
 
 @pytest.fixture(scope="module", name="alone")
@@ -155,7 +151,7 @@ def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, e
 
 def test_random_exposure_narrows_the_interval_and_moves_the_strength(alone, found):
     assert alone.sample is None
-    assert "rests on the prior" in alone.frame["note"].iloc[-1]
+    assert "depends on the prior" in alone.frame["note"].iloc[-1]
     width = [by_name(one.frame).eval("ci_high - ci_low") for one in (alone, found)]
     assert (width[1].loc["popular"] < width[0].loc["popular"] / 2).all()
     assert alone.alpha.mean == pytest.approx(float(PRIOR.mass @ ALPHAS))
@@ -165,7 +161,7 @@ def test_random_exposure_narrows_the_interval_and_moves_the_strength(alone, foun
 def test_equal_recommenders_stay_equal(world, exposure):
     _, split, models = world
     twice = {"popular": models["popular"], "twin": models["popular"], "noisy": models["noisy"]}
-    found = correct(twice, split, evidence=Evidence(exposure), metrics=METRICS, rng=0)
+    found = correct(twice, split, random_exposure=exposure, metrics=METRICS, rng=0)
     frame = by_name(found.frame)
     np.testing.assert_allclose(frame.loc["popular"], frame.loc["twin"], atol=1e-6)
     rows = found.compare().query("model == 'popular' and reference == 'twin'")
@@ -175,7 +171,7 @@ def test_equal_recommenders_stay_equal(world, exposure):
 def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, found):
     _, split, models = world
     turned = {name: models[name] for name in reversed(models)}
-    other = correct(turned, split, evidence=Evidence(exposure), metrics=METRICS[::-1], rng=0)
+    other = correct(turned, split, random_exposure=exposure, metrics=METRICS[::-1], rng=0)
     np.testing.assert_allclose(by_name(other.frame), by_name(found.frame), atol=1e-7)
 
 
@@ -215,20 +211,6 @@ def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
         np.testing.assert_allclose(getattr(same, name), getattr(plain, name), atol=1e-14)
 
 
-def test_what_the_log_says_of_orders_is_of_averages_and_of_the_best_where_there_are_many(world, monkeypatch):
-    _, split, models = world
-    made = rank_with_exposure(models, split, None)
-    asked = [ipseval.metric(one) for one in ("ndcg@10", *METRICS)]
-    plain = {"popular": 0.3, "noisy": 0.2, "random": 0.1}
-    monkeypatch.setattr(_correct, "MOST_MODELS", 2)
-    for most, labels, names in ((6, METRICS, list(models)), (5, METRICS[:1], ["popular", "noisy"])):
-        monkeypatch.setattr(_correct, "MOST_CELLS", most)
-        found = posterior_orders(made, split, asked, plain)
-        assert list(found) == labels
-        assert {one.models for one in found.values()} == {tuple(name for name in models if name in names)}
-    assert posterior_orders(made, split, asked[:1], plain) == "no metric is an average over relevant items"
-
-
 def test_comparisons_come_from_the_joint_posterior(found):
     frame = found.compare("popular")
     assert set(frame["model"]) == {"noisy", "random"}
@@ -251,17 +233,6 @@ def test_the_prior_can_be_replaced(path, alone):
     replaced = correct_path(path, prior=strong)
     usual, other = (by_name(one.frame)["estimate"] for one in (alone, replaced))
     assert (other.loc["popular"] < usual.loc["popular"]).all()
-
-
-def test_the_report_has_every_estimator(found):
-    printed = repr(found)
-    best = found.frame.query("metric == 'atop' and estimator == @CORRECTED")["estimate"].max()
-    assert f"{best:.4f} [" in [cell.text.partition("[")[0] + "[" for cell in found.leaderboards(3)[0].rows[0]]
-    for text in (printed, found.to_markdown(), found.to_html(), found.to_latex()):
-        for name in (AOA_POOLED, RANDOM_SAMPLE, CORRECTED):
-            assert name in text
-    assert "correction strength" in printed
-    assert found.alpha.density[["prior", "posterior"]].sum().to_numpy() == pytest.approx(1)
 
 
 def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
@@ -301,20 +272,20 @@ def test_a_plan_takes_recommenders_with_equal_ranks(world):
 
 
 @pytest.mark.parametrize(
-    ("door", "change", "said"),
+    ("change", "message"),
     [
-        (correct, {"metrics": ["ndcg@10"]}, "not an average over relevant items"),
-        (correct, {"prior": 0.5}, "prior must be CorrectionPrior"),
-        (correct, {"confidence_level": 95}, "confidence_level"),
-        (correct, {"evidence": "random.csv"}, "evidence must be Evidence"),
-        (ipseval.evaluate, {"metrics": ["ndcg@10"]}, "says nothing of ndcg@10"),
-        (ipseval.evaluate, {"candidates": ipseval.SampledCandidates(10, rng=0)}, "candidates='all'"),
+        ({"metrics": ["ndcg@10"]}, "not an average over relevant items"),
+        ({"prior": 0.5}, "prior must be CorrectionPrior"),
+        ({"confidence_level": 95}, "confidence_level"),
+        ({"random_exposure": "random.csv"}, "random_exposure must be RandomExposure; got str"),
+        ({"interactions": "log.csv"}, "interactions must be"),
+        ({"missing_lists": "guess"}, "unknown value for missing_lists: 'guess'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(world, exposure, door, change, said):
+def test_what_cannot_be_used_is_refused(world, change, message):
     _, split, models = world
-    with pytest.raises(InputError, match=said):
-        door(models, split, **{"metrics": METRICS, "evidence": Evidence(exposure), **change})
+    with pytest.raises(InputError, match=message):
+        correct(models, split, **{"metrics": METRICS, **change})
 
 
 def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
@@ -325,38 +296,9 @@ def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
             correct_path(path, dict(zip(others, ranks.values(), strict=True)))
     with pytest.raises(InputError, match="leave no probability"):
         CorrectionPrior(mean=9.0, sd=0.01)
-    with pytest.warns(DataWarning, match="5% of pairs .* no pilot"):
+    with pytest.warns(DataWarning, match="no pilot .* 5% of the randomly shown pairs"):
         plan = plan_exposure(correct_path(path), n_users=[100], n_items=[20])
     assert plan["n_positives"].unique().tolist() == [100.0]
-
-
-def test_an_evaluation_with_exposure_has_the_rows_of_the_correction_and_keeps_them(
-    world, exposure, found, tmp_path
-):
-    _, split, models = world
-    options = {"metrics": ["ndcg@10", *METRICS], "estimators": ["aoa"], "rng": 0}
-    evaluation = ipseval.evaluate(models, split, evidence=Evidence(exposure), **options)
-    plain = ipseval.evaluate(models, split, **options)
-    pd.testing.assert_frame_equal(evaluation.frame.iloc[: len(plain.frame)], plain.frame)
-    more = evaluation.frame.iloc[len(plain.frame) :]
-    assert set(more["estimator"]) == {RANDOM_SAMPLE, DIFFERENCE, CORRECTED}
-    assert set(more["metric"]) == set(METRICS)  # of ndcg random exposure says nothing
-    for estimator in (RANDOM_SAMPLE, DIFFERENCE, CORRECTED):
-        pd.testing.assert_frame_equal(by_name(more, estimator), by_name(found.frame, estimator))
-    pd.testing.assert_frame_equal(evaluation.correction.compare(), found.compare())
-    for one in evaluation.verdicts:
-        own = found.compare().query("metric == @one.metric")
-        ahead = {(row["model"], row["reference"]): row["probability_higher"] for _, row in own.iterrows()}
-        for pair, chance in ahead.items() if one.metric in METRICS else ():
-            assert one.p_ahead(*pair) == pytest.approx(chance, abs=1e-12)
-    printed = str(evaluation)
-    assert printed.index("Verdict  ") < printed.index("With random exposure")
-
-    evaluation.save(tmp_path / "one.npz")
-    again = ipseval.Evaluation.load(tmp_path / "one.npz")
-    pd.testing.assert_frame_equal(again.frame, evaluation.frame)
-    pd.testing.assert_frame_equal(again.correction.frame, evaluation.correction.frame)
-    assert again.verdict == evaluation.verdict
 
 
 def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone):
@@ -368,7 +310,7 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone
     met |= np.isin(key, split.test.pair_key)
     every = ipseval.Interactions(user[met], item[met], split.user_ids, split.item_ids)
     options = {"metrics": METRICS, "rng": 0}
-    found = correct(models, split, evidence=Evidence(interactions=every), **options)
+    found = correct(models, split, interactions=every, **options)
     assert found.path.bases == (*alone.path.bases, "interactions")
     np.testing.assert_allclose(found.path.value[:75], alone.path.value, rtol=1e-12)
     # At α = .975 the weights are about 1/P: level and truth agree where AOA is far off.
@@ -378,15 +320,18 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone
     }
     assert gaps[88] < gaps[0] / 2
     with pytest.raises(InputError, match="no pair beside the positives"):
-        correct(models, split, evidence=Evidence(interactions=split.test), **options)
+        correct(models, split, interactions=split.test, **options)
     other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
     with pytest.raises(InputError, match="same user ids"):
-        correct(models, split, evidence=Evidence(interactions=other), **options)
+        correct(models, split, interactions=other, **options)
 
 
-def test_one_recommender_has_no_verdict_and_equal_ones_are_not_told_apart(world, ranks):
-    for names, n_said in (["a"], 0), (["a", "b"], len(METRICS)):
-        path = correction_path(dict.fromkeys(names, ranks["noisy"]), world[1], metrics=METRICS, rng=0)
-        verdict = correct_path(path).verdict
-        assert bool(verdict) == bool(n_said)
-        assert verdict.count("not told apart") == n_said
+def test_the_plan_has_a_row_per_metric_and_size_with_the_metrics_apart(alone):
+    plan = plan_exposure(alone, positive_share=0.1)
+    sizes = [(users, items) for users in (25, 100, 400) for items in (10, 20, 50)]
+    assert plan["metric"].tolist() == [label for label in METRICS for _ in sizes]
+    for label in METRICS:
+        part = plan[plan["metric"] == label]
+        assert list(zip(part["n_users"], part["n_items"], strict=True)) == sizes
+        np.testing.assert_allclose(part["n_positives"], [0.1 * users * items for users, items in sizes])
+    assert (plan["regret_90"] >= 0).all()

@@ -5,7 +5,7 @@ import pytest
 from scipy.special import expit
 
 from ipseval import Interactions, Split
-from tests.inside.inference import _odds, fit_odds, logistic
+from tests.inside.correction import _odds, fit_odds, logistic
 
 N_USERS, N_ITEMS = 600, 120
 

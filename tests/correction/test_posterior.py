@@ -12,7 +12,7 @@ from scipy.stats import norm
 import ipseval
 from ipseval.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from ipseval.errors import InputError
-from tests.inside.inference import ALPHAS, SCALES, UNEXPLAINED, Posterior, RandomSample, on_line, posterior
+from tests.inside.correction import ALPHAS, SCALES, Posterior, RandomSample, on_line, posterior
 
 PRIOR = CorrectionPrior()
 
@@ -272,18 +272,23 @@ def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
         assert path.reach == pytest.approx(0.1)
     found = correct_path(path)
     assert found.explained is not flat
-    said = f"{UNEXPLAINED}; only random exposure would tell"  # nobody was exposed: there is no row of them
+    said = "the density ratio of the log does not explain exposure"
     assert (said in found.frame["note"].iloc[-1]) is flat
-    assert (said[1:] in repr(found)) is flat
+    assert ("The density ratio of the log does not explain exposure" in " ".join(repr(found).split())) is flat
     sample = tiny_sample()
-    exposed = Correction(path, CorrectionPrior(), sample, posterior(path, CorrectionPrior(), sample))
-    assert (f"{UNEXPLAINED}; read random-sample" in exposed.frame["note"].iloc[-1]) is flat
+    exposed = Correction(
+        path=path,
+        prior=CorrectionPrior(),
+        sample=sample,
+        posterior=posterior(path, CorrectionPrior(), sample),
+    )
+    assert (f"{said}; read random-sample" in exposed.frame["note"].iloc[-1]) is flat
 
 
 def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
     path = tiny_path()
     found = correct_path(replace(path, clipped=np.full_like(path.clipped, 0.14)))
-    said = f"at strength {found.alpha.mean:.2f} large weights are clipped, by 14% of all weight"
+    said = f"at strength {found.alpha.mean:.2f} large weights are truncated, by 14% of all weight"
     assert found.frame["note"].iloc[-1].endswith(said)
 
 
@@ -292,7 +297,7 @@ def test_a_sample_that_no_strength_reaches_is_said():
     for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
         joint = posterior(path, CorrectionPrior(), sample)
-        said.append(Correction(path, CorrectionPrior(), sample, joint).explained)
+        said.append(Correction(path=path, prior=CorrectionPrior(), sample=sample, posterior=joint).explained)
         assert 0 <= joint.strained <= 1 + 1e-12
     assert said == [True, False, False]  # a strength of 1.5 is none that exposure has
 
@@ -302,4 +307,4 @@ def test_what_a_choice_loses_is_of_values_between_0_and_1():
     found = correct_path(tiny_path()).posterior
     alike = replace(found, weight=np.ones(1), mean=np.full((1, 2), 0.8), covariance=0.09 * np.eye(2)[None])
     below = ndtr((np.linspace(0, 1, 10_001) - 0.8) / 0.3)
-    assert alike.expected_loss(slice(0, 2)) == pytest.approx(np.mean(below * (1 - below)), abs=0.004)
+    assert alike.expected_regret(slice(0, 2)) == pytest.approx(np.mean(below * (1 - below)), abs=0.004)

@@ -11,7 +11,7 @@ import pytest
 
 import ipseval
 from ipseval import InputError
-from ipseval.data import Evidence, ImpressionLog, Interactions, RandomExposure
+from ipseval.data import ImpressionLog, Interactions, RandomExposure
 from ipseval.errors import DataWarning
 
 RATE = 0.5
@@ -62,7 +62,7 @@ def test_users_with_equally_many_rows_have_no_weights_and_the_bits_of_random_exp
     plain = RandomExposure.from_frame(pd.DataFrame(rows), split)
     models = {"popular": world.example_models(split, rng=3)["popular"]}
     one, other = (
-        ipseval.correct(models, split, evidence=Evidence(exposure=each), metrics=["recall@10"], rng=0).frame
+        ipseval.correct(models, split, random_exposure=each, metrics=["recall@10"], rng=0).frame
         for each in (found, plain)
     )
     pd.testing.assert_frame_equal(one, other, check_exact=True)
@@ -120,7 +120,7 @@ def test_what_is_no_exploration_is_refused(change, said):
 
 def test_a_propensity_refuses_weighted_users_and_weights_must_be_positive():
     exposure = RandomExposure([0, 1], [0, 1], np.array([True, False]), 2, 2, weight=[1.0, 2.0])
-    with pytest.raises(InputError, match="have weights"):
+    with pytest.raises(InputError, match="exposure must have equal weights"):
         ipseval.PowerLawPropensity(gamma="fit", exposure=exposure).fit(ids_of())
     for weight in ([1.0], [1.0, 0.0], [1.0, float("nan")]):
         with pytest.raises(InputError, match="weight"):
@@ -234,50 +234,6 @@ def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
             found.check_ids(other, "log")
 
 
-BUCKET, RATIO = "randomised", "ab-ratio"
-
-
-@pytest.mark.parametrize(
-    ("arm", "pair", "source", "said"),
-    [
-        ("a", (1.5, 0.1), BUCKET, "must be from 0 to 1, and no percentage; got 1.5"),
-        ("a", (-0.1, 0.1), BUCKET, "must be from 0 to 1, and no percentage; got -0.1"),
-        ("a", (0.5, 0), BUCKET, "standard error of .* must be above 0; got 0"),
-        ("a", (0.5, -1), BUCKET, "standard error of .* must be above 0; got -1"),
-        ("a", (0.5,), BUCKET, r"must be \(value, standard error\)"),
-        ("a", (0.5, 0.1, 0.1), BUCKET, r"must be \(value, standard error\)"),
-        ("a", "ab", BUCKET, r"must be \(value, standard error\)"),
-        (("a", "b"), (0.5, 0.1), BUCKET, "must be names of recommenders"),
-        (3, (0.5, 0.1), BUCKET, "must be names of recommenders"),
-        ("ab", (0.5, 0.1), RATIO, "must be pairs of names"),
-        (("a",), (0.5, 0.1), RATIO, "must be pairs of names"),
-        (("a", "b", "c"), (0.5, 0.1), RATIO, "must be pairs of names"),
-        (("a", ""), (0.5, 0.1), RATIO, "must be pairs of names"),
-        (("a", 1), (0.5, 0.1), RATIO, "must be pairs of names"),
-        (("a", "b"), (0, 0.1), RATIO, "must be above 0; got 0"),
-        ("a", (0.5, 0.1), None, "known values need a source"),
-        ("a", (0.5, 0.1), "clicks", "unknown value for source"),
-    ],
-)
-def test_known_values_are_checked(arm, pair, source, said):
-    with pytest.raises(InputError, match=said):
-        Evidence(known={arm: {"recall@5": pair}}, source=source)
-
-
-def test_known_values_may_be_at_their_bounds_and_ratios_above_one():
-    for value in (0, 1):
-        found = Evidence(known={"a": {"recall@5": (value, 1e-9)}}, source=BUCKET)
-        assert found.anchors == (("a", "", "recall@5", value, 1e-9),)
-    found = Evidence(known={("a", "b"): {"recall@5": [2, 0.1]}}, source=RATIO)
-    assert found.anchors == (("a", "b", "recall@5", 2, 0.1),)
-    exposure = RandomExposure([0, 1], [0, 1], BOTH, 2, 2)
-    assert Evidence().is_empty
-    assert not any(one.is_empty for one in (found, Evidence(exposure), Evidence(interactions=ids_of())))
-    for known in (3, {"a": 3}):
-        with pytest.raises(InputError, match=r"must be Mapping; got int. Pass \{\"incumbent\""):
-            Evidence(known=known)
-
-
 @pytest.mark.parametrize("popular", [True, False])
 @pytest.mark.parametrize("n_slots", [1, 2, 400])
 def test_slots_of_one_item_alone_have_a_slope_and_are_named_once_they_are_many(n_slots, popular):
@@ -300,7 +256,10 @@ def test_who_is_left_out_and_how_random_the_slots_are_is_printed():
     log = log_of(user, item, rng.random(3000) < 0.3, 100, 40)
     found = RandomExposure.from_log(log, split, where=rng.random(3000) < 0.3, rate=0.3)
     models = {"popular": world.example_models(split, rng=3)["popular"]}
-    given = {"evidence": Evidence(exposure=found), "metrics": ["recall@10"], "rng": 0}
-    words = " ".join(repr(ipseval.evaluate(models, split, **given)).split())
-    for said in ("users without a row", "Exploration slots follow", "if exploration slots were random"):
-        assert said in words
+    given = {"random_exposure": found, "metrics": ["recall@10"], "rng": 0}
+    correction = ipseval.correct(models, split, **given)
+    words = " ".join(repr(correction).split())
+    assert "without a row in the log" in words
+    assert "Items in exploration slots follow popularity" in words
+    notes = correction.frame.set_index("estimator")["note"]
+    assert "assumes that exploration slots were random" in notes["random-sample"]

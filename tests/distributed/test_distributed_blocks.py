@@ -109,7 +109,7 @@ def test_items_are_counted_in_one_pass_over_both_frames():
 def test_a_partition_sends_no_id_of_a_user_unless_it_matters_who_they_are():
     frames = example()
     items = np.sort(pd.concat([frames["train"]["item"], frames["test"]["item"]]).unique())
-    options = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
+    options = {"missing_lists": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     options |= {"metrics": ("recall@5",), "propensity": UP_TO_A_FACTOR, "count": None}
     sizes = {}
     for per_user in (False, True):
@@ -120,7 +120,7 @@ def test_a_partition_sends_no_id_of_a_user_unless_it_matters_who_they_are():
 
 
 def test_what_partitions_send_does_not_grow_with_their_users():
-    options = {"missing": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
+    options = {"missing_lists": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     options |= {"metrics": ("recall@5", "ndcg@5"), "propensity": UP_TO_A_FACTOR, "count": None}
     plan = make_plan(np.arange(500, 525), np.ones(25, dtype=np.int64), **options)
     sent = []

@@ -154,8 +154,8 @@ def test_the_block_of_the_page_on_the_correction_strength_runs(empty_folder, cap
     log = ipseval.ImpressionLog.from_frame(frame.assign(clicked=rng.random(2000) < 0.3))
     names = run_page("correction.md", models=models, split=split, exposure=exposure, log=log, frame=frame)
     assert set(names["plan"]["n_users"]) == {50, 200}
-    assert names["found"].known["model"].tolist() == ["incumbent"]
-    assert "with random exposure" in capsys.readouterr().out
+    assert names["correction"].reference_values["model"].tolist() == ["incumbent"]
+    assert "random-exposure positives of" in capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

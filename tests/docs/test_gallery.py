@@ -9,7 +9,7 @@ import pytest
 from documentation import reports
 from documentation.reports import DOCS, KINDS
 from tests.conftest import shared_data
-from tests.inside.evaluation import KINDS as DRAWN
+from tests.inside.evaluation import PLOT_KINDS as DRAWN
 
 
 def test_the_gallery_shows_every_kind_of_picture():

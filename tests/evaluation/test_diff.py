@@ -14,11 +14,11 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError
+from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
     _cells,
     _tested,
-    estimator_label,
-    metric_label,
+    find_label,
     metric_names,
 )
 from tests.worlds import random_split
@@ -190,7 +190,7 @@ def test_what_cancels_exactly_is_0_without_an_interval():
     assert [cell.plain for cell in _cells(rose | {"note": ""}, 2)] == [
         "0.50",
         "0.80",
-        "+0.30 [+0.10, +0.50] p = .020",
+        "+0.30 [+0.10, +0.50] p = 0.020",
     ]
     assert _cells(rose | {"note": ""}, 2)[2].strong
     assert not _cells(rose | {"note": "few"}, 2)[2].strong
@@ -225,7 +225,7 @@ def test_a_tracker_is_given_metrics_table_page_and_hash(new):
     )
     assert len(found["metrics"]) == len(frame)
     assert found["tags"]["ipseval.data_sha256"] == new.data_hash
-    assert "als is ahead of ease" in found["tags"]["ipseval.verdict"]
+    assert "In the log, als ranks first by AOA" in found["tags"]["ipseval.verdict"]
     assert found["ipseval/report.html"] == new.to_html()
     assert found["ipseval/estimates.csv"] == new.to_csv()
 
@@ -238,9 +238,15 @@ def test_names_that_would_become_one_are_refused_and_undefined_estimates_are_lef
 
 
 def test_labels_of_ones_own_are_found_among_those_that_are_held_in_any_case():
-    held = [("one", "mine@3", "own"), ("two", "mine@3", "own")]
-    assert (metric_label("Mine@3", held), estimator_label("OWN", held)) == ("mine@3", "own")
-    assert (metric_label("One", held), estimator_label("Mine@3", held)) == ("One", "Mine@3")
+    metrics, estimators = ["mine@3"], ["own"]
+    assert (
+        find_label("Mine@3", metrics, ipseval.metric),
+        find_label("OWN", estimators, resolve_estimator),
+    ) == ("mine@3", "own")
+    assert (
+        find_label("One", metrics, ipseval.metric),
+        find_label("Mine@3", estimators, resolve_estimator),
+    ) == ("One", "Mine@3")
 
 
 def test_what_is_no_tracker_is_refused(new):

@@ -84,7 +84,7 @@ def test_users_without_a_row_are_counted_in_their_own_group():
 
 def test_groups_of_items_alone_go_through_no_frame_for_users():
     frames = example()
-    options = {"metrics": ["recall@5"], "missing": "zero", "ties": "default", "confidence_level": 0.95}
+    options = {"metrics": ["recall@5"], "missing_lists": "zero", "ties": "default", "confidence_level": 0.95}
     options |= {"n_relevant": None, "count": lambda: pytest.fail("users were counted")}
     items = np.arange(500, 525)
     for by in (
@@ -125,7 +125,7 @@ def any_world(rng, missing, of_factors):
         "metrics": (*LISTED, *WHOLE) if of_factors else LISTED,
         "estimators": (*ESTIMATORS, "ips"),
         "n_relevant": n_items,
-        "missing": missing,
+        "missing_lists": missing,
         "ties": str(rng.choice(["default", "mean", "expected"])) if of_factors else "default",
         "low_ess": "ignore",
     }

@@ -142,7 +142,10 @@ def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path)
 def test_the_versions_that_are_printed_are_those_that_computed(tmp_path: Path, monkeypatch) -> None:
     simple().save(tmp_path / "a.npz")
     monkeypatch.setattr("ipseval.evaluation._explanation.__version__", "9.9.9")
-    assert json.loads(Evaluation.load(tmp_path / "a.npz").to_json())["ipseval"] == ipseval.__version__
+    assert (
+        json.loads(Evaluation.load(tmp_path / "a.npz").to_json())["created_with"]["ipseval"]
+        == ipseval.__version__
+    )
 
 
 def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:

@@ -71,6 +71,6 @@ def decide(
         propensity=propensity if weighted is not None else None,
         weights={SNIPS: diagnostics},
         flags={(metric, SNIPS): flag},
-        with_guarantee=frozenset({(metric, SNIPS)} if has_guarantee else ()),
+        with_guarantee=frozenset({(metric, AOA), (metric, SNIPS)} if has_guarantee else ()),
     )
     return decide_verdicts(pd.concat(frames), tests, evidence)[0]

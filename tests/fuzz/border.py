@@ -31,7 +31,7 @@ RESULTS = {
     *("Correction", "CorrectionPath", "DataCard", "Decomposition", "Definition", "DensityRatioFit"),
     *("Estimate", "Evaluation", "ExaminationCurve", "Explanation", "ExposureCurve"),
     *("FittedRewards", "GammaFit", "Gate", "Groups", "Inversion", "LinearForm", "Measure", "ModelScores"),
-    *("OnlineAgreement", "OrderAgreement", "OrderPosterior", "Parameter", "Parts"),
+    *("OnlineAgreement", "OrderAgreement", "Parameter", "Parts"),
     *("PolicyEvaluation", "PopularityExponent", "ProtocolComparison", "ProtocolStudy", "Sample"),
     *("SampledEstimate", "SampledMetric", "Segments", "Sensitivity", "ShownData", "SlidingSplits"),
     *("Tables", "TrainingCounts", "UserSums", "Validation"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -13,7 +12,7 @@ from scipy.sparse import csr_array
 import ipseval
 from ipseval.errors import InputError
 from tests.inference.worlds import random_ranks
-from tests.inside.inference import leading_factors, required_factors, row_bounds
+from tests.inside.inference import required_factors, row_bounds
 
 
 def ratio_bounds(c, w, *, factor: float) -> tuple[float, float]:
@@ -155,38 +154,3 @@ def test_factors_of_several_estimates_at_once_are_those_of_each():
     c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach
     each = [required_factor(c[:, column], w, target[column]) for column in range(9)]
     np.testing.assert_allclose(required_factors(c, w, target), each, rtol=1e-12)
-
-
-@pytest.mark.parametrize("place", [2, 3])
-def test_bounds_of_the_difference_to_the_nearest_rival_just_reach_zero_at_the_factor(place):
-    evaluation = evaluated(metrics=("recall@10",))
-    metrics, estimators = evaluation.definitions
-    estimator, samples = estimators[place], evaluation.samples
-    rows = evaluation.frame.query("estimator == @estimator.label").set_index("model")["estimate"]
-    first = rows.idxmax()
-    factor = leading_factors(samples, metrics, estimator, {"recall@10": first})["recall@10"]
-    sample = samples[first]
-    share = 1 / sample.ranked.counts[sample.ranked.segment] if estimator.label == "snips-global" else 1.0
-    hits = {name: (one.ranked.n_above < 10).astype(float) for name, one in samples.items()}
-    lows = [
-        by_linear_program(hits[first] - hits[name], sample.weights * share, factor)[0]
-        for name in samples
-        if name != first
-    ]
-    assert min(lows) == pytest.approx(0, abs=1e-7)
-
-
-def test_a_recommender_that_is_never_worse_stays_ahead_whatever_the_weights():
-    ranks, popularity = random_ranks(3)
-    one = next(iter(ranks.values()))
-    best = replace(one, n_above=np.zeros_like(one.n_above), n_tied=np.zeros_like(one.n_tied))
-    evaluation = ipseval.evaluate_ranks(
-        {"any": one, "best": best},
-        propensity=ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity),
-        metrics=["recall@10"],
-        estimators=("snips-global",),
-        low_ess="ignore",
-    )
-    metrics, (estimator,) = evaluation.definitions
-    found = leading_factors(evaluation.samples, metrics, estimator, {"recall@10": "best"})
-    assert found == {"recall@10": np.inf}

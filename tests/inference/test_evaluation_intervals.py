@@ -48,7 +48,7 @@ def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
         evaluation.with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
         for n in (least - 1, least)
     )
-    said = f"{least - 1} resamples: too few for a {level * 100:.0f} % interval, which needs at least {least}"
+    said = f"{least - 1} resamples: too few for a {level * 100:.0f}% interval, which needs at least {least}"
     assert few.str.contains(said).all()
     assert not enough.str.contains("too few|on one side").any()
 

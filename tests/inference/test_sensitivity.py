@@ -18,12 +18,10 @@ from ipseval.metrics import metric
 from tests.inference.worlds import random_ranks, ranked
 from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
+    GammaRange,
     LinearGroup,
-    Reach,
     _end,
-    leading_factors,
-    leading_gammas,
-    reaches,
+    find_gamma_ranges,
     sensitivity,
     standard_errors,
 )
@@ -237,30 +235,15 @@ def three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics
     )
 
 
-def ranges(gamma, hits, first, metrics=("recall@1",), estimator=0):
-    found = three_positives(gamma, hits, metrics)
-    chosen, estimators = found.definitions
-    return leading_gammas(found.samples, chosen, estimators[estimator], found.propensity, first)
+def ranges(gamma, hits, metrics=("recall@1",), estimator=0):
+    """Return the ranges of γ around one value in which the recommender that is first there stays first."""
+    result = three_positives(0.5, hits, metrics)
+    chosen, estimators = result.definitions
+    return find_gamma_ranges(result.samples, chosen, estimators[estimator], result.propensity, gamma)
 
 
 # Weights of the items are 4^(−(γ+1)/2) and 1: two positives of item 0 weigh 2·2^(−(γ+1)) = 2^(−γ).
 HEAD, TAIL, BOTH, NONE = (1, 0, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0)
-
-
-@pytest.mark.parametrize(
-    ("gamma", "hits", "first", "expected"),
-    [
-        (-0.5, {"head": HEAD, "tail": TAIL}, "head", (-1.0, 0.0, -1.0, 3.0)),
-        (0.55, {"head": HEAD, "tail": TAIL}, "tail", (0.0, 3.0, -1.0, 3.0)),
-        (0.5, {"both": BOTH, "tail": TAIL, "none": NONE}, "both", (-1.0, 3.0, -1.0, 3.0)),
-        (0.5, {"none": NONE, "tail": TAIL, "head": HEAD}, "tail", (0.0, 3.0, -1.0, 3.0)),
-        (-2.5, {"head": HEAD, "tail": TAIL}, "head", (-2.5, 0.0, -2.5, 3.0)),
-        (4.5, {"head": HEAD, "tail": TAIL}, "tail", (0.0, 4.5, -1.0, 4.5)),
-    ],
-)
-def test_the_range_of_a_lead_ends_at_a_swap_or_at_what_was_tried(gamma, hits, first, expected):
-    found = ranges(gamma, hits, {"recall@1": first})
-    assert found == {"recall@1": pytest.approx(expected, abs=0.003)}
 
 
 LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slope, and value at 0
@@ -277,52 +260,53 @@ class Lines:
         return slope * gamma + value
 
 
-def test_a_lead_ends_where_the_first_rival_catches_up_also_where_another_is_ahead_at_the_next_value():
-    curves, gamma = Lines(), np.array([0.0, 1.0])
+@pytest.mark.parametrize(
+    ("gamma", "hits", "expected"),
+    [
+        (-0.5, {"head": HEAD, "tail": TAIL}, GammaRange("head", -1.0, 0.0, -1.0, 3.0, "", "tail")),
+        (0.55, {"head": HEAD, "tail": TAIL}, GammaRange("tail", 0.0, 3.0, -1.0, 3.0, "head", "")),
+        (0.5, {"both": BOTH, "tail": TAIL, "none": NONE}, GammaRange("both", -1.0, 3.0, -1.0, 3.0)),
+        (
+            0.5,
+            {"none": NONE, "tail": TAIL, "head": HEAD},
+            GammaRange("tail", 0.0, 3.0, -1.0, 3.0, "head", ""),
+        ),
+        (-2.5, {"head": HEAD, "tail": TAIL}, GammaRange("head", -2.5, 0.0, -2.5, 3.0, "", "tail")),
+        (4.5, {"head": HEAD, "tail": TAIL}, GammaRange("tail", 0.0, 4.5, -1.0, 4.5, "head", "")),
+    ],
+)
+def test_the_range_of_a_first_place_ends_at_a_swap_or_where_the_grid_ends(gamma, hits, expected):
+    found = ranges(gamma, hits)["recall@1"]
+    assert (found.first, found.next_below, found.next_above) == (
+        expected.first,
+        expected.next_below,
+        expected.next_above,
+    )
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.003)
+    assert (found.lowest, found.highest) == (expected.lowest, expected.highest)
+    assert found.is_everywhere == expected.is_everywhere
+
+
+def test_the_first_rival_to_catch_up_takes_over_also_where_another_is_ahead_at_the_next_value():
+    curves = Lines()
+    gamma = np.array([0.0, 1.0])
     curve = {key: curves.at(key, gamma) for key in LINES}
-    assert _end(curves, gamma, np.array([True, False]), 0, "first", curve, 1) == pytest.approx(0.2)
-    unknown = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
-    assert _end(curves, gamma, np.array([True, False]), 0, "first", unknown, 1) == 1.0
+    assert _end(curves, gamma, "first", curve) == (pytest.approx(0.2), "e")  # the first letter of "early"
+    undefined = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
+    assert _end(curves, gamma, "first", undefined) == (1.0, "")
 
 
-def test_there_is_no_range_of_what_does_not_lead_and_of_metrics_that_nobody_leads():
-    hits = {"head": HEAD, "tail": TAIL}
-    assert ranges(0.5, hits, {"recall@1": "head"}) == {}
-    assert ranges(0.5, {"a": HEAD, "b": HEAD}, {"recall@1": "a"}) == {}
-    assert ranges(0.5, hits, {}) == {}
-    assert ranges(0.5, hits, {"recall@1": "tail", "dcg@1": "tail"}).keys() == {"recall@1"}
-
-
-def test_what_a_lead_reaches_is_said_of_the_estimators_that_lead():
-    found = three_positives(0.5, {"head": HEAD, "tail": TAIL})
-    given = found.definitions, found.propensity
-    first = {("recall@1", "snips-pooled"): "tail"}
-    made = reaches(found.samples, *given, first)["recall@1"]
-    assert (made.gamma, made.unknown) == (pytest.approx((0.0, 3.0, -1.0, 3.0), abs=0.003), "")
-    (unknown,) = reaches({}, *given, first).values()
-    assert "is not known: the ranked positives stayed on the cluster." in unknown.said("a")
-    assert Reach((0.0, 1.0, -1.0, 3.0)).said("a") == "a is highest for γ from 0 to 1."
-    assert Reach((0.0, 1.0, 0.0, 1.0)).said("a") == "a is highest for every γ from 0 to 1."
+def test_there_is_no_range_where_two_are_tied_and_where_there_is_one_recommender():
+    assert ranges(0.5, {"a": HEAD, "b": HEAD}) == {}
+    assert ranges(0.5, {"a": HEAD}) == {}
 
 
 def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_not():
     # A user's rr is 1 or 1/3 whatever the weights; users weigh Σw: 2^−(γ+1) + 1 and 2^−(γ+1).
-    found = ranges(0.5, {"head": HEAD, "tail": TAIL}, {"rr": "head", "recall@1": "tail"}, ("rr", "recall@1"))
-    assert found["recall@1"] == pytest.approx((0.0, 3.0, -1.0, 3.0), abs=0.003)
-    assert found["rr"] == (-1.0, 3.0, -1.0, 3.0)
-
-
-def test_factors_are_those_of_estimators_with_one_normaliser():
-    found = three_positives(1.0, {"head": HEAD, "tail": TAIL, "none": NONE})
-    metrics, (pooled, aoa, snips) = found.definitions
-    first = {"recall@1": "tail"}
-    # γ = 1: tail has 1 of weight, head 2/4: Λ = √(1/(1/2)); unweighted per user there is none.
-    assert leading_factors(found.samples, metrics, pooled, first) == {"recall@1": pytest.approx(2**0.5)}
-    for one in (aoa, snips):
-        assert leading_factors(found.samples, metrics, one, first) == {}
-    assert leading_factors(found.samples, metrics, pooled, {}) == {}
-    alone = three_positives(1.0, {"tail": TAIL})
-    assert leading_factors(alone.samples, metrics, pooled, first) == {}
+    found = ranges(0.5, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
+    assert (found["recall@1"].first, found["rr"].first) == ("tail", "head")
+    assert found["recall@1"].low == pytest.approx(0.0, abs=0.003)
+    assert found["rr"].is_everywhere
 
 
 @pytest.mark.parametrize(

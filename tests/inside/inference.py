@@ -2,15 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval.correction import _correct, _difference, _odds, _plan
-from ipseval.correction._anchors import Anchors
-from ipseval.correction._correct import posterior_orders, rank_with_exposure
-from ipseval.correction._difference import pairs_to_predict, ratio, totals
-from ipseval.correction._odds import fit_odds, logistic
-from ipseval.correction._path import _typical_hit, _within_users, on_line
-from ipseval.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.correction._prior import ALPHAS, SCALES
-from ipseval.correction._result import UNEXPLAINED
 from ipseval.inference._bounds import required_factors, row_bounds
 from ipseval.inference._comparisons import (
     FEW,
@@ -45,4 +36,4 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
+from ipseval.inference.gamma_range import GammaRange, _end, find_gamma_ranges

@@ -84,7 +84,7 @@ WINGS = (
         ("_text.py", "max(map(_width, column))", "min(map(_width, column))"),
         (
             *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
-            *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_sentences"),
+            *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_verdict_text"),
         ),
     ),
     Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),

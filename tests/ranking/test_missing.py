@@ -61,7 +61,7 @@ def test_dropped_users_leave_every_model_and_the_population():
     scores = np.zeros((N_USERS, N_ITEMS))
     scores[:6, 1] = 1  # right for users 0 … 5
     models = {"lists": lists(range(4, 9)), "scores": scores}
-    options = {"propensity": KnownPropensity(item=np.full(N_ITEMS, 0.9)), "missing": "drop"}
+    options = {"propensity": KnownPropensity(item=np.full(N_ITEMS, 0.9)), "missing_lists": "drop"}
     result = evaluate(models, SPLIT, metrics=METRICS, estimators=["aoa", "ips"], n_relevant=1, **options)
     frame = result.frame.set_index(["model", "estimator"])
     # Users 4 … 7 have positives and a list: all are hit by the lists, 4 and 5 by the scores (0 ties beyond).
@@ -84,13 +84,14 @@ def test_dropped_users_leave_every_model_and_the_population():
 
 
 def test_missing_lists_can_be_an_error():
-    with pytest.raises(InputError, match=r"'half' lacks 4 \(50\.0%\).*missing='zero' or missing='drop'"):
-        aoa({"half": lists(range(4))}, missing="raise")
-    assert aoa({"full": lists(range(8))}, missing="raise")["estimate"].tolist() == [1.0]
+    advice = "missing_lists='zero' or missing_lists='drop'"
+    with pytest.raises(InputError, match=rf"'half' lacks 4 \(50\.0%\).*{advice}"):
+        aoa({"half": lists(range(4))}, missing_lists="raise")
+    assert aoa({"full": lists(range(8))}, missing_lists="raise")["estimate"].tolist() == [1.0]
     with pytest.raises(InputError, match="nobody is left"):
-        aoa({"a": lists(range(4)), "b": lists(range(4, 8))}, missing="drop")
-    with pytest.raises(InputError, match="unknown value for missing: 'ignore'"):
-        aoa({"full": lists(range(8))}, missing="ignore")
+        aoa({"a": lists(range(4)), "b": lists(range(4, 8))}, missing_lists="drop")
+    with pytest.raises(InputError, match="unknown value for missing_lists: 'ignore'"):
+        aoa({"full": lists(range(8))}, missing_lists="ignore")
 
 
 def test_short_lists_are_padded_with_misses_and_counted():

@@ -112,10 +112,10 @@ def test_a_file_of_another_origin_is_refused(tmp_path):
 
 def test_a_later_format_is_refused(tmp_path, monkeypatch):
     ranked = ranked_with(*IDS["int64"])
-    monkeypatch.setattr(_artefacts, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(_artefacts, "FORMAT", 99)
     ranked.to_parquet(tmp_path / "ranks.parquet")
     monkeypatch.undo()
-    with pytest.raises(InputError, match=r"has format version 99 .* this ipseval reads 3"):
+    with pytest.raises(InputError, match=r"must have storage format 1; got format 99\. Rank again and write"):
         RankedPositives.from_parquet(tmp_path / "ranks.parquet")
 
 

@@ -53,7 +53,7 @@ def test_the_log_holds_pairs_that_were_met_and_positives_of_two_periods(kind):
 
 def test_random_exposure_shows_each_drawn_user_so_many_items():
     world = build("uniform", TINY, np.random.default_rng(0))
-    shown = world.evidence(30, 20, np.random.default_rng(3)).exposure
+    shown = world.random_exposure(30, 20, np.random.default_rng(3))
     assert np.array_equal(np.unique(np.bincount(shown.user)), [0, 20])
     assert np.array_equal(shown.positive, world.liked[shown.user, shown.item])
     # 600 of 6,000 pairs, of which a fifth is positive: five standard deviations wide.

@@ -11,6 +11,7 @@ import pandas as pd
 from ipseval.data import Interactions
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.evaluation import Evaluation, evaluate_ranks
+from ipseval.evaluation.evaluation import StoredParts
 from ipseval.inference._weights import WeightDiagnostics
 from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity
@@ -29,9 +30,8 @@ NAN, INF = float("nan"), float("inf")
 
 def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
     values = np.asarray(values, dtype=float)
-    return Estimate(
-        label, estimator, UserSums.of(np.arange(values.size), values), N, Claim("biased"), flag=flag
-    )
+    claim = Claim("no claim") if label.startswith("ndcg") else Claim("biased")
+    return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flag=flag)
 
 
 def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
@@ -54,7 +54,7 @@ def stored(entries: dict[str, object], **parts) -> Evaluation:
     n = next(iter(estimates.values())).sums.n_users
     held = {"weights": {"aoa": PLAIN}, "definitions": ([metric(one) for one in labels], [_AOA]), **parts}
     given = basis | held.pop("basis", {})
-    return Evaluation(estimates, {}, user_ids=np.arange(n), given_basis=given, **held)
+    return Evaluation(estimates, {}, user_ids=np.arange(n), _stored=StoredParts(basis=given), **held)
 
 
 def ranks(above: np.ndarray, n_items: int = 100) -> RankedPositives:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ipseval.errors import InputError
+from ipseval.evaluation.verdict import Standing, Verdict, WeightSupport
 from ipseval.testing import gate
-from tests.inside.evaluation import Verdict, Weights
 from tests.inside.testing import _against, _estimator, rounded_up, unseen_below
 from tests.testing.gate_results import (
     INF,
@@ -32,7 +32,7 @@ WORDS = [
         values(0.5, seed=1),
         "cannot tell",
         4,
-        "cannot tell by recall@5 (aoa): too few users; a loss below .14 could",
+        "cannot tell by recall@5 (aoa): too few users; a loss below 0.14 could",
     ),
     (values(0.5), "not worse", 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
 ]
@@ -86,7 +86,7 @@ def test_a_loss_of_all_is_one_that_could_have_been_seen_and_more_is_none():
     all_of_it = gate(new, old, margin=0.488)
     assert all_of_it.smallest_visible_loss == all_of_it.old == 0.5
     assert all_of_it.outcome == "not worse"
-    assert all_of_it.verdict.endswith("; a loss below .50 could not have been seen")
+    assert all_of_it.verdict.endswith("; a loss below 0.50 could not have been seen")
     more = gate(new, old, margin=0.6)
     assert (more.outcome, more.reason) == ("cannot tell", "too few users")
     assert more.verdict.endswith("; no loss could have been seen")
@@ -192,41 +192,50 @@ def test_weights_contradict_bounds_on_the_other_side_of_zero_and_a_loss_that_the
         verdict = old.verdicts[0]
         names = sides[case][0].models[0], sides[case][1].models[0]
         said = _against(verdict, *sides[case], names, low, high, level)
-        expected = "the plain average and weights known per item contradict each other" if contradicts else ""
+        expected = (
+            "AOA and SNIPS (propensities from impressions) contradict each other" if contradicts else ""
+        )
         assert said == expected, (case, low, high)
 
 
+def supported(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
+    """Return a verdict whose weighted estimates put one recommender first."""
+    standings = {label: Standing(label, (first,), (first,), NAN) for label in ("aoa", "snips-global")}
+    support = WeightSupport(basis, None, ess, 1000.0, 2000)
+    return Verdict("recall@5", standings, "aoa", "snips-global", support=support)
+
+
 def test_weights_of_which_the_first_alone_is_known_contradict_bounds_that_favour_the_other():
-    def against(low: float, high: float, *weights: Weights, alone: bool = False) -> bool:
-        verdict = Verdict("recall@5", {}, "aoa", weights=weights)
+    def contradicts(low: float, high: float, verdict: Verdict, *, alone: bool = False) -> bool:
         return bool(_against(verdict, new if alone else both, both, ("v2", "v1"), low, high, 0.05))
 
     both = stored({"v1": values(0.5), "v2": values(0.5)})
     new = stored({"v1": values(0.5), "v2": values(0.5)})
-    weights = {best: Weights("of a fit", "fitted", best, 900.0, 1000.0) for best in ("v1", "v2", "v3")}
+    verdicts = {first: supported("fitted", first) for first in ("v1", "v2", "v3")}
     for bounds, winner in (((-0.2, -0.1), "v2"), ((0.1, 0.2), "v1"), ((-0.1, 0.0), ""), ((0.0, 0.1), "")):
-        assert [best for best, one in weights.items() if against(*bounds, one)] == [winner] * bool(winner)
-        assert not any(against(*bounds, one, alone=True) for one in weights.values())
-    assumed = replace(weights["v1"], basis="assumed")
-    measured = replace(weights["v1"], basis="design")
-    for silent in (assumed, measured):
-        assert not against(0.1, 0.2, silent)
-        assert against(0.1, 0.2, silent, weights["v1"])
-    assert against(0.1, 0.2, replace(measured, ess=200.0))  # thin: few positives carry the weight
+        opposed = [first for first, verdict in verdicts.items() if contradicts(*bounds, verdict)]
+        assert opposed == [winner] * bool(winner)
+        assert not any(contradicts(*bounds, verdict, alone=True) for verdict in verdicts.values())
+    for silent in (supported("assumed"), supported("design")):
+        assert not contradicts(0.1, 0.2, silent)
+    assert contradicts(0.1, 0.2, supported("design", ess=200.0))  # few interactions carry the weight
+    assert contradicts(0.1, 0.2, supported("exposure"))
 
 
-def test_the_own_weights_of_a_result_decide_where_they_were_measured_and_are_not_thin():
+@pytest.mark.parametrize(
+    ("basis", "ess", "label"),
+    [
+        ("design", 900.0, "snips-global"),
+        ("design", 200.0, "aoa"),
+        ("exposure", 900.0, "aoa"),
+        ("fitted", 900.0, "aoa"),
+        ("assumed", 900.0, "aoa"),
+    ],
+)
+def test_only_weights_known_by_design_and_sufficient_decide_a_gate(basis, ess, label):
     new = stored({"als": values(0.5)})
-    measured = Weights("of a design", "design", "v1", 900.0, 1000.0)
-    fitted, thin = replace(measured, basis="fitted"), replace(measured, ess=200.0)
-    for weights, label in (
-        ((measured, fitted), "ips"),
-        ((fitted, measured), "aoa"),
-        ((thin, measured), "aoa"),
-        ((), "aoa"),
-    ):
-        verdict = Verdict("recall@5", {}, "aoa", "ips" if weights else "", "aoa", weights)
-        assert _estimator(verdict, None, new) == label
+    assert _estimator(supported(basis, ess=ess), None, new) == label
+    assert _estimator(Verdict("recall@5", {}, "aoa"), None, new) == "aoa"
 
 
 def test_an_unreliable_estimate_decides_nothing():
@@ -313,7 +322,10 @@ def test_what_is_undefined_on_either_side_is_named(bad):
 OTHERS = [
     ({"data": {"positives_sha256": "c" * 64}}, "positives_sha256 aaaaaaaaaaaa… -> cccccccccccc…"),
     ({"options": {}}, "ties 'mean' -> None"),
-    ({"options": {"ties": "min", "missing": "drop"}}, "ties 'mean' -> 'min'; missing None -> 'drop'"),
+    (
+        {"options": {"ties": "min", "missing_lists": "drop"}},
+        "ties 'mean' -> 'min'; missing_lists None -> 'drop'",
+    ),
     ({"options": {"ties": "m" * 65}}, f"ties 'mean' -> '{'m' * 65}'"),  # longer than a hash
     (
         {"metrics": {"recall@5": {"formula": "n", "ties": "mean"}}},

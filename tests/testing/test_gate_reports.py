@@ -21,17 +21,16 @@ from tests.testing.gate_results import (
 )
 
 REPORT = """\
-als by recall@5 (aoa): .500 -> .450, difference −0.050 [−0.154, +0.055], 400 users
-False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80 % power: .15.
-  Tolerated: 0.
+als by recall@5 (aoa): 0.500 -> 0.450, difference −0.050 [−0.154, +0.055], 400 users
+False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 80% power: 0.15. Tolerated: 0.
 
 Differences below are information, each by a test of its own: 1 estimate in both, new minus old, 95%
   intervals.
 
-recall@5  aoa: old    new                       difference
-als          0.500  0.450  −0.050 [−0.119, +0.019] p = .16
+recall@5  aoa: old    new                        difference
+als          0.500  0.450  −0.050 [−0.119, +0.019] p = 0.16
 
-cannot tell by recall@5 (aoa): too few users; a loss below .15 could not have been seen"""
+cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""
 
 
 def test_the_report_shows_what_decides_then_each_difference_then_the_decision():
@@ -41,9 +40,9 @@ def test_the_report_shows_what_decides_then_each_difference_then_the_decision():
     assert found.verdict in found.tables().parts
     assert found.verdict not in found.tables(page=True).parts
     same = str(gate(*pair(values(0.5), values(0.5)), weeks=2)).splitlines()
-    assert same[0] == "als by recall@5 (aoa): .50000 -> .50000, difference 0 [0, 0], 400 users"
+    assert same[0] == "als by recall@5 (aoa): 0.50000 -> 0.50000, difference 0 [0, 0], 400 users"
     assert same[1].startswith("False alarms: at most 0.05 in a season of 2 weeks.")
-    assert " Smallest visible loss, with 80 % power: not" in same[1]
+    assert " Smallest visible loss, with 80% power: not" in same[1]
 
 
 def test_json_holds_the_decision_its_numbers_and_all_differences(tmp_path):
@@ -103,22 +102,15 @@ False alarms: at most 0.05 in a season of 4 weeks, one share each.
 5 gates share what was meant for 4.
 The candidate is not the same in all: als and v2.
 
-gate   old   new               difference  smallest visible loss  outcome
-a     .500  .450  −0.050 [−0.131, +0.032]                    .12  cannot tell
-b     .500  .450  −0.050 [−0.131, +0.032]                    .12  better
-c     .500  .450  −0.050 [−0.131, +0.032]                    .12  suspicious
-d     .500  .450  −0.050 [−0.131, +0.032]              not known  worse
-e     .500  .450  −0.050 [−0.131, +0.032]                    .12  not worse
+gate    old    new               difference  smallest visible loss  outcome      changed
+a     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  cannot tell
+b     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  better       candidates 4 -> 5; data
+c     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  suspicious   candidates 5 -> 4
+d     0.500  0.450  −0.050 [−0.131, +0.032]              not known  worse
+e     0.500  0.450  −0.050 [−0.131, +0.032]                   0.12  not worse
 
-gate  changed
-a
-b     candidates 4 -> 5; data
-c     candidates 5 -> 4
-d
-e
-
-5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a
-  loss below .12 could not have been seen"""
+5 gates. WORSE: d. Suspicious: c. Undecided: a. Last, e: not shown to be worse by recall@5 (aoa); a loss below
+  0.12 could not have been seen"""
 
 
 def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decision():
@@ -150,22 +142,22 @@ def test_the_report_of_a_history_is_a_row_per_gate_and_ends_with_the_last_decisi
 PREFLIGHT = """\
 Preflight of the gate on als by recall@5 (aoa)
 
-model  metric    estimator    old    new  difference  ci_low  ci_high  smallest_visible_loss
-a      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-b      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-c      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.200
-d      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
-e      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120
+model  metric    estimator    old    new  difference  ci_low  ci_high  smallest_visible_loss  outcome
+a      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  worse
+b      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  not worse
+c      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.200  cannot tell
+d      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  suspicious
+e      recall@5  aoa        0.500  0.450      -0.050  -0.131    0.032                  0.120  better
 
-model  metric    estimator  outcome      rejected
-a      recall@5  aoa        worse            True
-b      recall@5  aoa        not worse       False
-c      recall@5  aoa        cannot tell     False
-d      recall@5  aoa        suspicious      False
-e      recall@5  aoa        better          False
+model  metric    estimator  rejected
+a      recall@5  aoa            True
+b      recall@5  aoa           False
+c      recall@5  aoa           False
+d      recall@5  aoa           False
+e      recall@5  aoa           False
 
-the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; d
-  and e are better than the incumbent"""
+the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; d and e are
+  better than the incumbent"""
 
 
 def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_rejected():
@@ -176,7 +168,7 @@ def test_the_report_of_a_preflight_is_a_row_per_candidate_and_says_what_was_not_
     found = Preflight(gates)
     assert str(found) == PREFLIGHT
     assert found.verdict == (
-        "the gate rejects a; the gate could not reject b and c: a loss below .20 could not have been seen; "
+        "the gate rejects a; the gate could not reject b and c: a loss below 0.20 could not have been seen; "
         "d and e are better than the incumbent"
     )
     assert Preflight({"a": gates["a"], "e": gates["e"]}).verdict == (

@@ -67,7 +67,7 @@ def test_the_same_recommender_passes_with_a_difference_of_zero(baseline):
 
 def test_a_recommender_made_worse_on_purpose_fails(baseline):
     with pytest.raises(
-        AssertionError, match=r"WORSE by recall@5 \(aoa\), beside .*\nmodel by recall@5 \(aoa\): \.\d+"
+        AssertionError, match=r"WORSE by recall@5 \(aoa\), beside .*\nmodel by recall@5 \(aoa\): 0\.\d+"
     ):
         assert_not_worse(WORSE, baseline)
 

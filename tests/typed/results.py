@@ -11,7 +11,6 @@ from typing import Any, assert_type
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from ipseval.evaluation._verdict import Verdict
 
 import ipseval
 from ipseval.correction import Correction
@@ -19,6 +18,7 @@ from ipseval.data.splits import SlidingSplits
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.evaluation.beyond import BeyondAccuracy
 from ipseval.evaluation.segments import Decomposition, Segments
+from ipseval.evaluation.verdict import Verdict
 from ipseval.inference import Sensitivity
 from ipseval.inference._interval_methods import Interval
 from ipseval.metrics import AdditiveMetric, Definition, Metric
@@ -104,7 +104,7 @@ def results(scores: npt.NDArray[np.float64], split: ipseval.Split, exposure: ips
     assert_type(found.save("result.npz"), None)
     assert_type(ipseval.Evaluation.load("result.npz"), ipseval.Evaluation)
     assert_type(found.with_intervals("bca", rng=0), ipseval.Evaluation)
-    assert_type(ipseval.correct({"als": scores}, split, evidence=ipseval.Evidence(exposure)), Correction)
+    assert_type(ipseval.correct({"als": scores}, split, random_exposure=exposure), Correction)
 
 
 def ranks(scores: npt.NDArray[np.float64], split: ipseval.Split) -> None:

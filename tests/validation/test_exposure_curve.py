@@ -182,9 +182,9 @@ def test_the_picture_of_a_plan_draws_its_half_widths():
     drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
     np.testing.assert_allclose(drawn["20 items shown to each"], part["half_width"])
     assert ax.get_ylabel() == "half width"
-    ax = plots.plot_plan(plan, metric="recall@10", column="loss", bound=0.01)
+    ax = plots.plot_plan(plan, metric="recall@10", column="regret_90", bound=0.01)
     drawn = {line.get_label(): line.get_ydata() for line in ax.get_lines()}
-    np.testing.assert_allclose(drawn["20 items shown to each"], part["loss"])
+    np.testing.assert_allclose(drawn["20 items shown to each"], part["regret_90"])
     assert list(drawn["0.01"]) == [0.01, 0.01]
     assert "0.01" in [text.get_text() for text in ax.get_legend().get_texts()]
     with pytest.raises(InputError, match="bound"):

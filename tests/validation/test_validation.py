@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data import Evidence, Interactions, RandomExposure
+from ipseval.data import Interactions, RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import evaluate
@@ -76,36 +76,31 @@ def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study
     exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold)
     options = {"propensities": EQUAL, "metrics": ["atop"], "split": split, "n_resamples": 2, "rng": 0}
     options["estimators"] = ["snips-pooled"]
-    own = validate(models, evidence=Evidence(exposure=exposure), **options)
+    own = validate(models, random_exposure=exposure, **options)
     other = validate(models, study, **options)
     pd.testing.assert_frame_equal(own.frame, other.frame)
     assert own.n_random_dropped == other.n_random_dropped
     assert own.name == "random exposure"
 
 
-NO_TRUTH = {
-    "neither": (None, {}, "either a study"),
+NO_REFERENCE = {
+    "neither": (None, {}, "either study, or random_exposure and split"),
     "a study in words": (None, {"study": "coat"}, "RandomExposureStudy"),
-    "no exposure": (Evidence(), {}, "reads nothing else"),
-    "known values": (
-        Evidence(SHOWN, known={"a": {"recall@10": (0.1, 0.01)}}, source="randomised"),
-        {},
-        "reads nothing else",
-    ),
-    "no split": (Evidence(SHOWN), {"split": None}, "goes with split="),
-    "a threshold": (Evidence(SHOWN), {"threshold": 4}, "no threshold"),
-    "weights": (Evidence(replace(SHOWN, weight=np.ones(1))), {}, "have weights"),
-    "other ids": (Evidence(replace(SHOWN, n_items=50)), {}, "50 items"),
+    "an exposure in words": ("random.csv", {}, "random_exposure must be RandomExposure; got str"),
+    "no split": (SHOWN, {"split": None}, "random_exposure requires split"),
+    "a threshold": (SHOWN, {"threshold": 4}, "threshold must be left out"),
+    "weights": (replace(SHOWN, weight=np.ones(1)), {}, "random_exposure must have equal weights"),
+    "other ids": (replace(SHOWN, n_items=50), {}, "50 items"),
 }
 
 
-@pytest.mark.parametrize(("evidence", "more", "said"), NO_TRUTH.values(), ids=NO_TRUTH)
-def test_what_is_no_truth_is_refused_in_words(study, evidence, more, said):
+@pytest.mark.parametrize(("random_exposure", "more", "message"), NO_REFERENCE.values(), ids=NO_REFERENCE)
+def test_what_cannot_be_a_reference_is_refused(study, random_exposure, more, message):
     given = {"split": split_random(study.positives().biased, rng=3), "propensities": EQUAL} | more
     models = {name: np.zeros((120, 40)) for name in "ab"}
     models = models if given["split"] is not None else MODELS
-    with pytest.raises(InputError, match=said):
-        validate(models, evidence=evidence, **given)
+    with pytest.raises(InputError, match=message):
+        validate(models, random_exposure=random_exposure, **given)
 
 
 def test_estimates_are_those_of_evaluate_on_the_same_split_and_users(study):

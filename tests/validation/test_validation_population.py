@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
-from ipseval.correction import DIFFERENCE, correct
-from ipseval.data import Evidence, Interactions
+from ipseval.correction import PPI, correct
+from ipseval.data import Interactions
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.metrics import metric
@@ -246,8 +246,8 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
         given = {"propensities": EQUAL, "metrics": metrics, "split": split, "rng": 5}
         return validate(models, study, estimators=estimators, n_resamples=n_resamples, **given)
 
-    frame = validated("snips-pooled", DIFFERENCE).frame
-    rows = frame[frame["estimator"] == DIFFERENCE]
+    frame = validated("snips-pooled", PPI).frame
+    rows = frame[frame["estimator"] == PPI]
     others = frame.drop(rows.index).reset_index(drop=True)
     pd.testing.assert_frame_equal(others, validated("snips-pooled").frame)
     sample = others[others["propensity"] == "random-sample"]
@@ -257,17 +257,17 @@ def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other
     fold = np.random.default_rng(5).permutation(np.arange(split.n_users) % 2)
     shown = shown_outside(study, split)
     for place, part in rows.groupby("fold"):
-        evidence = Evidence(exposure=shown.select(fold[shown.user] != place))
-        found = correct(models, split, evidence=evidence, metrics=metrics, rng=0).frame
-        own = found.loc[found["estimator"] == DIFFERENCE, "estimate"]
+        random_exposure = shown.select(fold[shown.user] != place)
+        found = correct(models, split, random_exposure=random_exposure, metrics=metrics, rng=0).frame
+        own = found.loc[found["estimator"] == PPI, "estimate"]
         assert part["estimate"].to_numpy() == pytest.approx(own.to_numpy(), abs=1e-12)
-    result = validated("snips-pooled", DIFFERENCE, n_resamples=50)
-    cell = result.summary.set_index(["metric", "estimator"]).loc[("recall@10", DIFFERENCE)]
-    rows = result.frame[(result.frame["estimator"] == DIFFERENCE) & (result.frame["metric"] == "recall@10")]
+    result = validated("snips-pooled", PPI, n_resamples=50)
+    cell = result.summary.set_index(["metric", "estimator"]).loc[("recall@10", PPI)]
+    rows = result.frame[(result.frame["estimator"] == PPI) & (result.frame["metric"] == "recall@10")]
     error = rows["bias"].abs().groupby(rows["fold"]).mean().mean()
     assert cell["mae"] == pytest.approx(error, abs=1e-12)
     assert 0.5 < cell["reduction_low"] < cell["reduction"] < cell["reduction_high"]
-    assert DIFFERENCE in repr(result)
+    assert PPI in repr(result)
 
 
 def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):

@@ -157,7 +157,7 @@ class SegmentCell:
     flags: tuple[str, ...]
     notes: tuple[str, ...]
     suppressed: BoolArray
-    in_unit: bool = False  # files of the release candidate do not hold it
+    in_unit: bool = False
 
     def __post_init__(self) -> None:
         for name in ("value", "share", "part", "effective", "tails", "covariance", "whole", "suppressed"):

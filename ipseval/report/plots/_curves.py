@@ -149,10 +149,10 @@ def plot_plan(
         Of `plan_exposure`: n_users, n_items, metric, and the column.
     metric : str, optional
         Which metric; default: the first.
-    column : {"half_width", "half_width_random", "smallest_difference", "loss"}
+    column : {"half_width", "half_width_random", "smallest_difference", "regret_90"}
         What is drawn.
     bound : float, optional
-        What it is to fall below, a dashed line: such as the loss that a choice may have.
+        A dashed line, such as the largest acceptable regret of the choice.
     """
     frame = table(frame, "frame", "n_users", "n_items", "metric", column)
     part = only(frame, "metric", distinct(frame["metric"])[0] if metric is None else metric)

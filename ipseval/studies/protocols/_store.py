@@ -27,7 +27,7 @@ from ipseval.ranking import RankedPositives
 # Whose objects are data, to be read by content.
 _DATA = ("builtins", "collections", "functools", "numpy", "pandas")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-ADVICE = "Delete it and run the study again."
+ADVICE = "Delete it and run `study(…)` or `ipseval study` again."
 
 
 def fingerprint(value: Any) -> str:

@@ -234,7 +234,7 @@ def test_users_that_an_evaluation_left_out_are_left_out_of_all_lists():
     # By n only Bob has a list, b (n* = 1) and c (0); Ann's list by m, c and d, leaves as well.
     lists = {"m": LISTS, "n": LISTS[LISTS["user"] == "bob"]}
     ranks = {name: ipseval.rank_positives(one, SPLIT, top_k=2) for name, one in lists.items()}
-    evaluation = ipseval.evaluate(ranks, SPLIT, metrics=["recall@2"], missing="drop")
+    evaluation = ipseval.evaluate(ranks, SPLIT, metrics=["recall@2"], missing_lists="drop")
     found = ipseval.beyond_accuracy(evaluation, SPLIT, measures=["coverage@2", "arp@2"]).frame
     assert found["estimate"].tolist() == [0.5] * 4
     assert found["n_users"].tolist() == [1] * 4

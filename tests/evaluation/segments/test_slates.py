@@ -56,7 +56,7 @@ def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
     np.testing.assert_allclose(here["std_error"], expected["std_error"], rtol=1e-9)
 
 
-def test_parts_of_users_and_items_sum_to_the_whole():
+def test_parts_of_users_and_items_sum_to_the_need_samples():
     metrics, estimators = ["ndcg@5", "recall@3", "dcg@5"], ESTIMATORS
     kind = ipseval.evaluation.segments.item_groups(lambda ids: np.where(ids % 4 == 0, "a", "b"), name="kind")
     evaluation = evaluated(slates(1), metrics=metrics, estimators=estimators)

@@ -63,7 +63,7 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
         warnings.simplefilter("ignore")
         labels = [label for label in LABELS if not per_positive or metric(label).reads_one_rank]
         found = ipseval.evaluate(
-            {"m": scores}, split, propensity=known, metrics=labels, low_ess="ignore", missing="drop",
+            {"m": scores}, split, propensity=known, metrics=labels, low_ess="ignore", missing_lists="drop",
             estimators=["aoa", "snips", "snips-global", "snips-pooled"], **options,
         ).frame  # fmt: skip
         ranges = {label: metric(label).value_range for label in found["metric"].unique()}

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import ipseval
-from ipseval import Evidence, Interactions, RandomExposure
-from ipseval.correction import CORRECTED, DIFFERENCE, RANDOM_SAMPLE, correct
+from ipseval import Interactions, RandomExposure
+from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.inference import _difference, pairs_to_predict, ratio, totals
+from tests.inside.correction import _ppi, pairs_to_predict, ratio, totals
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -59,8 +59,8 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
     # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
-    assert _difference._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
-    assert _difference._share(0 * plain, control, np.arange(3)).tolist() == [0, 0, 0]  # without a positive
+    assert _ppi._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert _ppi._share(0 * plain, control, np.arange(3)).tolist() == [0, 0, 0]  # without a positive
 
 
 def test_the_ratio_and_its_covariance_by_hand():
@@ -75,29 +75,29 @@ def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
     shown = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
     assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
-    monkeypatch.setattr(_difference, "N_DRAWN", 3)
+    monkeypatch.setattr(_ppi, "N_DRAWN", 3)
     assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
 
 
-def test_exposure_without_a_positive_has_no_difference():
+def test_exposure_without_a_positive_has_no_ppi_estimate():
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0, 1], [2, 3], *ids))
     shown = RandomExposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
     models = {"a": np.arange(12.0).reshape(3, 4), "b": -np.arange(12.0).reshape(3, 4)}
-    found = correct(models, split, evidence=Evidence(shown), metrics=["recall@1"], rng=0)
-    assert (found.sample, found.difference) == (None, None)
+    found = correct(models, split, random_exposure=shown, metrics=["recall@1"], rng=0)
+    assert (found.sample, found.ppi) == (None, None)
 
 
 def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
-    monkeypatch.setattr(_difference, "odds_at", None)  # those of the path are taken
+    monkeypatch.setattr(_ppi, "odds_at", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
     exposure = RandomExposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
-    found = correct(models, split, evidence=Evidence(exposure), metrics=["recall@10"], rng=0).frame
-    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, DIFFERENCE, CORRECTED]
+    found = correct(models, split, random_exposure=exposure, metrics=["recall@10"], rng=0).frame
+    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, PPI, CORRECTED]
     truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]
-    rows = found[found["estimator"] == DIFFERENCE].set_index("model")
+    rows = found[found["estimator"] == PPI].set_index("model")
     assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
     plain = found[found["estimator"] == RANDOM_SAMPLE].set_index("model")
     assert (rows["std_error"] < 1.02 * plain["std_error"]).all()

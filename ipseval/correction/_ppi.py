@@ -1,4 +1,4 @@
-"""The difference estimator: the mean of random exposure, less what the odds predict of its noise."""
+"""Prediction-powered inference (PPI): the mean of random exposure, with less noise by predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipseval._base.ids import among, distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.correction._odds import OddsAt, logistic, odds_at
 from ipseval.correction._path import contributions
-from ipseval.data._evidence import RandomExposure
+from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
@@ -23,7 +23,7 @@ N_FITTED = 20_000  # pairs that m̂, a line in the log odds, is fitted to: more 
 
 
 @dataclass(frozen=True, eq=False)
-class Difference:
+class PpiEstimate:
     """The ratio of two totals over exposed users, each unbiased for any m̂ that was fitted elsewhere.
 
     N = Σ_u n_u (mean of y c over the pairs that u was shown + λ (mean of m̂ c over drawn pairs of u − that
@@ -113,13 +113,13 @@ def totals(
     return plain, control
 
 
-def ratio(above: FloatArray, below: FloatArray) -> Difference:
+def ratio(above: FloatArray, below: FloatArray) -> PpiEstimate:
     """Return Σ above/Σ below of users' totals (n_users, n_cells)."""
     total = below.sum(axis=0)
     value = above.sum(axis=0) / total
     influence = (above - below * value) / total
     n = len(above)
-    return Difference(value, influence.T @ influence * (n / max(n - 1, 1)))
+    return PpiEstimate(value, influence.T @ influence * (n / max(n - 1, 1)))
 
 
 def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray, wanted: BoolArray) -> FloatArray:

@@ -1,11 +1,10 @@
-"""What is known of the truth beside the log: pairs shown at random, and pairs that are no positives."""
+"""Random exposure: pairs that were shown to users at random, and whether the users liked the items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,6 @@ import numpy.typing as npt
 from ipseval._base.border import guard
 from ipseval._base.checks import (
     as_float_vector,
-    check_choice,
     check_fraction,
     check_mask,
     check_positive_int,
@@ -28,7 +26,7 @@ from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
 from ipseval.errors import DataWarning, InputError
 
-__all__ = ["Evidence", "RandomExposure"]
+__all__ = ["RandomExposure"]
 
 # Of exploration slots on popularity: standard errors of the slope, p = .01, and its size, that are too much.
 NOT_RANDOM, SLIGHT, STEEPEST = 2.576, 0.05, 10.0
@@ -304,122 +302,14 @@ def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float, float] 
     return slope, error, score(0.0) * error
 
 
-def check_exposure(exposure: Any) -> None:
-    """Raise `InputError` unless it is an `RandomExposure` whose pairs were shown with one probability."""
-    check_type("exposure", exposure, RandomExposure, INSTEAD)
+def check_exposure(exposure: Any, name: str = "exposure") -> None:
+    """Raise `InputError` unless it is a `RandomExposure` whose pairs were shown with equal probability."""
+    check_type(name, exposure, RandomExposure, INSTEAD)
     if exposure.weight is not None:
         raise InputError(
-            "users of this exposure have weights, which a propensity does not read; pass it to evaluate or "
-            "correct as Evidence(exposure=…)."
+            f"{name} must have equal weights, because propensity models do not use weights; got unequal "
+            "weights. Pass it to ipseval.correct as random_exposure instead."
         )
-
-
-KNOWN = ' Pass {"incumbent": {"recall@10": (value, standard_error)}}.'
-
-
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What is known of the truth beside the log; `evaluate` and `correct` join it with the log.
-
-    Parameters
-    ----------
-    exposure : RandomExposure, optional
-        Pairs that were shown at random to users drawn at random. Those of the training log are left out.
-    interactions : Interactions, optional
-        Every pair of the log, liked or not, such as all ratings, over the ids of the split. Their odds show
-        exposure more directly than those of positives do.
-    known : mapping, optional
-        Name of a recommender -> metric -> (value, standard error): what the metric is over all relevant pairs
-        outside training, measured where items were shown at random. Of two recommenders,
-        {("new", "old"): {"recall@10": (1.08, 0.03)}} is the ratio of their values. Click rates are none.
-    source : {"randomised", "ab-ratio"}, optional
-        Where the known values come from; asked for with `known`, as no number shows it.
-
-    Raises
-    ------
-    InputError
-        For values of another type, known values outside [0, 1], and ratios or standard errors that are not
-        above 0.
-
-    Examples
-    --------
-    >>> Evidence(known={"incumbent": {"recall@10": (0.081, 0.006)}}, source="randomised").anchors
-    (('incumbent', '', 'recall@10', 0.081, 0.006),)
-    """
-
-    exposure: RandomExposure | None = None
-    interactions: Interactions | None = None
-    known: Mapping[Any, Mapping[str, tuple[float, float]]] = field(default_factory=dict)
-    source: Literal["randomised", "ab-ratio"] | None = None
-
-    def __post_init__(self) -> None:
-        if self.exposure is not None:
-            check_type("exposure", self.exposure, RandomExposure, INSTEAD)
-        if self.interactions is not None:
-            check_interactions(self.interactions, "interactions")
-        check_type("known", self.known, Mapping, KNOWN)
-        for arm, metrics in self.known.items():
-            check_type(f"known[{arm!r}]", metrics, Mapping, KNOWN)
-        if self.known and self.source is None:
-            raise InputError(
-                'known values need a source: "randomised" for values of the metric itself, "ratio of '
-                'arms" for ratios of two recommenders. A click rate is neither.'
-            )
-        if self.source is not None:
-            check_choice("source", self.source, ("randomised", "ab-ratio"))
-        assert self.anchors is not None  # they are checked as they are read
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing is known beside the log."""
-        return self.exposure is None and self.interactions is None and not self.known
-
-    @cached_property
-    def anchors(self) -> tuple[tuple[str, str, str, float, float], ...]:
-        """The known values: recommender, reference of a ratio or "", metric, value and standard error."""
-        ratio = self.source == "ab-ratio"
-        return tuple(
-            (*_arm(arm, ratio), str(metric), *_measured(f"known[{arm!r}][{metric!r}]", pair, ratio))
-            for arm, metrics in self.known.items()
-            for metric, pair in metrics.items()
-        )
-
-
-def _arm(arm: Any, ratio: bool) -> tuple[str, str]:
-    """Return a recommender and the reference of its ratio, "" where it is none."""
-    pair = arm if ratio and isinstance(arm, tuple) else (arm, "")
-    if len(pair) != 2 or not all(isinstance(one, str) for one in pair) or (ratio and "" in pair):
-        wanted = 'pairs of names such as ("new", "old")' if ratio else "names of recommenders"
-        raise InputError(f"with this source the keys of known must be {wanted}; got {arm!r}.")
-    return pair
-
-
-def _measured(name: str, given: Any, ratio: bool) -> tuple[float, float]:
-    """Return a value and its standard error."""
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise InputError(f"{name} must be (value, standard error); got {given!r:.80}.")
-    value, error = check_real(name, given[0]), check_real(f"the standard error of {name}", given[1])
-    if not (value > 0 if ratio else 0 <= value <= 1):
-        raise InputError(
-            f"{name} must be {'above 0' if ratio else 'from 0 to 1, and no percentage'}; got {value:g}."
-        )
-    if error <= 0:
-        raise InputError(f"the standard error of {name} must be above 0; got {error:g}.")
-    return value, error
-
-
-def check_evidence(evidence: Any) -> Evidence:
-    """Return the evidence, empty for None; raise `InputError` for another type."""
-    if evidence is None:
-        return Evidence()
-    check_type(
-        "evidence",
-        evidence,
-        Evidence,
-        " Pass Evidence(exposure=…), or with interactions=… or known=….",
-    )
-    found: Evidence = evidence
-    return found
 
 
 guard(__name__)

@@ -1,0 +1,172 @@
+"""`ipseval correct`: bias-corrected estimates; `plan`: the size of a random-exposure experiment."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval.cli import _options
+from ipseval.cli._inputs import compute_options, correction_options, labels, models_of, split_of
+from ipseval.cli._options import Command
+from ipseval.cli._output import check_out, deliver
+from ipseval.report import Tables
+from ipseval.report._reported import Result
+from ipseval.report._tables import Table
+from ipseval.report._words import decimals
+
+PLAN_NUMBERS = ("half_width", "half_width_random", "smallest_difference", "regret_90")
+
+
+def correction_of(options: argparse.Namespace) -> Any:
+    """Return the correction of the log, with the further data that the options name."""
+    from ipseval.correction import correct
+
+    split, _ = split_of(options)
+    return correct(
+        models_of(options, split),
+        split,
+        **correction_options(options, split),
+        metrics=labels(options.metrics) or [],
+        missing_lists=options.missing_lists,
+        ties=options.ties,
+        confidence_level=options.confidence_level,
+        rng=options.seed,
+        compute=compute_options(options),
+    )
+
+
+def _run_correct(options: argparse.Namespace) -> int:
+    check_out(options)
+    deliver(correction_of(options), options)
+    return 0
+
+
+CORRECT = Command(
+    name="correct",
+    summary="bias-corrected estimates, from random exposure where there is some",
+    description=(
+        "Print bias-corrected estimates of the mean over relevant interactions, with intervals that allow\n"
+        "for unknown propensities. Random exposure, pairs that are not positive and values from an\n"
+        "experiment narrow them. Without --model the built-in baselines are compared."
+    ),
+    examples=(
+        "ipseval correct clicks.csv --model popularity --model ease",
+        "ipseval correct clicks.csv --random-exposure shown.csv",
+        "ipseval correct ratings.csv --threshold 4 --interactions ratings.csv",
+        "ipseval correct clicks.csv --model old=old.csv --model new=new.csv --source randomised "
+        "--reference-values old:recall@10=0.081+-0.006",
+    ),
+    options=(
+        _options.add_log_or_parts,
+        _options.add_correction,
+        _options.add_split,
+        _options.add_models,
+        _options.add_metrics,
+        _options.add_compute,
+        _options.add_output,
+    ),
+    run=_run_correct,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Plan(Result):
+    """The plan of a random-exposure experiment under some sentences."""
+
+    words: tuple[str, ...]
+    frame: pd.DataFrame
+
+    def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
+        """Return the report: the meaning of the columns, and one table per metric."""
+        del page
+        parts = []
+        for metric, rows in self.frame.groupby("metric", sort=False):
+            rows = rows.drop(columns="metric")
+            places = max(3, decimals(rows["half_width"].tolist(), digits))
+            formats = {"n_positives": ",.0f"} | dict.fromkeys(PLAN_NUMBERS, f".{places}f")
+            parts.append(Table.of(rows, str(metric), formats=formats, n_keys=2))
+        return Tables(self.words, tuple(parts))
+
+
+def _add_sizes(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("size of the experiment")
+    add = group.add_argument
+    counts = {"type": _options.whole_numbers, "metavar": "N,N,…"}
+    add("--n-users", default="25,100,400", help="numbers of users; default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
+    add("--n-items", default="10,20,50", help="items shown to each user; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
+    add(
+        "--positive-share",
+        type=float,
+        metavar="X",
+        help="share of randomly shown pairs that are positive, in (0, 1]; default: that of "
+        "--random-exposure, or 0.05",
+    )
+    add("--power", type=float, default=0.8, metavar="X", help="of the test of a difference; default: 0.8")
+    add(
+        "--regret",
+        type=float,
+        default=0.01,
+        metavar="X",
+        help="largest acceptable regret of choosing a recommender; default: 0.01",
+    )
+
+
+def _run_plan(options: argparse.Namespace) -> int:
+    from ipseval.correction import plan_exposure
+
+    check_out(options)
+    plan = plan_exposure(
+        correction_of(options),
+        n_users=options.n_users,
+        n_items=options.n_items,
+        positive_share=options.positive_share,
+        power=options.power,
+    )
+    sentences = [
+        "Expected precision by size of the random-exposure experiment.",
+        "half_width: half the width of the interval of an estimate, from the log and the experiment.",
+        "half_width_random: the same from the experiment alone.",
+        f"smallest_difference: difference of two recommenders that is detected with {options.power:.0%} "
+        "power.",
+        "regret_90: 90% upper bound on the regret of choosing the recommender with the highest estimate.",
+    ]
+    for metric, rows in plan.groupby("metric", sort=False):
+        sentences.append(describe_sufficient_size(str(metric), rows, options.regret))
+    deliver(Plan(tuple(sentences), plan), options)
+    return 0
+
+
+def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> str:
+    """Return the smallest experiment after which the regret of the choice is acceptable."""
+    sufficient = plan[plan["regret_90"] <= regret]
+    if sufficient.empty:
+        return f"{metric}: the regret may exceed {regret:g} with each of these sizes."
+    smallest = sufficient.iloc[int(np.argmin(sufficient["n_users"] * sufficient["n_items"]))]
+    size = f"{smallest['n_users']:,} users × {smallest['n_items']:,} items"
+    return f"{metric}: {size} suffice for a regret of at most {regret:g}."
+
+
+PLAN = Command(
+    name="plan",
+    summary="expected precision by size of a random-exposure experiment",
+    description=(
+        "Print, for numbers of users and of items shown to each at random, the expected width of the\n"
+        "intervals, the smallest detectable difference and the regret of choosing a recommender."
+    ),
+    examples=("ipseval plan clicks.csv", "ipseval plan clicks.csv --positive-share 0.1 --n-users 100,500"),
+    options=(
+        _options.add_log_or_parts,
+        _add_sizes,
+        _options.add_correction,
+        _options.add_split,
+        _options.add_models,
+        _options.add_metrics,
+        _options.add_compute,
+        _options.add_output,
+    ),
+    run=_run_plan,
+)

@@ -1,0 +1,254 @@
+"""Reference values: metric values of recommenders that an experiment measured, as observations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtri
+
+from ipseval._base.checks import check_choice, check_real, check_type
+from ipseval._base.types import BoolArray, FloatArray
+from ipseval.correction._path import CorrectionPath
+from ipseval.errors import InputError, UnknownNameError
+
+RANDOMISED = "randomised"
+AB_RATIO = "ab-ratio"
+Source = Literal["randomised", "ab-ratio"]
+# (recommender, or recommender and reference) -> metric -> (value, standard error)
+ReferenceValuesLike = Mapping[Any, Mapping[str, tuple[float, float]]]
+
+ALARM = 0.05  # chance of a false alarm of the check of reference values, over all of them
+POWER = 0.8  # power at which the check detects an error of `detectable_error`
+CHECK_COLUMNS = (
+    "model",
+    "reference",
+    "metric",
+    "value",
+    "std_error",
+    "expected",
+    "expected_error",
+    "z",
+    "disagrees",
+    "detectable_error",
+)
+EXAMPLE = ' Pass {"incumbent": {"recall@10": (0.081, 0.006)}}.'
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReferenceValue:
+    """A metric value of a recommender, or the ratio of two, that an experiment measured.
+
+    Attributes
+    ----------
+    model : str
+    reference : str
+        The recommender in the denominator of a ratio; "" where the value is the metric itself.
+    metric : str
+        Label of the metric.
+    value, std_error : float
+    """
+
+    model: str
+    reference: str
+    metric: str
+    value: float
+    std_error: float
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether the value is a ratio of two recommenders."""
+        return self.reference != ""
+
+    @property
+    def arm(self) -> tuple[str, str]:
+        """The recommender and the reference, which one experiment measured by all metrics together."""
+        return self.model, self.reference
+
+
+def parse_reference_values(
+    reference_values: ReferenceValuesLike | None, source: Source | None
+) -> tuple[ReferenceValue, ...]:
+    """Return the reference values of a nested mapping; none for None.
+
+    Raises
+    ------
+    InputError
+        For another type, a missing or unknown source, names that do not fit the source, values outside
+        [0, 1], ratios that are not above 0, and standard errors that are not above 0.
+    """
+    if source is not None:
+        check_choice("source", source, (RANDOMISED, AB_RATIO))
+    if reference_values is None:
+        if source is not None:
+            raise InputError("source requires reference_values; got source alone. Pass both or neither.")
+        return ()
+    check_type("reference_values", reference_values, Mapping, EXAMPLE)
+    if source is None:
+        raise InputError(
+            "reference_values requires source: 'randomised' if the values are the metric itself, measured "
+            "where items were shown at random, or 'ab-ratio' if they are ratios of two recommenders in an "
+            "A/B test. A click-through rate is neither."
+        )
+    parsed = []
+    for arm, values_by_metric in reference_values.items():
+        check_type(f"reference_values[{arm!r}]", values_by_metric, Mapping, EXAMPLE)
+        model, reference = _parse_arm(arm, source)
+        for metric, pair in values_by_metric.items():
+            value, std_error = _parse_value(f"reference_values[{arm!r}][{metric!r}]", pair, source)
+            parsed.append(
+                ReferenceValue(
+                    model=model,
+                    reference=reference,
+                    metric=str(metric),
+                    value=value,
+                    std_error=std_error,
+                )
+            )
+    return tuple(parsed)
+
+
+def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:
+    """Return a recommender and the reference of its ratio, "" where the value is not a ratio."""
+    if source == RANDOMISED:
+        if not isinstance(arm, str):
+            raise InputError(
+                f"the keys of reference_values must be names of recommenders with source='randomised'; got "
+                f"{arm!r:.80}. Pass source='ab-ratio' for ratios of two recommenders."
+            )
+        return arm, ""
+    is_pair = isinstance(arm, tuple) and len(arm) == 2 and all(isinstance(name, str) for name in arm)
+    if not is_pair or "" in arm:
+        raise InputError(
+            "the keys of reference_values must be pairs of names with source='ab-ratio', such as "
+            f'("new", "old"); got {arm!r:.80}. Pass source=\'randomised\' for values of the metric itself.'
+        )
+    return arm[0], arm[1]
+
+
+def _parse_value(name: str, pair: Any, source: Source) -> tuple[float, float]:
+    """Return a value and its standard error."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise InputError(f"{name} must be (value, standard error); got {pair!r:.80}. Pass two numbers.")
+    value = check_real(name, pair[0])
+    std_error = check_real(f"the standard error of {name}", pair[1])
+    if source == AB_RATIO and value <= 0:
+        raise InputError(f"{name} must be above 0; got {value:g}. Pass the ratio of the two values.")
+    if source == RANDOMISED and not 0 <= value <= 1:
+        raise InputError(f"{name} must be from 0 to 1; got {value:g}. Divide percentages by 100.")
+    if std_error <= 0:
+        raise InputError(
+            f"the standard error of {name} must be above 0; got {std_error:g}. Pass the error of the "
+            "experiment."
+        )
+    return value, std_error
+
+
+def check_reference_names(
+    values: Sequence[ReferenceValue], models: Collection[str], metrics: Collection[str]
+) -> None:
+    """Raise `UnknownNameError` for reference values of recommenders or metrics that were not requested."""
+    for reference_value in values:
+        for name in filter(None, reference_value.arm):
+            if name not in models:
+                raise UnknownNameError("recommender in reference_values", name, models)
+        if reference_value.metric not in metrics:
+            advice = "Request it by metrics=; it must be an average over relevant items."
+            raise UnknownNameError("metric in reference_values", reference_value.metric, metrics, advice)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ReferenceValues:
+    """Reference values as observations of linear functions of the cells: contrast · θ = observed ± error.
+
+    A ratio r ± s of two values is the observation θ₁ − rθ₂ = 0 ± s m, where m is the mean of θ₂ without it.
+
+    Attributes
+    ----------
+    values : tuple of ReferenceValue
+    contrast : (n, n_cells) array
+    scale : (n,) array
+        1, or m of a ratio.
+    """
+
+    values: tuple[ReferenceValue, ...]
+    contrast: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def from_values(
+        cls, values: Sequence[ReferenceValue], path: CorrectionPath, expected: FloatArray
+    ) -> ReferenceValues:
+        """Return the observations; `expected` holds the means of the cells without them."""
+        check_reference_names(values, path.models, [metric.label for metric in path.metrics])
+        position = {cell: number for number, cell in enumerate(path.cells)}
+        contrasts = np.zeros((len(values), len(position)))
+        scale = np.ones(len(values))
+        for row, reference_value in enumerate(values):
+            contrasts[row, position[reference_value.model, reference_value.metric]] += 1
+            if not reference_value.is_ratio:
+                continue
+            denominator = position[reference_value.reference, reference_value.metric]
+            if expected[denominator] <= 0:
+                raise InputError(
+                    f"the reference of a ratio must have a value above 0; {reference_value.metric} of "
+                    f"{reference_value.reference!r} is expected to be 0. Remove it from reference_values."
+                )
+            contrasts[row, denominator] -= reference_value.value
+            scale[row] = expected[denominator]
+        return cls(values=tuple(values), contrast=contrasts, scale=scale)
+
+    @property
+    def observed(self) -> FloatArray:
+        """Observed values of the contrasts, (n,)."""
+        return np.array([0.0 if value.is_ratio else value.value for value in self.values])
+
+    @property
+    def error(self) -> FloatArray:
+        """Standard errors of `observed`, (n,)."""
+        return self.scale * [value.std_error for value in self.values]
+
+    def select(self, keep: BoolArray) -> ReferenceValues | None:
+        """Return the chosen reference values, or None if there are none."""
+        values = tuple(value for value, kept in zip(self.values, keep, strict=True) if kept)
+        if not values:
+            return None
+        return ReferenceValues(values=values, contrast=self.contrast[keep], scale=self.scale[keep])
+
+    def compare_with_rest(self, posterior: Callable[[ReferenceValues | None], Any]) -> pd.DataFrame:
+        """Return each reference value with its expectation from the other ones and all other data.
+
+        All values of one experiment (recommender and reference) are left out together. `z` is the distance
+        in standard errors of both; `disagrees` is true where it differs significantly from 0, at 0.05 over
+        all experiments. `detectable_error` is the error of a value that is detected with 80% power.
+        `posterior` returns the posterior given some reference values, or None.
+        """
+        arms = [value.arm for value in self.values]
+        limit = float(ndtri(1 - ALARM / (2 * len(set(arms)))))
+        rows = []
+        for number, value in enumerate(self.values):
+            rest = posterior(self.select(np.array([arm != value.arm for arm in arms])))
+            contrast = self.contrast[number]
+            scale = self.scale[number]
+            residual = (self.observed[number] - contrast @ rest.total_mean) / scale
+            variance = max(contrast @ rest.total_covariance @ contrast, 0)
+            error = float(np.hypot(np.sqrt(variance) / scale, value.std_error))
+            z = residual / error
+            rows.append(
+                (
+                    value.model,
+                    value.reference,
+                    value.metric,
+                    value.value,
+                    value.std_error,
+                    value.value - residual,
+                    error,
+                    z,
+                    abs(z) > limit,
+                    (limit + float(ndtri(POWER))) * error,
+                )
+            )
+        return pd.DataFrame(rows, columns=list(CHECK_COLUMNS))

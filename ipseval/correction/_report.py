@@ -1,0 +1,389 @@
+"""The printed form of a correction: the verdict in sentences, and one table per metric."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from ipseval._base.checks import counted
+from ipseval.correction._alpha import AlphaPosterior
+from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
+from ipseval.correction._order import (
+    WINNER_PROBABILITY,
+    MetricOrder,
+    choose_recommender,
+    find_leader,
+    find_tied_first,
+    least_probability_better,
+)
+from ipseval.data.random_exposure import RandomExposure
+from ipseval.estimators._labels import AOA_POOLED
+from ipseval.report import Tables
+from ipseval.report._tables import Cell, Remark, Table
+from ipseval.report._words import decimals, fixed, listed
+
+HEADERS = {
+    AOA_POOLED: "AOA (pooled)",
+    RANDOM_SAMPLE: "random sample",
+    PPI: "PPI",
+    CORRECTED: "bias-corrected",
+}
+# Columns whose intervals are left out of text where a table would be too wide.
+SHORTENED = (AOA_POOLED, PPI)
+MOST_ROWS = 12  # of a table in text
+NOTED_TRUNCATION = 0.005  # share of the weight that is truncated, from which the report says so
+SMALLEST_REGRET = 0.0001
+PLAN_STEP = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
+MORE_STEP = "`ipseval plan` computes how much more random exposure is needed to settle the comparison."
+USE_STEP = "Choose {choice}. More random exposure is not needed to compare these recommenders."
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CorrectionReport:
+    """What the printed form of a correction is made of.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        As `Correction.frame`.
+    orders : sequence of MetricOrder
+    n_users, n_positives : int
+        Of the held-out interactions.
+    n_random_users, n_random_positives : int
+        Of the random exposure; 0 without any.
+    random_exposure : RandomExposure or None
+    reference_values : DataFrame
+        As `Correction.reference_values`.
+    alpha : AlphaPosterior
+        The correction strength.
+    truncated_share : float
+    confidence_level : float
+    """
+
+    frame: pd.DataFrame
+    orders: Sequence[MetricOrder]
+    n_users: int
+    n_positives: int
+    n_random_users: int
+    n_random_positives: int
+    random_exposure: RandomExposure | None
+    reference_values: pd.DataFrame
+    alpha: AlphaPosterior
+    truncated_share: float
+    confidence_level: float
+
+    @property
+    def has_sample(self) -> bool:
+        """Whether there is a random-exposure positive."""
+        return self.n_random_positives > 0
+
+    @property
+    def estimators(self) -> list[str]:
+        """Labels of the estimators, in the order of the columns."""
+        present = set(self.frame["estimator"])
+        return [label for label in HEADERS if label in present]
+
+
+def correction_tables(report: CorrectionReport, *, digits: int) -> Tables:
+    """Return the report: the verdict, one table per metric, assumptions and what was left out."""
+    paragraphs = {
+        "Verdict": verdict_sentences(report),
+        "Assumption": _assumption_sentences(report),
+        "Next step": [_next_step(report)],
+        "Excluded": _excluded_sentences(report),
+        "Data": _data_sentences(report),
+    }
+    remarks = []
+    for name, sentences in paragraphs.items():
+        paragraph = " ".join(filter(None, sentences))
+        if paragraph:
+            remarks.append(Remark(name, (paragraph,)))
+    return Tables(
+        summary=(_head_line(report),),
+        parts=tuple(_metric_table(report, order, digits) for order in report.orders),
+        verdict=tuple(remarks),
+    )
+
+
+def _head_line(report: CorrectionReport) -> str:
+    counts = [
+        counted(len(report.orders[0].models), "recommender"),
+        counted(report.n_users, "user"),
+        counted(report.n_positives, "held-out interaction"),
+    ]
+    if report.has_sample:
+        random = counted(report.n_random_positives, "random-exposure positive")
+        counts.append(f"{random} of {counted(report.n_random_users, 'user')}")
+    level = f"{100 * report.confidence_level:g}%"
+    return f"{', '.join(counts)}. {level} intervals; means over relevant interactions."
+
+
+# ---------------------------------------------------------------- verdict
+
+
+def verdict_sentences(report: CorrectionReport) -> list[str]:
+    """Return the conclusion by the first metric, its reason and its number, and then the other metrics."""
+    first, *others = report.orders
+    lines = [" ".join([*_conclusion(first), *_reason(first, report.has_sample)])]
+    if len(first.models) > 1:
+        choice = choose_recommender(first)
+        regret = format_regret(first.regret_of(choice))
+        lines.append(f"Expected regret of choosing {choice}: {regret} {first.metric}.")
+    same = [order.metric for order in others if _is_same_conclusion(order, first)]
+    if same and len(first.models) > 1:
+        verb = "lead" if len(same) > 1 else "leads"
+        lines.append(f"{listed(same)} {verb} to the same conclusion.")
+    different = [order for order in others if not _is_same_conclusion(order, first)]
+    lines += [f"By {order.metric}: {' '.join(_conclusion(order))}" for order in different]
+    return lines
+
+
+def _is_same_conclusion(order: MetricOrder, first: MetricOrder) -> bool:
+    return (
+        find_leader(order) == find_leader(first)
+        and choose_recommender(order) == choose_recommender(first)
+        and order.models[0] == first.models[0]
+        and bool(find_tied_first(order)) == bool(find_tied_first(first))
+    )
+
+
+def _conclusion(order: MetricOrder) -> list[str]:
+    """Return which recommender is best by one metric, or that none is named."""
+    aoa_first = order.models[0]
+    if len(order.models) == 1:
+        return [f"Only {aoa_first} has an estimate, so there is nothing to compare."]
+    tied = find_tied_first(order)
+    if tied:
+        return [f"{listed(tied)} are tied for first place by AOA."]
+    leader = find_leader(order)
+    if leader is not None:
+        probability = format_least_probability(least_probability_better(order, leader))
+        winner = f"{leader} ranks first after bias correction"
+        sentence = f"{winner}: P({leader} better) {probability} against every other recommender."
+        if leader == aoa_first:
+            return [sentence]
+        return [sentence, f"{aoa_first} ranks first by AOA."]
+    choice = choose_recommender(order)
+    if choice != aoa_first:
+        probability = _format_pair(order, choice, aoa_first)
+        return [
+            f"No clear winner. {aoa_first} ranks first by AOA.",
+            f"{probability}, so {choice} is the better choice.",
+        ]
+    second = order.models[1]
+    return [
+        f"No clear winner. {aoa_first} ranks first by AOA.",
+        f"{_format_pair(order, aoa_first, second)}.",
+    ]
+
+
+def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
+    """Return why no winner is named; nothing where one is, or where there is nothing to compare."""
+    if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
+        return []
+    if not order.is_explained:
+        advice = "; compare the random sample instead" if has_sample else ""
+        return [f"The density ratio of the log does not explain exposure, so no winner is named{advice}."]
+    if not order.is_informed:
+        return ["Exposure was not measured, so no winner is named."]
+    if len(order.models) == 2:
+        return [f"A winner must reach {WINNER_PROBABILITY:g}."]
+    choice = choose_recommender(order)
+    least = format_probability(least_probability_better(order, choice), is_informed=True)
+    return [
+        f"The smallest P({choice} better) is {least}, and a winner must reach {WINNER_PROBABILITY:g} against "
+        "every other recommender."
+    ]
+
+
+def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
+    """Return P(model better than reference), and where it comes from without data about exposure."""
+    value = order.probability_better(model, reference)
+    probability = format_probability(value, is_informed=order.is_informed)
+    sign = "" if probability[0] in "<>" else "= "
+    source = "" if order.is_informed else " (calibrated on simulated logs)"
+    return f"P({model} better than {reference}) {sign}{probability}{source}"
+
+
+def format_probability(value: float, *, is_informed: bool) -> str:
+    """Return a probability with two decimals, or with one where only the log is known.
+
+    Examples
+    --------
+    >>> format_probability(0.734, is_informed=True), format_probability(0.734, is_informed=False)
+    ('0.73', '0.7')
+    >>> format_probability(0.998, is_informed=True), format_probability(0.02, is_informed=False)
+    ('> 0.99', '< 0.1')
+    """
+    places = 2 if is_informed else 1
+    step = 10.0**-places
+    if value >= 1 - step / 2:
+        return f"> {1 - step:.{places}f}"
+    if value <= step / 2:
+        return f"< {step:.{places}f}"
+    return f"{value:.{places}f}"
+
+
+def format_least_probability(value: float) -> str:
+    """Return the smallest of several probabilities with its sign, never rounded up.
+
+    Examples
+    --------
+    >>> format_least_probability(0.9791), format_least_probability(0.9999)
+    ('≥ 0.97', '> 0.99')
+    """
+    return "> 0.99" if value > 0.99 else f"≥ {math.floor(100 * value + 1e-9) / 100:.2f}"
+
+
+def format_regret(value: float) -> str:
+    """Return an expected regret with one significant digit.
+
+    Examples
+    --------
+    >>> format_regret(0.00432), format_regret(0.00000012), format_regret(0.0)
+    ('0.004', 'below 0.0001', '0')
+    """
+    if value == 0:
+        return "0"
+    if value < SMALLEST_REGRET:
+        return f"below {SMALLEST_REGRET:g}"
+    return f"{value:.{decimals([value], 1)}f}"
+
+
+def _next_step(report: CorrectionReport) -> str:
+    first = report.orders[0]
+    if len(first.models) == 1 or find_tied_first(first):
+        return ""
+    if find_leader(first) is not None:
+        return USE_STEP.format(choice=choose_recommender(first))
+    return MORE_STEP if report.has_sample else PLAN_STEP
+
+
+# ---------------------------------------------------------------- assumptions and data
+
+
+def _assumption_sentences(report: CorrectionReport) -> list[str]:
+    lines = ["AOA is unbiased only if exposure was uniform."]
+    if report.has_sample:
+        names = "The random sample and PPI are" if PPI in report.estimators else "The random sample is"
+        lines.append(f"{names} consistent if users and items were drawn uniformly at random.")
+    lines.append(
+        "The bias-corrected estimate is a posterior mean that depends on the prior of the correction "
+        f"strength; the posterior of the strength is {report.alpha.interval}."
+    )
+    if not report.has_sample:
+        basis = "the prior" if report.reference_values.empty else "the reference values and the prior"
+        lines.append(f"No pairs were shown at random, so the level of the estimate depends on {basis}.")
+    if not report.orders[0].is_explained:
+        lines.append("The density ratio of the log does not explain exposure, so its order is not reliable.")
+    if report.truncated_share >= NOTED_TRUNCATION:
+        share = f"{report.truncated_share:.0%}"
+        lines.append(f"Large weights are truncated; the truncated part is {share} of all weight.")
+    return lines
+
+
+def _excluded_sentences(report: CorrectionReport) -> list[str]:
+    exposure = report.random_exposure
+    if exposure is None:
+        return []
+    sentences = []
+    if exposure.n_dropped:
+        pairs = counted(exposure.n_dropped, "pair")
+        sentences.append(f"{pairs} of the training log, from the random exposure.")
+    if exposure.n_uncovered:
+        users = counted(exposure.n_uncovered, "user")
+        sentences.append(f"{users} without a row in the log, from the random sample.")
+    return sentences
+
+
+def _data_sentences(report: CorrectionReport) -> list[str]:
+    lines = []
+    exposure = report.random_exposure
+    if exposure is not None and exposure.slope is not None:
+        slope, error = exposure.slope
+        lines.append(
+            f"Items in exploration slots follow popularity with exponent {slope:.2f}; the exponent of random "
+            f"slots is 0 ± {error:.2f}."
+        )
+    lines += [_reference_sentence(row) for row in report.reference_values.to_dict("records")]
+    return lines
+
+
+def _reference_sentence(row: Mapping[Any, Any]) -> str:
+    """Return a reference value, its expectation without it, and whether they disagree."""
+    model = f"{row['model']} / {row['reference']}" if row["reference"] else row["model"]
+    given = f"Reference value of {row['metric']} for {model}: {row['value']:.3f} ± {row['std_error']:.3f}"
+    expected = f"{row['expected']:.3f} ± {row['expected_error']:.3f}"
+    verb = "which differs significantly from" if row["disagrees"] else "which is consistent with"
+    return (
+        f"{given}, {verb} the {expected} predicted by all other data. An error of "
+        f"{row['detectable_error']:.3f} would be detected with 80% power."
+    )
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> Table:
+    """Return the table of one metric, sorted by AOA: estimates with intervals, then P(better than next)."""
+    rows = report.frame[report.frame["metric"] == order.metric]
+    half_widths = (rows["ci_high"] - rows["ci_low"]) / 2
+    places = max(digits + 1, decimals(half_widths.tolist(), 1))
+    columns = [
+        _estimate_cells(rows[rows["estimator"] == label].set_index("model"), order, label, places)
+        for label in report.estimators
+    ]
+    header = ["recommender", *(HEADERS[label] for label in report.estimators)]
+    if len(order.models) > 1:
+        columns.append(_probability_cells(order))
+        header.append("P(better than next)")
+    body = tuple(
+        (Cell(model), *(column[place] for column in columns)) for place, model in enumerate(order.models)
+    )
+    n_hidden = len(body) - MOST_ROWS
+    return Table(
+        tuple(header),
+        body,
+        order.metric,
+        words=frozenset(range(len(header))),
+        n_rows=MOST_ROWS if n_hidden > 0 else None,
+        rest=f"and {n_hidden} more in .frame" if n_hidden > 0 else "",
+        metric=order.metric,
+    )
+
+
+def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: int) -> list[Cell]:
+    cells = []
+    ranked = rows.loc[list(order.models)]
+    values = ranked["estimate"].tolist()
+    lows = ranked["ci_low"].tolist()
+    highs = ranked["ci_high"].tolist()
+    for place, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
+        if label == CORRECTED:
+            low = float(order.ci_low[place])
+            high = float(order.ci_high[place])
+        interval = f"[{fixed(low, places)}, {fixed(high, places)}]"
+        cells.append(
+            Cell(
+                fixed(value, places),
+                interval,
+                at=(low, value, high),
+                short="" if label in SHORTENED else None,
+            )
+        )
+    return cells
+
+
+def _probability_cells(order: MetricOrder) -> list[Cell]:
+    cells = []
+    for place in range(len(order.models)):
+        if place + 1 == len(order.models):
+            cells.append(Cell(""))
+            continue
+        value = float(order.p_better[place, place + 1])
+        cells.append(Cell(format_probability(value, is_informed=order.is_informed)))
+    return cells

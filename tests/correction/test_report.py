@@ -1,0 +1,276 @@
+"""The printed correction: the sentences of its verdict, its tables, and every format it is written to."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval import RandomExposure
+from ipseval.correction import Correction
+from ipseval.validation.simulation import World
+from tests.correction.test_order import order_of
+from tests.inside.correction import AlphaPosterior, CorrectionReport, MetricOrder, verdict_sentences
+
+METRICS = ["recall@10", "atop"]
+
+
+@pytest.fixture(scope="module", name="situation")
+def a_simulated_log():
+    world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    split = world.split(rng=1)
+    examples = world.example_models(split, rng=2)
+    models = {name: examples[name] for name in ("random", "taste", "popular")}
+    exposure = RandomExposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
+    return models, split, exposure
+
+
+@pytest.fixture(scope="module", name="alone")
+def a_correction_by_the_log_alone(situation):
+    models, split, _ = situation
+    return ipseval.correct(models, split, metrics=METRICS, rng=0)
+
+
+@pytest.fixture(scope="module", name="exposed")
+def a_correction_with_random_exposure(situation):
+    models, split, exposure = situation
+    return ipseval.correct(models, split, random_exposure=exposure, metrics=METRICS, rng=0)
+
+
+def report_of(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
+    return CorrectionReport(
+        frame=pd.DataFrame({"estimator": ["aoa-pooled", "corrected"]}),
+        orders=orders,
+        n_users=10,
+        n_positives=20,
+        n_random_users=n_random,
+        n_random_positives=n_random,
+        random_exposure=None,
+        reference_values=pd.DataFrame(),
+        alpha=AlphaPosterior(0.5, 0.1, 0.9, pd.DataFrame()),
+        truncated_share=0.0,
+        confidence_level=0.95,
+    )
+
+
+VERDICTS = {
+    "the log alone": (
+        order_of(is_informed=False),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (calibrated on simulated logs). "
+            "Exposure was not measured, so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "data without a winner": (
+        order_of(),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. The smallest "
+            "P(a better) is 0.60, and a winner must reach 0.95 against every other recommender.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "a winner": (
+        order_of(p_better={"ab": 0.979, "ac": 0.999}),
+        [
+            "a ranks first after bias correction: P(a better) ≥ 0.97 against every other recommender.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "a winner that is not the first by AOA": (
+        order_of(p_better={"ab": 0.001, "bc": 0.999}),
+        [
+            "b ranks first after bias correction: P(b better) > 0.99 against every other recommender. "
+            "a ranks first by AOA.",
+            "Expected regret of choosing b: 0.02 recall@10.",
+        ],
+    ),
+    "a challenger": (
+        order_of(p_better={"ab": 0.15}),
+        [
+            "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. "
+            "The smallest P(b better) is 0.60, and a winner must reach 0.95 against every other recommender.",
+            "Expected regret of choosing b: 0.02 recall@10.",
+        ],
+    ),
+    "no explanation": (
+        order_of(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The density ratio of the log "
+            "does not explain exposure, so no winner is named.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "two recommenders without a winner": (
+        order_of({"a": 0.3, "b": 0.2}),
+        [
+            "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95.",
+            "Expected regret of choosing a: 0.01 recall@10.",
+        ],
+    ),
+    "equal recommenders": (
+        order_of({"a": 0.3, "b": 0.3}),
+        ["a and b are tied for first place by AOA.", "Expected regret of choosing a: 0.01 recall@10."],
+    ),
+    "one recommender": (
+        order_of({"a": 0.3}),
+        ["Only a has an estimate, so there is nothing to compare."],
+    ),
+}
+
+
+@pytest.mark.parametrize(("order", "expected"), VERDICTS.values(), ids=VERDICTS)
+def test_the_verdict_says_conclusion_reason_and_number(order, expected):
+    assert verdict_sentences(report_of(order)) == expected
+
+
+def test_the_random_sample_is_named_where_the_density_ratio_does_not_explain_exposure():
+    sentences = verdict_sentences(report_of(order_of(is_explained=False), n_random=30))
+    assert "so no winner is named; compare the random sample instead." in sentences[0]
+
+
+def test_metrics_with_the_same_conclusion_are_named_together_and_others_have_their_own():
+    same = [order_of(metric=metric) for metric in ("recall@10", "atop", "mean_dcg@10")]
+    assert verdict_sentences(report_of(*same))[-1] == ("atop and mean_dcg@10 lead to the same conclusion.")
+    assert verdict_sentences(report_of(*same[:2]))[-1] == "atop leads to the same conclusion."
+    different = order_of({"b": 0.3, "a": 0.2}, metric="atop")
+    assert verdict_sentences(report_of(same[0], different))[-1] == (
+        "By atop: No clear winner. b ranks first by AOA. P(b better than a) = 0.60."
+    )
+    winner = order_of(p_better={"ab": 0.99, "ac": 0.99}, metric="atop")
+    assert verdict_sentences(report_of(same[0], winner))[-1].startswith("By atop: a ranks first after")
+
+
+def test_the_order_has_a_row_per_metric_and_recommender(exposed):
+    order = exposed.order
+    assert order["metric"].tolist() == ["recall@10"] * 3 + ["atop"] * 3
+    frame = exposed.frame.set_index(["metric", "estimator", "model"])["estimate"]
+    comparison = exposed.compare().set_index(["metric", "model", "reference"])["probability_higher"]
+    for _, part in order.groupby("metric", sort=False):
+        assert part["aoa_pooled"].is_monotonic_decreasing
+        rows = part.to_dict("records")
+        for row, below in pairwise(rows):
+            pair = (row["metric"], row["recommender"], below["recommender"])
+            turned = (row["metric"], below["recommender"], row["recommender"])
+            expected = comparison[pair] if pair in comparison.index else 1 - comparison[turned]
+            assert row["p_better_than_next"] == pytest.approx(expected, abs=1e-9)
+        assert np.isnan(rows[-1]["p_better_than_next"])
+    for row in order.to_dict("records"):
+        assert row["aoa_pooled"] == frame[row["metric"], "aoa-pooled", row["recommender"]]
+        assert row["corrected"] == frame[row["metric"], "corrected", row["recommender"]]
+        assert 0 <= row["ci_low"] <= row["corrected"] <= row["ci_high"] <= 1
+        assert row["expected_regret"] >= 0
+
+
+def test_leader_and_choice_are_those_of_the_first_metric(alone, exposed):
+    assert alone.leader is None
+    assert alone.choice == alone.order["recommender"][0]
+    assert exposed.leader == exposed.choice == "taste"
+
+
+def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first_column(alone, exposed):
+    for correction, columns in (
+        (alone, ["AOA (pooled)", "bias-corrected", "P(better than next)"]),
+        (exposed, ["AOA (pooled)", "random sample", "PPI", "bias-corrected", "P(better than next)"]),
+    ):
+        tables = correction.tables()
+        assert "95% intervals; means over relevant interactions." in tables.summary[0]
+        for table in tables.parts:
+            assert list(table.header) == ["recommender", *columns]
+            values = [float(row[1].text) for row in table.rows]
+            assert values == sorted(values, reverse=True)
+    assert exposed.tables().summary[0].startswith("3 recommenders, ")
+    assert "random-exposure positives of" in exposed.tables().summary[0]
+
+
+def test_the_corrected_column_has_the_estimate_with_its_interval(alone):
+    row = alone.order.iloc[0]
+    text = f"{row['corrected']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
+    assert alone.tables().parts[0].rows[0][2].plain == text
+    assert text in " ".join(repr(alone).split())
+
+
+def test_labels_of_the_verdict_block_and_the_next_step(alone, exposed):
+    names = {remark.name: " ".join(remark.lines) for remark in alone.tables().verdict}
+    assert list(names) == ["Verdict", "Assumption", "Next step"]
+    assert names["Next step"].startswith("`ipseval plan` computes how many users")
+    assert "No pairs were shown at random" in names["Assumption"]
+    assert alone.verdict == names["Verdict"]
+    names = {remark.name: " ".join(remark.lines) for remark in exposed.tables().verdict}
+    assert list(names) == ["Verdict", "Assumption", "Next step", "Excluded"]
+    assert names["Next step"].startswith("Choose taste.")
+    assert f"{exposed.random_exposure.n_dropped} pairs of the training log" in names["Excluded"]
+
+
+def test_many_recommenders_are_shortened_in_text_and_complete_in_the_frame(situation):
+    _, split, _ = situation
+    rng = np.random.default_rng(0)
+    models = {f"m{number:02d}": rng.random((split.n_users, split.n_items)) for number in range(14)}
+    correction = ipseval.correct(models, split, metrics=["recall@10"], rng=0)
+    assert "and 2 more in .frame" in repr(correction)
+    assert len(correction.order) == 14
+
+
+def test_every_text_format_has_the_estimates_the_estimand_and_the_verdict(exposed, tmp_path):
+    cell = exposed.tables().parts[0].rows[0][4].text
+    for write, suffix in (
+        (exposed.to_markdown, "md"),
+        (exposed.to_latex, "tex"),
+        (exposed.to_html, "html"),
+    ):
+        text = write()
+        for expected in (cell, "bias-corrected", "means over relevant interactions", "ranks first after"):
+            assert expected in text
+        path = tmp_path / f"correction.{suffix}"
+        assert write(path) == str(path)
+        assert path.read_text("utf-8") == text
+
+
+def test_csv_and_json_have_every_number(exposed, tmp_path):
+    exposed.to_csv(tmp_path / "frame.csv")
+    written = pd.read_csv(tmp_path / "frame.csv", keep_default_na=False, na_values={"max_weight_share": ""})
+    pd.testing.assert_frame_equal(written, exposed.frame, check_dtype=False)
+    record = json.loads(exposed.to_json())
+    assert record["estimand"] == "mean over relevant interactions"
+    assert (record["leader"], record["choice"]) == ("taste", "taste")
+    assert record["verdict"] == exposed.verdict
+    assert [row["estimate"] for row in record["estimates"]] == exposed.frame["estimate"].tolist()
+    assert [row["expected_regret"] for row in record["order"]] == exposed.order["expected_regret"].tolist()
+    assert record["order"][2]["p_better_than_next"] is None
+    exposed.to_json(tmp_path / "correction.json")
+    assert json.loads((tmp_path / "correction.json").read_text("utf-8")) == record
+
+
+def test_a_correction_is_loaded_as_it_was_saved(situation, tmp_path):
+    models, split, exposure = situation
+    correction = ipseval.correct(
+        models,
+        split,
+        random_exposure=exposure,
+        reference_values={"popular": {"atop": (0.7, 0.05)}},
+        source="randomised",
+        metrics=METRICS,
+        rng=0,
+    )
+    correction.save(tmp_path / "correction.npz")
+    loaded = Correction.load(tmp_path / "correction.npz")
+    pd.testing.assert_frame_equal(loaded.frame, correction.frame, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.order, correction.order, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.compare(), correction.compare(), check_exact=True)
+    pd.testing.assert_frame_equal(loaded.reference_values, correction.reference_values, check_exact=True)
+    assert repr(loaded) == repr(correction)
+    assert "Reference value of atop for popular: 0.700 ± 0.050" in " ".join(repr(loaded).split())
+
+
+def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposed):
+    plots = pytest.importorskip("matplotlib.pyplot")
+    axes = exposed.plot("atop")
+    assert axes.get_xlabel() == "atop: mean over relevant interactions, with 95% intervals"
+    expected = exposed.order.query("metric == 'atop'")["recommender"].tolist()
+    assert [label.get_text() for label in axes.get_yticklabels()] == expected
+    assert exposed.plot(estimator="corrected").get_xlabel().startswith("recall@10: ")
+    plots.close("all")

@@ -1,0 +1,23 @@
+"""Private names of ipseval.correction that tests reach for."""
+
+from __future__ import annotations
+
+from ipseval.correction import _correct, _odds, _plan, _ppi
+from ipseval.correction._alpha import AlphaPosterior
+from ipseval.correction._correct import check_evaluated_pairs, rank_with_exposure
+from ipseval.correction._odds import fit_odds, logistic
+from ipseval.correction._order import (
+    MetricOrder,
+    choose_recommender,
+    find_challenger,
+    find_leader,
+    find_tied_first,
+    least_probability_better,
+    rank_by_aoa,
+)
+from ipseval.correction._path import _typical_hit, _within_users, on_line
+from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._ppi import pairs_to_predict, ratio, totals
+from ipseval.correction._prior import ALPHAS, SCALES
+from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
+from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
