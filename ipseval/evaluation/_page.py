@@ -100,6 +100,8 @@ def _sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         name = content.names[sweep.estimator]
         here = f"this evaluation, γ = {number(sweep.at)}"
         caption = [f"{sweep.metric}, {name}. Dotted: {here}."]
+        if content.flag(sweep.metric, sweep.estimator):
+            caption.append("The estimates of this evaluation are unreliable.")
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _swaps(sweep)

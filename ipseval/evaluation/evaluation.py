@@ -29,7 +29,7 @@ from ipseval.estimators._labels import (
 from ipseval.estimators._sample import Extent, weighted_sample
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._explanation import basis, data_hash, explained_tables, versions
-from ipseval.evaluation._json import evaluation_record
+from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
@@ -697,15 +697,16 @@ class Evaluation(Result):
         return Explanation(explained_tables(content, digits=digits))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the estimates as CSV, in the order of the report; unreliable ones have no interval.
+        """Return the estimates as CSV, in the order of the report.
 
+        Unreliable ones, whose `flag` says why, have neither standard error nor interval; `frame` has both.
         An apostrophe stands before names that a spreadsheet would compute.
         """
         return deliver(csv_text(self._published_frame), path)
 
     @property
     def _published_frame(self) -> pd.DataFrame:
-        """The frame as files hold it: rows in the order of the report, no interval where a flag says why."""
+        """The frame as files hold it: rows in the order of the report, no interval or error with a flag."""
         frame = self._frame
         parts = []
         for layout in self._content().layouts:
@@ -717,8 +718,7 @@ class Evaluation(Result):
                 )
             )
         published = pd.concat(parts, ignore_index=True)
-        published.loc[published["flag"] != "", ["ci_low", "ci_high"]] = np.nan
-        return published
+        return hide_precision(published, published["flag"])
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything that the page shows as JSON; NaN becomes null.
