@@ -20,7 +20,7 @@ from ipseval.inference._intervals import Key, normal_interval
 from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Cell, Heading, Part, Remark, Table
-from ipseval.report._words import LEVEL, decimals, listed, shown_p
+from ipseval.report._words import LEVEL, decimals, fixed, listed, shown_level, shown_p, signed_at
 
 COLUMNS = (
     *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
@@ -109,7 +109,7 @@ class EvaluationDiff(Result):
             parts += [Heading("What else changed"), Table.of(self.changed, "Versions, options and data")]
         number = counted(len(self.frame), "estimate")
         return Tables(
-            (f"{number} in both, new minus old, {self.confidence_level:.0%} intervals",),
+            (f"{number} in both, new minus old, {shown_level(self.confidence_level)} intervals",),
             tuple(parts),
             title="Difference of two evaluations" if page else "",
             warnings=tuple(self._warnings()),
@@ -207,17 +207,27 @@ def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
 
 
 def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
-    error = row["std_error"]
-    places = decimals([error], digits)
+    """Return the cells old, new and difference; an unreliable difference has no interval and no p-value."""
+    places = decimals([row["std_error"]], digits)
+    difference = row["difference"]
+    low = row["ci_low"]
+    high = row["ci_high"]
+    p_value = row["p_adjusted"]
+    flag = row["note"]
+    text = "undefined"
+    if difference == 0:
+        text = "0"
+    elif not np.isnan(difference):
+        text = signed_at(difference, places)
+    test = ""
+    is_tested = difference != 0 and not np.isnan(p_value)
+    if is_tested and not flag:
+        test = f"[{signed_at(low, places)}, {signed_at(high, places)}] {shown_p(p_value)}"
+    strong = p_value < LEVEL and not flag
+    drawn = (np.nan, difference, np.nan) if flag else (low, difference, high)
+    cell = Cell(text, test, strong=strong, flag=flag, at=drawn)
+    return Cell(_shown(row["old"], places)), Cell(_shown(row["new"], places)), cell
 
-    def shown(value: float, sign: str = "") -> str:
-        return "undefined" if np.isnan(value) else f"{value:{sign}.{places}f}".replace("-", "−")
 
-    gap, low, high, p_value = (row[name] for name in ("difference", "ci_low", "ci_high", "p_adjusted"))
-    text = "0" if gap == 0 else shown(gap, "+")
-    words = (
-        "" if gap == 0 or np.isnan(p_value) else f"[{shown(low, '+')}, {shown(high, '+')}] {shown_p(p_value)}"
-    )
-    strong = p_value < LEVEL and not row["note"]
-    difference = Cell(text, words, strong=strong, flag=row["note"], at=(low, gap, high))
-    return Cell(shown(row["old"])), Cell(shown(row["new"])), difference
+def _shown(value: float, places: int) -> str:
+    return "undefined" if np.isnan(value) else fixed(value, places)

@@ -19,14 +19,15 @@ from ipseval._base.counts import Count
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.printed_estimates import print_estimates
+from ipseval.evaluation.report_content import ReportContent, TableLayout
 from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Code, Notes, Table
-from ipseval.report._words import LEVEL, decimals, fixed, listed
+from ipseval.report._words import LEVEL, decimals, fixed, listed, percent
 
 
 def describe_evaluation(content: ReportContent) -> list[str]:
@@ -43,8 +44,8 @@ def describe_evaluation(content: ReportContent) -> list[str]:
         reason = "; the split is random" if split.is_random else ""
         lines.append(
             f"leakage:    {split.n_leaking:,} of {split.n_test:,} test rows "
-            f"({split.n_leaking / split.n_test:.1%}) have later training rows; in the median "
-            f"{split.median_future:.1%} of training is later{reason}"
+            f"({percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
+            f"{percent(split.median_future, 1)} of training is later{reason}"
         )
     if content.propensity is not None:
         scale = "" if content.propensity.is_probability else ", known up to a factor"
@@ -178,9 +179,9 @@ def explained_tables(content: ReportContent, *, digits: int = 2) -> Tables:
         summary=(*describe_evaluation(content), *describe_sources(content.counts)),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
         parts=(
-            *(_explained_table(content, verdict, digits) for verdict in content.verdicts),
+            *(_explained_table(content, layout, digits) for layout in content.layouts),
             Notes(tuple(conclusions)),
-            Notes((*_claims(content.frame, content.diagnostics), *reading)),
+            Notes((*_claims(content), *reading)),
             *(Code(name, text.removeprefix(f"{name}\n")) for name, text in definitions.items()),
         ),
         legend=(LEGEND,) if several else (),
@@ -201,27 +202,29 @@ def flag_warnings(
     return lines
 
 
-def _explained_table(content: ReportContent, verdict: Verdict, digits: int) -> Table:
-    """Return the table of one metric: a row per recommender, a column per estimator, orders below."""
+def _explained_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
+    """Return one table: a row per recommender, a column per estimator, orders below."""
+    verdict = layout.verdict
     several = len(content.models) > 1
     columns: dict[str, dict[str, Cell]] = {}
     orders: dict[str, list[str]] = {}
     unreliable = []
-    for label, standing in verdict.standings.items():
-        flag = content.flags.get((verdict.metric, label), "")
-        has_marks = not flag and several
-        rows = content.rows(verdict.metric, label)
-        columns[label] = _standard_error_column(rows, standing, flag, digits, has_marks=has_marks)
+    for label in layout.labels:
+        name = content.names[label]
+        standing = verdict.standings[label]
+        flag = content.flag(verdict.metric, label)
+        columns[label] = _standard_error_column(content, verdict, label, digits)
         if flag:
-            unreliable.append(label)
-        elif has_marks and standing.ranked:
-            orders.setdefault(supported_order(standing), []).append(label)
+            unreliable.append(name)
+        elif several and standing.ranked:
+            orders.setdefault(supported_order(standing), []).append(name)
     below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
-    for order, labels in orders.items():
-        is_common = len(labels) == len(columns) > 1
-        below.append(f"order by {'every estimator' if is_common else ', '.join(labels)}: {order}")
-    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in verdict.order)
-    return Table(("recommender", *columns), body, verdict.metric, below=tuple(below))
+    for order, names in orders.items():
+        is_common = len(names) == len(columns) > 1
+        below.append(f"order by {'every estimator' if is_common else ', '.join(names)}: {order}")
+    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in layout.models)
+    heads = [content.head(verdict.metric, label) for label in layout.labels]
+    return Table(("recommender", *heads), body, layout.title, below=tuple(below))
 
 
 def supported_order(standing: Standing) -> str:
@@ -236,39 +239,40 @@ def supported_order(standing: Standing) -> str:
 
 
 def _standard_error_column(
-    rows: pd.DataFrame, standing: Standing, flag: str, digits: int, *, has_marks: bool
+    content: ReportContent, verdict: Verdict, label: str, digits: int
 ) -> dict[str, Cell]:
-    """Return recommender -> estimate with its standard error; only a reliable column has a best and marks."""
+    """Return recommender -> estimate with its standard error; an unreliable column has no errors or marks."""
+    rows = content.rows(verdict.metric, label)
+    printed = print_estimates(content, verdict, label, digits)
     common_places = decimals(rows["std_error"], digits)
     cells = {}
     for row in rows.to_dict("records"):
-        model = row["model"]
-        value = row["estimate"]
+        estimate = printed[row["model"]]
         error = row["std_error"]
-        if np.isnan(value):
-            cells[model] = undefined_cell(row["note"], flag)
+        if np.isnan(estimate.value):
+            cells[row["model"]] = Cell(estimate.text, flag=estimate.flag)
             continue
-        places = max(common_places, decimals([error], digits, default=0))
-        shows_error = not np.isnan(error) and not flag
+        places = common_places
+        if not estimate.flag:
+            places = max(common_places, decimals([error], digits, default=0))
+        shows_error = not np.isnan(error) and not estimate.flag
         interval = f"interval {fixed(row['ci_low'], places)} to {fixed(row['ci_high'], places)}"
-        cells[model] = Cell(
-            fixed(value, places),
-            f"± {error:.{places}f}" if shows_error else "",
-            strong=has_marks and model == standing.best,
-            mark="†" if has_marks and model not in standing.leaders else "",
-            flag=flag,
+        cells[row["model"]] = Cell(
+            fixed(estimate.value, places),
+            f"± {fixed(error, places)}" if shows_error else "",
+            strong=estimate.is_best,
+            mark="†" if estimate.is_behind else "",
+            flag=estimate.flag,
             hint=interval if shows_error else "",
         )
     return cells
 
 
-def undefined_cell(note: str, flag: str) -> Cell:
-    """Return the cell of an estimate that is not shown."""
-    return Cell("suppressed" if "suppressed" in note else "undefined", flag=flag)
-
-
-def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
+def _claims(content: ReportContent) -> list[str]:
     """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
+    frame = content.frame
+    diagnostics = content.diagnostics
+    names = content.names
     lines: list[str] = []
     said: dict[str, list[str]] = {}
     models = list(frame["model"].unique())
@@ -278,7 +282,7 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
         by_claim = part.groupby("claim", sort=False)["metric"].unique()
         for claim, metrics in by_claim.items():
             on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
-            lines.append(f"{label}{on}: {claim}.")
+            lines.append(f"{names[label]}{on}: {claim}.")
         if row["remark"] and not row["flag"]:
             lines.append(f"  {row['remark']}.")
         for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
@@ -286,7 +290,9 @@ def _claims(frame: pd.DataFrame, diagnostics: pd.DataFrame) -> list[str]:
                 said.setdefault(text, []).append(label)
     everywhere = list(diagnostics["estimator"])
     for text, labels in said.items():
-        who = "all" if labels == everywhere and len(labels) > 1 else ", ".join(labels)
+        who = "all"
+        if labels != everywhere or len(labels) == 1:
+            who = ", ".join(names[label] for label in labels)
         told = [text in note.split("; ") for note in frame["note"]]
         named = list(frame["model"][told].unique())
         lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")

@@ -1,4 +1,4 @@
-"""An evaluation as JSON: everything that its page shows, under documented keys."""
+"""An evaluation as JSON: everything that its page shows, under the keys that docs/json.md documents."""
 
 from __future__ import annotations
 
@@ -12,11 +12,29 @@ import numpy as np
 import pandas as pd
 
 from ipseval.evaluation._sweeps import SweptMetric
-from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
+from ipseval.evaluation.report_tables import build_tables, describe_size
 from ipseval.evaluation.verdict import Verdict, choose_headline
+from ipseval.inference.gamma_range import GammaRange
+from ipseval.report._tables import LEADING
 
 SCHEMA = "ipseval.evaluation"
 SCHEMA_VERSION = 1  # a key that is renamed, removed or changes its meaning makes it one larger
+VERSIONS = ("ipseval", "python", "numpy", "pandas")
+SETTINGS = (
+    *("confidence_level", "interval", "refit", "ties", "candidates", "missing_lists", "low_ess"),
+    *("propensity", "split"),
+)
+PRECISION = ("std_error", "ci_low", "ci_high")
+TEST = ("p_value", "p_adjusted", "minimum_detectable_difference", "n_users_needed", "effect_size")
+
+
+def hide_precision(frame: pd.DataFrame, flags: pd.Series[Any]) -> pd.DataFrame:
+    """Return a frame in which rows with a flag have no standard error, interval or test."""
+    columns = [name for name in (*PRECISION, *TEST) if name in frame]
+    hidden = frame.copy()
+    hidden.loc[(flags != "").to_numpy(), columns] = np.nan
+    return hidden
 
 
 def evaluation_record(
@@ -29,41 +47,77 @@ def evaluation_record(
     """Return an evaluation as a JSON text; NaN becomes null."""
     page = content.page
     assert page is not None  # the record holds what the page shows
+    tables = build_tables(content)
+    settings = {name: record.get(name) for name in SETTINGS}
+    notes = [remark for remark in tables.verdict if remark.name not in LEADING]
     document = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
-        "created_with": dict(record),
+        "created_with": {name: record[name] for name in VERSIONS},
         "summary": {
+            "text": describe_size(content),
             "n_models": len(content.models),
             "n_users": content.size.n_users,
             "n_interactions": content.size.n_positives,
             "n_without_propensity": content.size.n_without_propensity,
-            "confidence_level": content.confidence_level,
-            "candidates": content.candidates,
         },
+        "settings": {**settings, "n_relevant": basis["options"]["n_relevant"]},
         "verdict": {
             "conclusion": content.text.conclusion,
-            "assumption": content.text.assumption,
-            "next_step": content.text.next_step,
+            "assumption": content.text.assumption or None,
+            "next_step": content.text.next_step or None,
             "leader": choose_headline(content.verdicts).leader,
             "metrics": [_verdict_record(verdict) for verdict in content.verdicts],
         },
-        "columns": content.column_names,
+        "warnings": list(tables.warnings),
+        "notes": [{"name": remark.name, "text": " ".join(remark.lines)} for remark in notes],
+        "tables": [_table_record(content, layout) for layout in content.layouts],
         "estimates": _rows(estimates),
-        "order": _rows(order),
-        "differences": _rows(page.differences),
+        "order": _rows(hide_precision(order, _flags(content, order))),
+        "differences": _rows(hide_precision(page.differences, _flags(content, page.differences))),
         "diagnostics": _rows(content.diagnostics),
         "gamma_curves": [_curve_record(sweep) for sweep in page.curves.sweeps],
         "weight_by_popularity": _rows(pd.DataFrame(dict(page.curves.popularity))),
         "counts": [asdict(count) for count in content.counts],
-        "definitions": dict(page.definitions),
-        **basis,
+        "metrics": _metric_records(page, basis["metrics"]),
+        "data": basis["data"],
     }
     return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:
+    """Return the flag of each row of a frame with columns metric and estimator."""
+    if frame.empty:
+        return pd.Series([], dtype=object)
+    cells = zip(frame["metric"], frame["estimator"], strict=True)
+    return pd.Series([content.flag(metric, estimator) for metric, estimator in cells])
+
+
+def _table_record(content: ReportContent, layout: TableLayout) -> dict[str, Any]:
+    """Return which columns and rows a printed table has; the numbers are in "estimates"."""
+    columns = [
+        {
+            "estimator": label,
+            "name": content.column_names[label],
+            "unreliable": bool(content.flag(layout.metric, label)),
+        }
+        for label in layout.labels
+    ]
+    return {
+        "metric": layout.metric,
+        "estimand": layout.estimand,
+        "columns": columns,
+        "models": list(layout.models),
+    }
+
+
 def _verdict_record(verdict: Verdict) -> dict[str, Any]:
     """Return the verdict of one metric."""
+    gamma_range = verdict.gamma_range
+    support = verdict.support
+    weights = None
+    if support is not None:
+        weights = asdict(support) | {"quality": support.quality}
     return {
         "metric": verdict.metric,
         "outcome": str(verdict.outcome),
@@ -73,22 +127,38 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:
         "leader": verdict.leader,
         "has_guarantee": verdict.has_guarantee,
         "detectable_difference": verdict.detectable,
-        "gamma_range": None if verdict.gamma_range is None else asdict(verdict.gamma_range),
-        "weights": None
-        if verdict.support is None
-        else asdict(verdict.support) | {"quality": verdict.support.quality},
+        "gamma_range": None if gamma_range is None else _gamma_range_record(gamma_range),
+        "weights": weights,
     }
 
 
+def _gamma_range_record(gamma_range: GammaRange) -> dict[str, Any]:
+    """Return for which γ a recommender stays first, and who takes over, with null for nobody."""
+    takes_over = {"next_below": gamma_range.next_below or None, "next_above": gamma_range.next_above or None}
+    return asdict(gamma_range) | takes_over
+
+
 def _curve_record(sweep: SweptMetric) -> dict[str, Any]:
+    """Return the estimates of some recommenders over γ."""
     return {
         "metric": sweep.metric,
         "estimator": sweep.estimator,
         "gamma": sweep.gamma,
-        "values": dict(sweep.values),
         "gamma_of_evaluation": sweep.at,
+        "curves": [{"model": model, "estimates": values} for model, values in sweep.values.items()],
         "statements": [statement for _, _, statement in sweep.swaps],
     }
+
+
+def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the definition of each metric; nulls where it is one of the caller's own."""
+    names = ("kind", "cutoff", "default_ties", "formula", "denominator", "discount", "undefined", "plug_in")
+    records = []
+    for metric, text in page.definitions.items():
+        definition = definitions.get(metric) or {}
+        fields = {name: definition.get(name) for name in names}
+        records.append({"metric": metric, **fields, "text": text})
+    return records
 
 
 def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

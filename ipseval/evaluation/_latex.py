@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from ipseval._base.checks import check_bool, check_choice, check_positive_int
 from ipseval.errors import InputError
-from ipseval.evaluation.report_content import ReportContent
-from ipseval.evaluation.report_tables import describe_size, order_models
-from ipseval.evaluation.verdict import Verdict
+from ipseval.evaluation._explanation import flag_warnings
+from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
+from ipseval.evaluation.report_content import ReportContent, TableLayout, order_models
+from ipseval.evaluation.report_tables import describe_size
 from ipseval.report._markup import latex
-from ipseval.report._words import decimals, fixed
 
 LONG = "long"
 WIDE = "models x metrics"
 LAYOUTS = (LONG, WIDE)
 MOST_DIGITS = 17  # a float has no more
+MARK = r"$^{u}$"  # of an unreliable estimate
+UNDEFINED = "--"
 
 
 def write_latex(
@@ -37,140 +40,169 @@ def write_latex(
     check_bool("bold", bold)
     if check_positive_int("digits", digits) > MOST_DIGITS:
         raise InputError(f"digits must be at most {MOST_DIGITS}; got {digits}.")
-    _check_estimands(content, labels)
+    _check_text("caption", caption)
+    _check_label(label)
+    tables = _choose_tables(content, labels)
+    columns = {
+        (table.metric, name): print_estimates(content, table.verdict, name, digits)
+        for table in tables
+        for name in table.labels
+    }
     if layout == LONG:
-        lines = _long_tabular(content, labels, digits, bold=bold)
+        lines = _long_tabular(content, tables, columns, bold=bold)
     else:
-        lines = _wide_tabular(content, labels, digits, bold=bold)
+        lines = _wide_tabular(content, tables, columns, bold=bold)
     if notes:
-        lines = _with_notes(lines, _note_lines(content, labels))
+        lines = _with_notes(
+            lines, _note_lines(content, tables, columns, bold=bold, with_intervals=layout == LONG)
+        )
     if caption is not None or label is not None:
         lines = _floating(lines, caption, label)
     return "\n".join(lines) + "\n"
 
 
-def _check_estimands(content: ReportContent, labels: Sequence[str]) -> None:
-    """Raise `InputError` for columns of different estimands: they do not belong into one table."""
-    if not labels:
-        raise InputError("columns must name at least one estimator; got none.")
-    groups = {
-        estimand: [label for label in labels if label in members]
-        for estimand, members in content.estimands.items()
-    }
-    present = {estimand: members for estimand, members in groups.items() if members}
-    if len(present) > 1:
-        named = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in present.items())
+Columns = dict[tuple[str, str], dict[str, PrintedEstimate]]
+
+
+def _check_text(name: str, value: object) -> None:
+    if value is not None and not isinstance(value, str):
+        raise InputError(f"{name} must be a text or None; got {type(value).__name__}.")
+
+
+def _check_label(label: object) -> None:
+    """Raise `InputError` for a label that LaTeX would not read as one."""
+    _check_text("label", label)
+    if isinstance(label, str) and not re.fullmatch(r"[A-Za-z0-9:._/-]+", label):
         raise InputError(
-            f"columns must have one estimand; got {named}. Write one table for each, with columns=."
+            f"label must consist of ASCII letters, digits and : . _ / -; got {label!r}. "
+            "Choose a label such as 'tab:results'."
         )
 
 
-def _long_tabular(content: ReportContent, labels: Sequence[str], digits: int, *, bold: bool) -> list[str]:
-    """Return a block of rows per metric, a column per estimator, with confidence intervals."""
-    heads = [latex(content.column_names[label]) for label in labels]
+def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableLayout]:
+    """Return a table for each metric with these estimators, which must have one estimand."""
+    if not labels:
+        raise InputError("columns must name at least one estimator; got none.")
+    if len(set(labels)) < len(labels):
+        raise InputError(f"columns must be unique; got {', '.join(labels)}. Name each estimator once.")
+    groups = {}
+    for estimand, members in content.estimands.items():
+        chosen = [name for name in labels if name in members]
+        if chosen:
+            groups[estimand] = chosen
+    if len(groups) > 1:
+        named = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
+        raise InputError(
+            f"columns must have one estimand; got {named}. Write one table for each, with columns=."
+        )
+    (estimand,) = groups
+    tables = []
+    for verdict in content.verdicts:
+        models = order_models(verdict.standings[labels[0]])
+        tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
+    return tables
+
+
+def _long_tabular(
+    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
+) -> list[str]:
+    """Return a block of rows per metric; an estimator has a column of numbers and one of intervals."""
+    labels = tables[0].labels
+    heads = [rf"\multicolumn{{2}}{{c}}{{{latex(content.column_names[label])}}}" for label in labels]
+    width = 1 + 2 * len(labels)
+    letters = r"r@{\ }l" * len(labels)
     lines = [
-        rf"\begin{{tabular}}{{l{'l' * len(labels)}}}",
+        rf"\begin{{tabular}}{{l{letters}}}",
         r"\toprule",
         " & ".join(["", *heads]) + r" \\",
     ]
-    for verdict in content.verdicts:
+    for table in tables:
         lines.append(r"\midrule")
-        lines.append(rf"\multicolumn{{{len(labels) + 1}}}{{l}}{{\emph{{{latex(verdict.metric)}}}}} \\")
-        cells = {
-            label: _cells(content, verdict, label, digits, bold, with_intervals=True) for label in labels
-        }
-        models = order_models(verdict.standings[labels[0]])
-        rows = [[latex(model), *(cells[label][model] for label in labels)] for model in models]
-        lines += [" & ".join(row) + r" \\" for row in rows]
+        lines.append(rf"\multicolumn{{{width}}}{{l}}{{\emph{{{latex(table.metric)}}}}} \\")
+        for model in table.models:
+            row = [latex(model)]
+            for label in labels:
+                estimate = columns[table.metric, label][model]
+                row += [
+                    _number(estimate, bold=bold),
+                    MARK if _is_marked(estimate) else latex(estimate.interval),
+                ]
+            lines.append(" & ".join(row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
-def _wide_tabular(content: ReportContent, labels: Sequence[str], digits: int, *, bold: bool) -> list[str]:
+def _wide_tabular(
+    content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
+) -> list[str]:
     """Return a row per recommender, with the estimators of each metric side by side."""
+    labels = tables[0].labels
     n_columns = len(labels)
-    metrics = [verdict.metric for verdict in content.verdicts]
-    heads = [
-        rf"\multicolumn{{{n_columns}}}{{c}}{{{latex(metric)}}}" if n_columns > 1 else latex(metric)
-        for metric in metrics
-    ]
+    metrics = [table.metric for table in tables]
+    heads = [rf"\multicolumn{{{n_columns}}}{{c}}{{{latex(metric)}}}" for metric in metrics]
+    starts = [2 + n_columns * index for index in range(len(metrics))]
+    rules = [rf"\cmidrule(lr){{{start}-{start + n_columns - 1}}}" for start in starts]
+    estimators = [_two_lines(content.column_names[label]) for label in labels]
     lines = [
         rf"\begin{{tabular}}{{l{'r' * n_columns * len(metrics)}}}",
         r"\toprule",
         " & ".join(["", *heads]) + r" \\",
+        " ".join(rules),
+        " & ".join(["", *(estimators * len(metrics))]) + r" \\",
+        r"\midrule",
     ]
-    if n_columns > 1:
-        starts = [2 + n_columns * index for index in range(len(metrics))]
-        rules = [rf"\cmidrule(lr){{{start}-{start + n_columns - 1}}}" for start in starts]
-        estimators = [latex(content.column_names[label]) for label in labels]
-        lines.append("".join(rules))
-        lines.append(" & ".join(["", *(estimators * len(metrics))]) + r" \\")
-    lines.append(r"\midrule")
-    cells = {
-        (verdict.metric, label): _cells(content, verdict, label, digits, bold, with_intervals=False)
-        for verdict in content.verdicts
-        for label in labels
-    }
-    first_standing = content.verdicts[0].standings[labels[0]]
-    for model in order_models(first_standing):
-        row = [latex(model), *(cells[metric, label][model] for metric in metrics for label in labels)]
+    for model in tables[0].models:
+        row = [latex(model)]
+        for metric in metrics:
+            for label in labels:
+                estimate = columns[metric, label][model]
+                # The mark takes no width, so that the numbers stay aligned.
+                mark = rf"\rlap{{{MARK}}}" if _is_marked(estimate) else ""
+                row.append(_number(estimate, bold=bold) + mark)
         lines.append(" & ".join(row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
-def _cells(
+def _two_lines(head: str) -> str:
+    """Return the head of a narrow column: the assumption below the name of the estimator."""
+    name, parenthesis, assumption = head.partition(" (")
+    if not parenthesis:
+        return latex(head)
+    return rf"\shortstack[r]{{{latex(name)}\\{latex('(' + assumption)}}}"
+
+
+def _number(estimate: PrintedEstimate, *, bold: bool) -> str:
+    """Return the LaTeX of an estimate without its interval."""
+    if np.isnan(estimate.value):
+        return UNDEFINED
+    text = latex(estimate.text)
+    return rf"\textbf{{{text}}}" if bold and estimate.is_best else text
+
+
+def _is_marked(estimate: PrintedEstimate) -> bool:
+    return bool(estimate.flag) and not np.isnan(estimate.value)
+
+
+def _note_lines(
     content: ReportContent,
-    verdict: Verdict,
-    label: str,
-    digits: int,
-    bold: bool,
+    tables: Sequence[TableLayout],
+    columns: Columns,
     *,
+    bold: bool,
     with_intervals: bool,
-) -> dict[str, str]:
-    """Return recommender -> LaTeX of its estimate; an unreliable one has a mark and no interval."""
-    rows = content.rows(verdict.metric, label)
-    standing = verdict.standings[label]
-    flag = content.flags.get((verdict.metric, label), "")
-    half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
-    common_places = decimals(half_widths, digits)
-    cells = {}
-    for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
-        value = row["estimate"]
-        if np.isnan(value):
-            cells[row["model"]] = "--"
-            continue
-        places = max(common_places, decimals([half_width], 1, default=0))
-        text = latex(fixed(value, places))
-        is_best = (
-            bold
-            and not flag
-            and len(standing.ranked) > 1
-            and row["model"] in (standing.tied or (standing.best,))
-        )
-        if is_best:
-            text = rf"\textbf{{{text}}}"
-        if flag:
-            text += r"$^{u}$"
-        elif with_intervals and not np.isnan(half_width):
-            text += latex(f" [{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]")
-        cells[row["model"]] = text
-    return cells
-
-
-def _note_lines(content: ReportContent, labels: Sequence[str]) -> list[str]:
+) -> list[str]:
     """Return what a reader of the paper must know of the numbers."""
-    notes = [describe_size(content)]
+    size = describe_size(content, [tables[0].estimand], with_intervals=with_intervals)
+    lines = [latex(size)]
     if content.text.assumption:
-        notes.append(content.text.assumption)
-    unreliable = [
-        f"{content.names[label]} of {verdict.metric}"
-        for verdict in content.verdicts
-        for label in labels
-        if content.flags.get((verdict.metric, label))
-    ]
-    lines = [latex(note) for note in notes]
-    if unreliable:
-        names = latex(", ".join(unreliable))
-        lines.append(rf"$^{{u}}$ Unreliable, as few interactions carry the weights: {names}.")
+        lines.append(latex(content.text.assumption))
+    estimates = [estimate for column in columns.values() for estimate in column.values()]
+    if bold and any(estimate.is_best for estimate in estimates):
+        lines.append("Bold: the highest estimate of each column and metric.")
+    if any(np.isnan(estimate.value) for estimate in estimates):
+        lines.append(f"{UNDEFINED}: undefined or suppressed.")
+    shown = set(columns)
+    flags = {cell: flag for cell, flag in content.flags.items() if cell in shown}
+    lines += [f"{MARK} {latex(warning)}" for warning in flag_warnings(flags, tables[0].labels, content.names)]
     return lines
 
 

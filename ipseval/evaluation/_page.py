@@ -12,7 +12,7 @@ from ipseval.evaluation._sweeps import SweptMetric
 from ipseval.evaluation.report_content import PageContent, ReportContent
 from ipseval.report._pictures import curves
 from ipseval.report._tables import Cell, Code, Heading, Part, Table
-from ipseval.report._words import LEVEL, decimals, number, shown_p, signed_at
+from ipseval.report._words import LEVEL, decimals, number, percent, shown_p, signed_at
 
 GAMMA = (
     "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "
@@ -48,24 +48,23 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
         "includes 0 may "
         f"be chance. p-values are adjusted over all pairs of a column (Holm); bold: p < {LEVEL:g}.",
     ]
-    for verdict in content.verdicts:
-        first = verdict.order[0]
-        others = verdict.order[1:]
-        rows = page.differences[page.differences["metric"] == verdict.metric]
+    for layout in content.layouts:
+        first = layout.models[0]
+        others = layout.models[1:]
+        metric = layout.metric
+        rows = page.differences[page.differences["metric"] == metric]
         columns = []
         header = ["recommender"]
-        for label in verdict.columns:
-            flag = content.flags.get((verdict.metric, label), "")
-            name = content.names[label]
-            header.append(f"{name}, unreliable" if flag else name)
+        for label in layout.labels:
+            header.append(content.head(metric, label))
             by_model = rows[rows["estimator"] == label].set_index("model").reindex(others)
+            flag = content.flag(metric, label)
             columns.append({model: _difference(by_model.loc[model], flag) for model in others})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in others)
         if body:
-            title = f"{verdict.metric}, minus {first}"
+            title = f"{layout.title}, minus {first}"
             words = frozenset(range(len(header)))
-            table = Table(tuple(header), body, title, words=words, signed=True, metric=verdict.metric)
-            parts.append(table)
+            parts.append(Table(tuple(header), body, title, words=words, signed=True, metric=metric))
     return parts
 
 
@@ -101,6 +100,8 @@ def _sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
         name = content.names[sweep.estimator]
         here = f"this evaluation, γ = {number(sweep.at)}"
         caption = [f"{sweep.metric}, {name}. Dotted: {here}."]
+        if content.flag(sweep.metric, sweep.estimator):
+            caption.append("The estimates of this evaluation are unreliable.")
         if n_drawn < n_models:
             caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
         caption += _swaps(sweep)
@@ -144,7 +145,9 @@ def _popularity(content: ReportContent, page: PageContent) -> list[Part]:
         group = first.iloc[index]
         counts = (Cell(group["group"]), Cell(f"{group['n_items']:,}"), Cell(f"{group['n_positives']:,}"))
         values = [share.iloc[index] for share in shares]
-        rows.append((*counts, *(Cell(f"{value:.1%}", hint=f"{value:.3%}", at=(value,)) for value in values)))
+        rows.append(
+            (*counts, *(Cell(percent(value, 1), hint=percent(value, 3), at=(value,)) for value in values))
+        )
     names = [content.names[label] for label in by_estimator]
     header = (words, "items", "interactions", "share of interactions", *names)
     return [
@@ -168,10 +171,10 @@ def _weights(content: ReportContent) -> list[Part]:
         size = Cell(
             f"{row['ess_own']:,.0f}", f"of {row['ess_equal']:,.0f}", flag=row["flag"], at=(row["ess_own"],)
         )
-        rare = "not known" if math.isnan(row["rare_share"]) else f"{row['rare_share']:.1%}"
+        rare = "not known" if math.isnan(row["rare_share"]) else percent(row["rare_share"], 1)
         remark = Cell(row["flag"] or row["cautions"])
         name = Cell(content.names[row["estimator"]])
-        rows.append((name, size, Cell(f"{row['share_own']:.2%}"), Cell(rare), remark))
+        rows.append((name, size, Cell(percent(row["share_own"], 2)), Cell(rare), remark))
     header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
     return [
         Heading("Weights"),

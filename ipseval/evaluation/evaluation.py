@@ -23,17 +23,16 @@ from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators._labels import (
     SNIPS_GLOBAL,
     SNIPS_POOLED,
-    display_names,
     plain_estimator,
     resolve_estimator,
 )
 from ipseval.estimators._sample import Extent, weighted_sample
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._explanation import basis, data_hash, explained_tables, versions
-from ipseval.evaluation._json import evaluation_record
+from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
-from ipseval.evaluation.report_content import PageContent, ReportContent
+from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
 from ipseval.evaluation.report_tables import build_tables
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import segment
@@ -487,20 +486,21 @@ class Evaluation(Result):
 
     @property
     def _differences_from_first(self) -> pd.DataFrame:
-        """The differences from the first recommender of each metric; p-values are adjusted over all pairs."""
+        """The differences from the first recommender of each table; p-values are adjusted over all pairs."""
         parts = []
-        for verdict in self.verdicts:
-            estimates = {key: value for key, value in self.estimates.items() if key[1] == verdict.metric}
-            first = verdict.order[0]
+        for layout in self._content().layouts:
+            columns = [(layout.metric, label) for label in layout.labels]
+            estimates = {key: value for key, value in self.estimates.items() if key[1:] in columns}
+            first = layout.models[0]
             part = compare(
                 estimates, reference=first, correction=None, confidence_level=self.confidence_level
             )
             part["p_adjusted"] = [
-                self._pair_tests[verdict.metric, estimator].of(model, first)[1]
+                self._pair_tests[layout.metric, estimator].of(model, first)[1]
                 for estimator, model in zip(part["estimator"], part["model"], strict=True)
             ]
             parts.append(part)
-        return pd.concat(parts)
+        return pd.concat(parts, ignore_index=True)
 
     def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
         """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
@@ -697,25 +697,28 @@ class Evaluation(Result):
         return Explanation(explained_tables(content, digits=digits))
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """Return the estimates as CSV, in the order of the report; unreliable ones have no interval.
+        """Return the estimates as CSV, in the order of the report.
 
+        Unreliable ones, whose `flag` says why, have neither standard error nor interval; `frame` has both.
         An apostrophe stands before names that a spreadsheet would compute.
         """
         return deliver(csv_text(self._published_frame), path)
 
     @property
     def _published_frame(self) -> pd.DataFrame:
-        """The frame as files hold it: rows in the order of the report, no interval where a flag says why."""
-        places = {
-            (verdict.metric, model): (number, place)
-            for number, verdict in enumerate(self.verdicts)
-            for place, model in enumerate(verdict.order)
-        }
-        frame = self._frame.copy()
-        keys = [places[cell] for cell in zip(frame["metric"], frame["model"], strict=True)]
-        frame = frame.iloc[sorted(range(len(keys)), key=keys.__getitem__)].reset_index(drop=True)
-        frame.loc[frame["flag"] != "", ["ci_low", "ci_high"]] = np.nan
-        return frame
+        """The frame as files hold it: rows in the order of the report, no interval or error with a flag."""
+        frame = self._frame
+        parts = []
+        for layout in self._content().layouts:
+            is_column = (frame["metric"] == layout.metric) & frame["estimator"].isin(layout.labels)
+            places = {model: place for place, model in enumerate(layout.models)}
+            parts.append(
+                frame[is_column].sort_values(
+                    "model", key=lambda models, places=places: models.map(places), kind="stable"
+                )
+            )
+        published = pd.concat(parts, ignore_index=True)
+        return hide_precision(published, published["flag"])
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return everything that the page shows as JSON; NaN becomes null.
@@ -741,22 +744,28 @@ class Evaluation(Result):
     ) -> str:
         r"""Return one table for booktabs, of all metrics.
 
+        It needs the package booktabs, and threeparttable with notes. Rows are sorted by the first column. An
+        unreliable estimate has a mark and no interval.
+
         Parameters
         ----------
         path : path, optional
             Where to write it.
         columns : sequence of str, optional
-            Labels of estimators, such as ["aoa", "snips-global"]; default: all of the evaluation.
+            Labels of estimators, such as ["aoa", "snips-global"]; default: those of the evaluation.
         layout : {"long", "models x metrics"}
             "long": one block of rows per metric, with confidence intervals. "models x metrics": one row per
             recommender, the metrics side by side, without intervals.
-        caption, label : str, optional
-            Of a floating `table` environment; without either only the tabular is returned.
+        caption : str, optional
+            Plain text; with a caption or a label the table floats in a `table` environment.
+        label : str, optional
+            What `\ref` names it by, of letters, digits and ``: . _ / -``.
         notes : bool
             Whether a note below the table says the estimand, the numbers of users and interactions, the
             confidence level, the assumption and which numbers are unreliable (package threeparttable).
         bold : bool
-            Whether the highest estimate of each column is bold; unreliable columns have none.
+            Whether the highest estimate of each column is bold, with those that are printed with the same
+            digits; unreliable columns have none.
         digits : int
             Significant digits of the intervals' half width.
 
@@ -863,32 +872,34 @@ class Evaluation(Result):
         if estimator is not None:
             chosen_estimator = self._estimator_label(estimator)
         check_choice("estimator", chosen_estimator, list(verdict.standings))
-        names = display_names(self.estimators)
-
-        def prepare(frame: pd.DataFrame) -> pd.DataFrame:
-            return _plotted_rows(frame, verdict, names)
+        content = self._content()
+        layout = _layout_of(content, chosen_metric, estimator and chosen_estimator)
+        names = content.names
+        heads = content.column_names
 
         if kind == "estimates":
-            return plots.plot_estimates(prepare(self._frame), ax=ax)
+            return plots.plot_estimates(_plotted_rows(self._frame, layout, heads), ax=ax)
         if kind == "differences":
-            frame = self.compare(verdict.order[0])
+            frame = self.compare(layout.models[0])
             flags = [self._flags[cell] for cell in zip(frame["metric"], frame["estimator"], strict=True)]
-            return estimate_plots.plot_differences(prepare(frame.assign(flag=flags)), ax=ax)
+            rows = _plotted_rows(frame.assign(flag=flags), layout, heads)
+            return estimate_plots.plot_differences(rows, ax=ax)
         if kind == "sensitivity":
             swept = self._sensitivity(self._definitions_of(chosen_metric, chosen_estimator))
-            tipping = prepare(swept.tipping_points())
-            return plots.plot_sensitivity(prepare(swept.frame), tipping=tipping, ax=ax)
+            tipping = _plotted_rows(swept.tipping_points(), layout, names)
+            return plots.plot_sensitivity(_plotted_rows(swept.frame, layout, names), tipping=tipping, ax=ax)
         if kind == "weights":
             return plots.plot_weights(_with_names(self.diagnostics, names), ax=ax)
         if kind == "popularity":
             return estimate_plots.plot_weight_shares(_with_names(self.popularity, names), ax=ax)
         if kind == "decomposition":
             parts = self.decomposition(chosen_metric, by="popularity" if by is None else by)
-            return estimate_plots.plot_decomposition(prepare(parts.frame), ax=ax)
+            return estimate_plots.plot_decomposition(_plotted_rows(parts.frame, layout, heads), ax=ax)
         groups = self.by(next(iter(self.segments), "popularity") if by is None else by)
-        name = names[chosen_estimator]
-        rows = prepare(groups.frame)
-        return estimate_plots.plot_segments(rows, metric=chosen_metric, estimator=name, ax=ax)
+        rows = _plotted_rows(groups.frame, layout, heads)
+        return estimate_plots.plot_segments(
+            rows, metric=chosen_metric, estimator=heads[chosen_estimator], ax=ax
+        )
 
     def _definitions_of(self, metric: str, estimator: str) -> tuple[list[Metric], list[Estimator]]:
         """Return one metric and one estimator, as others would take their time and are not drawn."""
@@ -937,8 +948,18 @@ def _with_names(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
     return frame.assign(estimator=frame["estimator"].map(names)) if "estimator" in frame else frame
 
 
-def _plotted_rows(frame: pd.DataFrame, verdict: Verdict, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of one metric in the order of the tables, with the names of estimators."""
-    rows = frame[frame["metric"] == verdict.metric] if "metric" in frame else frame
-    places = {model: place for place, model in enumerate(verdict.order)}
+def _layout_of(content: ReportContent, metric: str, estimator: str | None) -> TableLayout:
+    """Return the table of a metric that has an estimator; without one the first table of the metric."""
+    layouts = [layout for layout in content.layouts if layout.metric == metric]
+    return next((layout for layout in layouts if estimator in layout.labels), layouts[0])
+
+
+def _plotted_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of one table in its order, with the names of estimators."""
+    rows = frame
+    if "metric" in rows:
+        rows = rows[rows["metric"] == layout.metric]
+    if "estimator" in rows:
+        rows = rows[rows["estimator"].isin(layout.labels)]
+    places = {model: place for place, model in enumerate(layout.models)}
     return _with_names(rows, names).sort_values("model", key=lambda models: models.map(places), kind="stable")

@@ -13,9 +13,52 @@ from ipseval.estimators._labels import display_names
 from ipseval.estimators._sample import Extent
 from ipseval.evaluation._sweeps import PageCurves
 from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.evaluation.verdict import Verdict
+from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
 from ipseval.propensity import Propensity
+
+UNRELIABLE = "unreliable"  # the word that every output puts behind the name of such a column
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Which numbers one table holds, and in which order: one metric and one estimand.
+
+    Attributes
+    ----------
+    title : str
+        The metric, with its estimand where a report holds several.
+    estimand : str
+        "mean over users" or "mean over interactions".
+    verdict : Verdict
+        Of the metric.
+    labels : tuple of str
+        Estimators, a column each.
+    models : tuple of str
+        Recommenders, a row each: the highest estimate of the first column first, undefined ones last.
+    """
+
+    title: str
+    estimand: str
+    verdict: Verdict
+    labels: tuple[str, ...]
+    models: tuple[str, ...]
+
+    @property
+    def metric(self) -> str:
+        """The label of the metric."""
+        return self.verdict.metric
+
+
+def order_models(standing: Standing) -> tuple[str, ...]:
+    """Return the recommenders by one estimator, the highest first and undefined ones last."""
+    undefined = [model for model in standing.values if model not in standing.ranked]
+    return (*standing.ranked, *undefined)
+
+
+def describe_estimand(estimand: str, units: str) -> str:
+    """Return an estimand in the plural, with the units that are averaged: users, or queries."""
+    return estimand.replace("mean over users", f"means over {units}").replace("mean over", "means over")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +125,29 @@ class ReportContent:
         for estimator in self.estimators:
             groups.setdefault(estimator.estimand, []).append(estimator.label)
         return groups
+
+    @property
+    def layouts(self) -> list[TableLayout]:
+        """The tables of the report: one for each metric and estimand."""
+        estimands = self.estimands
+        layouts = []
+        for verdict in self.verdicts:
+            for estimand, labels in estimands.items():
+                title = verdict.metric
+                if len(estimands) > 1:
+                    title = f"{title}, {describe_estimand(estimand, self.size.unit_plural)}"
+                models = order_models(verdict.standings[labels[0]])
+                layouts.append(TableLayout(title, estimand, verdict, tuple(labels), models))
+        return layouts
+
+    def flag(self, metric: str, estimator: str) -> str:
+        """Return why the estimates of a metric by an estimator are unreliable; "" where they are not."""
+        return self.flags.get((metric, estimator), "")
+
+    def head(self, metric: str, estimator: str) -> str:
+        """Return the head of a column: the estimator, its assumption, and whether it is unreliable."""
+        head = self.column_names[estimator]
+        return f"{head}, {UNRELIABLE}" if self.flag(metric, estimator) else head
 
     def rows(self, metric: str, estimator: str) -> pd.DataFrame:
         """Return the rows of the frame of one metric and estimator."""

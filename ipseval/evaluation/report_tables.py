@@ -11,14 +11,24 @@ from ipseval._base.checks import check_positive_int, counted
 from ipseval._base.counts import RESULT
 from ipseval.estimators._estimate import without_propensity_note
 from ipseval.estimators._sums import ROUNDING
-from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings, undefined_cell
+from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page import page_parts
-from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.printed_estimates import print_estimates
+from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
 from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
 from ipseval.ranking._ranked import ALL_ITEMS
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import decimals, fixed, listed, shown_p, signed, signed_at
+from ipseval.report._words import (
+    decimals,
+    listed,
+    percent,
+    rounds_to_zero,
+    shown_level,
+    shown_p,
+    signed,
+    signed_at,
+)
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40
@@ -57,27 +67,32 @@ def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
     )
 
 
-def describe_size(content: ReportContent) -> str:
-    """Return one line: how many recommenders, users and interactions, the confidence level, the estimand."""
+def describe_size(
+    content: ReportContent, estimands: Sequence[str] = (), *, with_intervals: bool = True
+) -> str:
+    """Return one line: how many recommenders, users and interactions, the confidence level, the estimand.
+
+    `estimands`: those of the table that it stands at; default: all of the evaluation.
+    """
     size = content.size
-    parts = [
+    counts = [
         counted(len(content.models), "recommender"),
         size.units,
         counted(size.n_positives, "held-out interaction"),
     ]
-    sentence = f"{', '.join(parts)}. {content.confidence_level * 100:.4g}% confidence intervals"
-    estimands = list(content.estimands)
+    facts = []
+    if with_intervals:
+        facts.append(f"{shown_level(content.confidence_level)} confidence intervals")
+    estimands = list(estimands or content.estimands)
     if len(estimands) == 1:
-        sentence += f"; {describe_estimand(estimands[0], size.unit_plural)}"
-    sentence += "."
+        estimand = describe_estimand(estimands[0], size.unit_plural)
+        facts.append(estimand if facts else f"{estimand[:1].upper()}{estimand[1:]}")
+    sentences = [f"{', '.join(counts)}."]
+    if facts:
+        sentences.append(f"{'; '.join(facts)}.")
     if content.candidates != ALL_ITEMS:
-        sentence += f" Candidates: {content.candidates}."
-    return sentence
-
-
-def describe_estimand(estimand: str, units: str) -> str:
-    """Return an estimand in the plural, with the units that are averaged: users, or queries."""
-    return estimand.replace("mean over users", f"means over {units}").replace("mean over", "means over")
+        sentences.append(f"Candidates: {content.candidates}.")
+    return " ".join(sentences)
 
 
 def _remarks(content: ReportContent) -> list[Remark]:
@@ -108,8 +123,7 @@ def _describe_weights(content: ReportContent) -> str:
         return ""
     sentence = (
         f"Effective sample size {support.ess:,.0f} with these weights, {support.ess_equal:,.0f} with equal "
-        f"weights "
-        f"({support.n_interactions:,} interactions)"
+        f"weights ({support.n_interactions:,} interactions)"
     )
     # Nothing is said of weights that are sufficient.
     sentence += "." if support.quality == "sufficient" else f": {support.quality}."
@@ -130,66 +144,47 @@ def _describe_excluded(content: ReportContent) -> str:
 
 def _metric_tables(content: ReportContent, digits: int) -> list[Table]:
     """Return the tables of all metrics; only those of the first one show the differences."""
-    estimands = content.estimands
-    n_tables = len(content.verdicts) * len(estimands)
-    n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // n_tables))
-    tables = []
-    for number, verdict in enumerate(content.verdicts):
-        for estimand, labels in estimands.items():
-            title = verdict.metric
-            if len(estimands) > 1:
-                title = f"{verdict.metric}, {describe_estimand(estimand, content.size.unit_plural)}"
-            table = _metric_table(
-                content, verdict, labels, title, digits, n_rows, with_differences=number == 0
-            )
-            tables.append(table)
-    return tables
+    layouts = content.layouts
+    n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(layouts)))
+    first_metric = content.verdicts[0].metric
+    return [
+        _metric_table(content, layout, digits, n_rows, with_differences=layout.metric == first_metric)
+        for layout in layouts
+    ]
 
 
 def _metric_table(
-    content: ReportContent,
-    verdict: Verdict,
-    labels: Sequence[str],
-    title: str,
-    digits: int,
-    n_rows: int,
-    *,
-    with_differences: bool,
+    content: ReportContent, layout: TableLayout, digits: int, n_rows: int, *, with_differences: bool
 ) -> Table:
     """Return the table of one metric and estimand, sorted by its first column."""
-    standing = verdict.standings[labels[0]]
-    models = order_models(standing)
-    columns = []
-    header = []
-    for label in labels:
-        flag = content.flags.get((verdict.metric, label), "")
-        is_first = label == labels[0]
-        columns.append(_estimate_column(content, verdict, label, digits, is_first=is_first))
-        head = content.column_names[label]
-        header.append(f"{head}, unreliable" if flag else head)
-    first_flag = content.flags.get((verdict.metric, labels[0]), "")
-    if with_differences and len(models) > 1 and not first_flag:
-        places = decimals(_half_widths(content.rows(verdict.metric, labels[0])), digits)
+    verdict = layout.verdict
+    models = layout.models
+    columns = [_estimate_column(content, verdict, label, digits) for label in layout.labels]
+    header = [content.head(verdict.metric, label) for label in layout.labels]
+    compared = _compared_estimator(layout)
+    if with_differences and len(models) > 1 and not content.flag(verdict.metric, compared):
+        places = decimals(_half_widths(content.rows(verdict.metric, compared)), digits)
+        standing = verdict.standings[compared]
         columns.append({model: _difference_cell(standing, model, places) for model in models})
-        header.append(f"difference from best ({content.names[labels[0]]})")
+        header.append(f"difference from best ({content.names[compared]})")
     empty = Cell("")
     body = tuple((Cell(model), *(column.get(model, empty) for column in columns)) for model in models)
     fits = len(models) <= n_rows
     return Table(
         ("recommender", *header),
         body,
-        title,
+        layout.title,
         words=frozenset(range(len(header) + 1)),
         n_rows=None if fits else n_rows,
         metric=verdict.metric,
-        rest="" if fits else _describe_rest(standing, models[n_rows:]),
+        rest="" if fits else _describe_rest(verdict.standings[layout.labels[0]], models[n_rows:]),
     )
 
 
-def order_models(standing: Standing) -> tuple[str, ...]:
-    """Return the recommenders by one estimator, the highest first and undefined ones last."""
-    undefined = [model for model in standing.values if model not in standing.ranked]
-    return (*standing.ranked, *undefined)
+def _compared_estimator(layout: TableLayout) -> str:
+    """Return the estimator whose differences a table shows: that of the verdict, where the table has it."""
+    primary = layout.verdict.primary
+    return primary if primary in layout.labels else layout.labels[0]
 
 
 def _describe_rest(standing: Standing, models: Sequence[str]) -> str:
@@ -202,37 +197,19 @@ def _half_widths(part: pd.DataFrame) -> list[float]:
     return ((part["ci_high"] - part["ci_low"]) / 2).tolist()
 
 
-def _estimate_column(
-    content: ReportContent, verdict: Verdict, label: str, digits: int, *, is_first: bool
-) -> dict[str, Cell]:
-    """Return recommender -> estimate and interval; an unreliable column has no intervals or marks."""
-    rows = content.rows(verdict.metric, label)
-    standing = verdict.standings[label]
-    flag = content.flags.get((verdict.metric, label), "")
-    has_marks = not flag and len(standing.ranked) > 1
-    half_widths = _half_widths(rows)
-    common_places = decimals(half_widths, digits)
+def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digits: int) -> dict[str, Cell]:
+    """Return recommender -> estimate and interval."""
     cells = {}
-    for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
-        model = row["model"]
-        value = row["estimate"]
-        if np.isnan(value):
-            cells[model] = undefined_cell(row["note"], flag)
-            continue
-        places = max(common_places, decimals([half_width], 1, default=0))
-        interval = ""
-        drawn: tuple[float, ...] = (np.nan, value, np.nan)
-        if not np.isnan(half_width) and not flag:
-            interval = f"[{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]"
-            drawn = (row["ci_low"], value, row["ci_high"])
+    for model, estimate in print_estimates(content, verdict, label, digits).items():
+        low, high = estimate.bounds
+        is_defined = not np.isnan(estimate.value)
         cells[model] = Cell(
-            fixed(value, places),
-            interval,
-            strong=has_marks and model == standing.best,
-            mark="†" if has_marks and model not in standing.leaders else "",
-            flag=flag,
-            at=drawn,
-            short=None if is_first else "",
+            estimate.text,
+            estimate.interval,
+            strong=estimate.is_best,
+            mark="†" if estimate.is_behind else "",
+            flag=estimate.flag,
+            at=(low, estimate.value, high) if is_defined else (),
         )
     return cells
 
@@ -247,7 +224,7 @@ def _difference_cell(standing: Standing, model: str, places: int) -> Cell:
     if difference == 0:
         return Cell("no difference")
     shown = signed_at(difference, places)
-    if float(f"{difference:.{places}f}") == 0:
+    if rounds_to_zero(difference, places):
         shown = signed(difference, 1)
     return Cell(f"{shown}, {shown_p(p_value)}")
 
@@ -257,7 +234,7 @@ def _data_notes(content: ReportContent) -> list[str]:
     notes = [*_perfect_scores(content.frame), *_estimate_notes(content)]
     split = content.split
     if split is not None and split.n_leaking and not split.is_random:
-        notes.append(f"{split.n_leaking / split.n_test:.1%} of test rows have later training rows.")
+        notes.append(f"{percent(split.n_leaking / split.n_test, 1)} of test rows have later training rows.")
     left_out = _left_out(content)
     # What is in the numbers goes before what never entered, where there is no room for all.
     most = MOST_NOTES if content.page is None else len(notes) + len(left_out)

@@ -60,7 +60,10 @@ def _conclusion(verdict: Verdict) -> list[str]:
     if verdict.outcome == Outcome.NO_VERDICT:
         return _no_verdict(verdict)
     if verdict.outcome == Outcome.TIED:
-        return [f"{listed(verdict.standing.tied)} are tied for first place in the log.", *_gamma(verdict)]
+        return [
+            f"{listed(verdict.standing.tied)} are tied for first place in the log.",
+            *_weights_of_tied(verdict),
+        ]
     return _not_identified(verdict)
 
 
@@ -132,6 +135,15 @@ def _places(values: Sequence[float]) -> int:
     while places < 6 and values[0] != values[1] and fixed(values[0], places) == fixed(values[1], places):
         places += 1
     return places
+
+
+def _weights_of_tied(verdict: Verdict) -> list[str]:
+    """Return who ranks first by the weights where several recommenders are tied in the log."""
+    if not (verdict.unweighted and verdict.first_by_weights):
+        return []
+    if set(verdict.standings[verdict.weighted].tied) == set(verdict.standing.tied):
+        return [f"They also tie for first place by {_estimator(verdict, verdict.weighted)}."]
+    return [f"By {_first_by_weights(verdict)}."]
 
 
 def _gamma(verdict: Verdict) -> list[str]:
@@ -251,6 +263,8 @@ def _next_step(verdict: Verdict) -> str:
             return "Evaluate more users."
         smallest = fixed(verdict.detectable, decimals([verdict.detectable], 1))
         return f"Evaluate more users: the test has 80% power to detect a difference of {smallest}."
+    if all(set(standing.tied) == set(standing.ranked) for standing in verdict.standings.values()):
+        return ""
     if verdict.support is not None and verdict.support.basis == "exposure":
         return "`ipseval correct` compares the recommenders on the random exposure itself."
     return PLAN

@@ -136,10 +136,12 @@ def bar(cell: Cell, axis: Axis) -> str:
         parts.append(f'<rect class="m" x="{low:.1f}%" width="{max(high - low, 0.2):.1f}%"/>')
     elif len(cell.at) == 3:
         low, value, high = cell.at
-        if math.isfinite(low + high):
+        if math.isfinite(low + high) and not cell.flag:
             low = max(low, axis.ticks[0])
             width = axis.share(high) - axis.share(low)
             parts.append(f'<rect x="{axis.place(low)}" width="{width:.1f}%"/>')
         if math.isfinite(value):
-            parts.append(f'<circle cx="{axis.place(value)}"/>')
+            # An unreliable value is a ring.
+            kind = ' class="u"' if cell.flag else ""
+            parts.append(f'<circle{kind} cx="{axis.place(value)}"/>')
     return f'<svg class="b">{"".join(parts)}</svg>'

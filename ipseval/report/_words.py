@@ -39,6 +39,11 @@ def number(value: float) -> str:
     return f"{round(value, 2) + 0.0:g}".replace("-", "−")
 
 
+def rounds_to_zero(value: float, places: int) -> bool:
+    """Whether a number with so many decimals is printed as 0."""
+    return float(f"{value:.{places}f}") == 0
+
+
 def fixed(value: float, places: int) -> str:
     """Return a number with a fixed number of decimals, a leading zero and a minus sign.
 
@@ -46,9 +51,11 @@ def fixed(value: float, places: int) -> str:
     --------
     >>> fixed(0.25, 3), fixed(-0.5, 1), fixed(-0.0001, 2)
     ('0.250', '−0.5', '0.00')
+    >>> fixed(1234.5, 1)
+    '1,234.5'
     """
-    text = f"{value:.{places}f}"
-    if float(text) == 0:
+    text = f"{value:,.{places}f}"
+    if rounds_to_zero(value, places):
         text = text.lstrip("-")
     return text.replace("-", "−")
 
@@ -68,7 +75,29 @@ def signed(value: float, digits: int) -> str:
 
 def signed_at(value: float, places: int) -> str:
     """Return a difference with its sign and so many decimals."""
-    return f"{value:+.{places}f}".replace("-", "−")
+    return f"{value:+,.{places}f}".replace("-", "−")
+
+
+def percent(share: float, places: int = 0) -> str:
+    """Return a share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.95), percent(0.0123, 1)
+    ('95%', '1.2%')
+    """
+    return f"{fixed(100 * share, places)}%"
+
+
+def shown_level(level: float) -> str:
+    """Return a confidence level in per cent, with as many digits as it has.
+
+    Examples
+    --------
+    >>> shown_level(0.95), shown_level(0.999)
+    ('95%', '99.9%')
+    """
+    return f"{100 * level:.4g}%"
 
 
 def shown_p(value: float, *, most: bool = False) -> str:

@@ -91,7 +91,7 @@ def nothing_significant() -> ipseval.Evaluation:
 
 @cache
 def flagged() -> ipseval.Evaluation:
-    """Weights so uneven that the weighted average cannot be relied on: the verdict rests on the plain one."""
+    """Weights so uneven that the weighted average cannot be relied on: the verdict rests on AOA."""
     return evaluate(propensity=ipseval.PowerLawPropensity(gamma=6.0), low_ess="ignore")
 
 
@@ -137,7 +137,7 @@ def thirty_models() -> ipseval.Evaluation:
 
 
 def disagreement() -> ipseval.Evaluation:
-    """The plain average puts one first, the weighted one another."""
+    """AOA ranks one first, SNIPS another."""
     models = {"taste": scores(DATA, 0.5, -0.6, 21), "bestsellers": scores(DATA, 0.3, 1.6, 22)}
     return ipseval.evaluate(models, DATA, metrics=RECALL, propensity=POWER)
 
@@ -156,12 +156,12 @@ def saved_and_loaded() -> ipseval.Evaluation:
 
 @cache
 def known_propensity() -> ipseval.Evaluation:
-    """Propensities that follow no power law: in place of γ, by how much weights must be wrong."""
+    """Propensities that follow no power law: nothing is said of γ."""
     return evaluate(propensity=ipseval.KnownPropensity(item=np.linspace(0.9, 0.3, N_ITEMS).round(2)))
 
 
 def plain_only() -> ipseval.Evaluation:
-    """No propensity: the plain average alone."""
+    """No propensity: AOA alone."""
     return evaluate(propensity=None)
 
 
@@ -188,7 +188,7 @@ def design() -> ipseval.Evaluation:
 
 
 def exposure() -> ipseval.Evaluation:
-    """γ fitted to random exposure: measured, and here it tells nobody from the highest."""
+    """γ fitted to random exposure."""
     rng = np.random.default_rng(3)
     user, item = np.divmod(rng.choice(N_USERS * N_ITEMS, 2400, replace=False), N_ITEMS)
     liked = rng.random(user.size) < np.linspace(0.4, 0.1, N_ITEMS)[item]
@@ -197,18 +197,18 @@ def exposure() -> ipseval.Evaluation:
 
 
 def fitted() -> ipseval.Evaluation:
-    """Propensities that were fitted name another than the plain average: no verdict."""
+    """Propensities that were fitted rank another recommender first than AOA: no verdict."""
     known = np.linspace(0.9, 0.1, N_ITEMS).round(2)
     return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=known, basis="fitted"))
 
 
 def thin() -> ipseval.Evaluation:
-    """Weights that few positives carry, though enough to be printed: no verdict."""
+    """Weights that few interactions carry, though enough to be printed."""
     return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma=2.5))
 
 
 def no_training() -> ipseval.Evaluation:
-    """Ranks alone: no probability can be given."""
+    """Ranks alone, without a training part."""
     ranks = {name: ipseval.rank_positives(MODELS[name], DATA) for name in ("als", "ease", "random")}
     return ipseval.evaluate_ranks(ranks, metrics=RECALL)
 
@@ -228,7 +228,7 @@ def no_difference() -> ipseval.Evaluation:
 
 
 def many_alike() -> ipseval.Evaluation:
-    """More recommenders than a text has rows, and no test tells them apart."""
+    """More recommenders than a text has rows, and none differs significantly."""
     return ranked({f"random {number:02}": scores(DATA, 0.0, 0.0, number) for number in range(14)})
 
 
@@ -239,13 +239,13 @@ def all_equal() -> ipseval.Evaluation:
 
 
 def a_hundred_models() -> ipseval.Evaluation:
-    """A hundred recommenders: probabilities of the twenty highest."""
+    """A hundred recommenders: the twelve highest are printed."""
     models = {f"run {number:03}": scores(DATA, number / 200, 0.2, number) for number in range(100)}
     return ipseval.evaluate(models, DATA, metrics=RECALL)
 
 
 def impressions() -> ipseval.Evaluation:
-    """A log of what was shown, and γ = 0 asked for: the impressions are computed beside it."""
+    """A log of what was shown, and propensities from it."""
     rng = np.random.default_rng(5)
     popular = np.linspace(3.0, 0.0, N_ITEMS)
     rows = []
@@ -259,15 +259,29 @@ def impressions() -> ipseval.Evaluation:
     models = {name: scores(data, taste, popular, 9) for name, taste, popular in MOST_LIKED}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ipseval.evaluate(models, data, propensity=POWER, metrics=RECALL)
+        propensity = ipseval.ImpressionPropensity(log=log)
+        return ipseval.evaluate(models, data, propensity=propensity, metrics=RECALL)
 
 
 MOST_LIKED = (("rare", 0.1, -0.8), ("bestsellers", 0.1, 1.2))
 
 
 def without_a_claim() -> ipseval.Evaluation:
-    """Metrics that keep no claim after weighting: there is no probability either."""
+    """Metrics that have no guarantee after weighting."""
     return evaluate("als", "ease", metrics=("ndcg@10", "auc"))
+
+
+@cache
+def two_estimands() -> ipseval.Evaluation:
+    """Means over users and means over interactions: a table of each."""
+    return evaluate(estimators=("aoa", "snips-pooled", "snips-global", "aoa-pooled"))
+
+
+@cache
+def two_metrics_flagged() -> ipseval.Evaluation:
+    """Two metrics with weights that cannot be relied on."""
+    power = ipseval.PowerLawPropensity(gamma=6.0)
+    return evaluate(metrics=("recall@10", "mean_dcg@10"), propensity=power, low_ess="ignore")
 
 
 class Text(str):
@@ -299,7 +313,7 @@ def explained_missing_users() -> Text:
 def below(found: ipseval.Evaluation) -> Text:
     """Return the sections of a page below its tables, before the definitions; pictures by their captions."""
     parts = found.tables(page=True).appendix
-    parts = parts[: parts.index(Heading("Definitions and claims"))]
+    parts = parts[: parts.index(Heading("Definitions and guarantees"))]
     texts = (f"{one.alt}: {one.caption}" if isinstance(one, Picture) else one for one in parts)
     return Text(to_text(Tables((), tuple(texts))))
 
@@ -310,7 +324,7 @@ def page() -> Text:
 
 
 def page_flagged() -> Text:
-    """Weights that cannot be relied on tell nobody apart on a page, and have a remark."""
+    """Weights that cannot be relied on have neither intervals nor tests on a page."""
     return below(flagged())
 
 
@@ -330,7 +344,7 @@ def als_and_ease() -> ipseval.Evaluation:
 
 
 def groups_of_users() -> object:
-    """Two recommenders that no group tells apart."""
+    """Two recommenders that differ significantly in no group."""
     return als_and_ease().by("activity:3")
 
 
@@ -344,7 +358,7 @@ def groups_of_few_users() -> object:
 
 
 def decomposition() -> object:
-    """Where the weighted average differs from the plain one, and in which groups leads lie."""
+    """Where the weighted estimate differs from AOA, and in which groups leads lie."""
     return als_and_ease().decomposition(by="popularity:3")
 
 
@@ -402,6 +416,8 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         a_hundred_models,
         impressions,
         without_a_claim,
+        two_estimands,
+        two_metrics_flagged,
         validation,
         explained,
         explained_flagged,

@@ -17,6 +17,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 MARKS = ("o", "s", "D", "^", "v", "P", "X", "*")
 SCREEN_DPI = 96
 LONGEST_NAME = 36
+UNRELIABLE = "unreliable"  # behind the name of a series in a legend
 AGREEMENT_WORDS = {"src": "Spearman correlation", "tau_b": "Kendall τ_b", "ipc": "inverted pairs"}
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (8, 2)))
 
@@ -35,11 +36,20 @@ class NotebookAxes(Axes):
 
 def plain(name: Any) -> str:
     """Return a name to show: a long one without its middle, as it would leave no room for what is drawn."""
-    text = str(name)
-    if len(text) > LONGEST_NAME:
-        text = f"{text[: LONGEST_NAME - 13]}…{text[-12:]}"
+    text = "\n".join(_shorten(line) for line in str(name).split("\n"))
     # matplotlib hides labels that begin with an underscore.
     return f" {text}" if text.startswith("_") else text
+
+
+def _shorten(line: str) -> str:
+    if len(line) <= LONGEST_NAME:
+        return line
+    return f"{line[: LONGEST_NAME - 13]}…{line[-12:]}"
+
+
+def series_name(label: str) -> str:
+    """Return the name of a series; a long one has its assumption, in parentheses, on a second line."""
+    return label if len(label) <= LONGEST_NAME else label.replace(" (", "\n(", 1)
 
 
 def add_legend(ax: Axes, **options: Any) -> None:
@@ -134,6 +144,13 @@ def marks(ax: Axes, number: int, label: Any, x: Any, y: Any, **options: Any) -> 
     draw(x, y, marker=MARKS[number % 8], color=COLOURS[number % 8], label=plain(label), **given)
 
 
+def is_flagged(rows: pd.DataFrame) -> pd.Series[bool]:
+    """Return which rows a column `flag` calls unreliable; none where there is no such column."""
+    if "flag" not in rows:
+        return pd.Series(False, index=rows.index)
+    return rows["flag"].fillna("") != ""
+
+
 def curves(
     frame: pd.DataFrame, by: str, x: str, *, ax: Axes | None, xlabel: str, ylabel: str, width: float = 5.6
 ) -> Axes:
@@ -156,16 +173,19 @@ def forest(
     rows, labels = distinct(frame[row]), distinct(frame[series])
     ax = axes_or_new(ax, width=width, height=0.9 + 0.19 * len(rows) * (len(labels) + 0.8))
     for number, label in enumerate(labels):
-        part = frame[frame[series] == label]
         shift = 0.7 * ((number + 0.5) / len(labels) - 0.5)
-        marks(
-            ax,
-            number,
-            label,
-            part["estimate"],
-            [rows.index(one) + shift for one in part[row]],
-            xerr=reach(part),
-        )
+        part = frame[frame[series] == label]
+        flagged = is_flagged(part)
+        reliable = part[~flagged]
+        unreliable = part[flagged]
+        if len(reliable):
+            heights = [rows.index(name) + shift for name in reliable[row]]
+            marks(ax, number, series_name(label), reliable["estimate"], heights, xerr=reach(reliable))
+        if len(unreliable):
+            # Hollow and without an error bar, which would look precise.
+            heights = [rows.index(name) + shift for name in unreliable[row]]
+            name = f"{series_name(label)},\n{UNRELIABLE}"
+            marks(ax, number, name, unreliable["estimate"], heights, xerr=None, markerfacecolor="none")
     ax.set_yticks(range(len(rows)), [plain(one) for one in rows], parse_math=False)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     for place in range(1, len(rows)):

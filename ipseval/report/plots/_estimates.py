@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from ipseval.report._words import fixed, percent
 from ipseval.report.plots._base import (
     COLOURS,
     LINES,
@@ -24,19 +25,30 @@ from ipseval.report.plots._base import (
 )
 
 
-def plot_estimates(frame: Any, *, metric: str | None = None, ax: Axes | None = None) -> Axes:
+def plot_estimates(
+    frame: Any, *, metric: str | None = None, estimand: str | None = None, ax: Axes | None = None
+) -> Axes:
     """Return axes with the estimate and interval of every recommender, one mark per estimator.
+
+    An unreliable estimate has a hollow mark without an interval, and the legend calls it unreliable.
 
     Parameters
     ----------
     frame : Evaluation or DataFrame
-        An evaluation, or its `frame`: model, metric, estimator, estimate, ci_low, ci_high.
+        An evaluation, or its `frame`: model, metric, estimator, estimate, ci_low, ci_high; optionally
+        estimand, and flag (why an estimate is unreliable, else "").
     metric : str, optional
         Which metric; needed when the frame holds several.
+    estimand : {"mean over users", "mean over interactions"}, optional
+        Which estimand; needed when the frame holds several, as their values are not comparable.
     """
     frame = table(frame, "frame", "model", "metric", "estimator", "estimate", "ci_low", "ci_high")
     part = only(frame, "metric", metric)
-    return forest(part, "model", "estimator", f"{part['metric'].iloc[0]}, with its interval", ax=ax)
+    words = [str(part["metric"].iloc[0])]
+    if "estimand" in part:
+        part = only(part, "estimand", estimand)
+        words.append(str(part["estimand"].iloc[0]))
+    return forest(part, "model", "estimator", f"{', '.join(words)}, with confidence interval", ax=ax)
 
 
 def plot_result(
@@ -52,7 +64,7 @@ def plot_result(
         part = only(part, of, str(frame[of].iloc[0]) if metric is None else metric)
     series = next((name for name in ("data", "estimator", "measure") if name in frame), of)
     words = "difference" if "difference" in frame else part[of].iloc[0] if of else "estimate"
-    return forest(part, rows, series, f"{words}, with its interval", ax=ax)
+    return forest(part, rows, series, f"{words}, with confidence interval", ax=ax)
 
 
 def plot_sensitivity(
@@ -88,9 +100,9 @@ def plot_sensitivity(
         )
         ax.fill_between(rows["gamma"], rows["ci_low"], rows["ci_high"], color=colour, alpha=0.15, linewidth=0)
     for number, gamma in enumerate(places):
-        label = "two swap places" if number == 0 else None
+        label = "two swap ranks" if number == 0 else None
         ax.axvline(gamma, color="0.55", linewidth=0.8, linestyle=(0, (1, 3)), zorder=0, label=label)
-    ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: the plain average)")
+    ax.set_xlabel(r"$\gamma$ of $P \propto (n^*)^{(\gamma + 1)/2}$   (−1: equal weights, AOA)")
     ax.set_ylabel(f"{part['metric'].iloc[0]}, {part['estimator'].iloc[0]}", parse_math=False)
     ax.margins(x=0.02)
     add_legend(ax)
@@ -113,7 +125,10 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
     ax.barh(place, rows["ess_equal"], color="0.85", label="if all weights were equal")
     ax.barh(place, rows["ess_own"], height=0.5, color=COLOURS[0], label="with its own weights")
     shares = zip(rows["estimator"], rows["share_own"], strict=True)
-    names = [f"{plain(label)}\nlargest weight: {100 * share:.2g}%" for label, share in shares]
+    names = [
+        f"{plain(label)}\nlargest weight: {percent(share, 2 if share < 0.01 else 0)}"
+        for label, share in shares
+    ]
     ax.set_yticks(place, names, parse_math=False)
     ax.invert_yaxis()
     ax.tick_params(axis="y", length=0)
@@ -126,7 +141,7 @@ def plot_weights(frame: Any, *, ax: Axes | None = None) -> Axes:
 def plot_differences(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     """Return axes with the paired differences of recommenders to one of them, one mark per estimator."""
     first = frame.iloc[0]
-    words = f"{first['metric']} minus that of {first['reference']}, with its interval"
+    words = f"{first['metric']} minus that of {first['reference']}, with confidence interval"
     shown = frame.rename(columns={"difference": "estimate"})
     ax = forest(shown, "model", "estimator", words, ax=ax)
     ax.axvline(0, color="0.5", linewidth=0.8)
@@ -187,7 +202,7 @@ def plot_segments(frame: pd.DataFrame, *, metric: str, estimator: str, ax: Axes 
 
 
 def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Return axes with each group's shares of positives and weight as bars, and plain values beside them."""
+    """Return axes with each group's shares of positives and weight as bars, next to unweighted values."""
     groups, models = distinct(frame["group"]), distinct(frame["model"])
     names, words = _spans(frame) or (list(map(plain, groups)), str(frame["by"].iloc[0]))
     ax = axes_or_new(ax, width=5.2 + 0.7 * len(models), height=1.6 + 0.36 * len(groups))
@@ -204,8 +219,8 @@ def plot_decomposition(frame: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     for at, model in enumerate(models):
         ax.annotate(plain(model), (1, 1), (44 * at + 26, 4), rotation=40, **corner)
         for y, value in zip(place, frame.loc[frame["model"] == model, "value"], strict=True):
-            text, beside = "–" if np.isnan(value) else f"{value:.3f}", ("axes fraction", "data")
+            text, beside = "–" if np.isnan(value) else fixed(value, 3), ("axes fraction", "data")
             ax.annotate(text, (1, y), (44 * at + 34, -3), xycoords=beside, ha="center", **given)
-    ax.annotate("plain value in the group", (1, 0), (14, -30), **corner)
+    ax.annotate("unweighted value in the group", (1, 0), (14, -30), **corner)
     add_legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
     return ax

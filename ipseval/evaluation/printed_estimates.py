@@ -1,0 +1,78 @@
+"""Estimates as every output prints them: the same digits, intervals and marks in text, HTML and LaTeX."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.verdict import Verdict
+from ipseval.report._words import decimals, fixed
+
+
+@dataclass(frozen=True)
+class PrintedEstimate:
+    """One estimate as outputs print it.
+
+    Attributes
+    ----------
+    value : float
+        NaN where it is undefined or suppressed.
+    text : str
+        The value with its decimals; "undefined" or "suppressed" without one.
+    interval : str
+        "[low, high]"; empty where there is none, and where the estimate is unreliable.
+    bounds : (float, float)
+        The confidence interval; NaN where none is printed.
+    flag : str
+        Why the estimate is unreliable; empty where it is not.
+    is_best : bool
+        Whether it is the highest of its column, or is printed with the same digits as the highest.
+    is_behind : bool
+        Whether it differs significantly from the highest of its column.
+    """
+
+    value: float
+    text: str
+    interval: str = ""
+    bounds: tuple[float, float] = (np.nan, np.nan)
+    flag: str = ""
+    is_best: bool = False
+    is_behind: bool = False
+
+
+def print_estimates(
+    content: ReportContent, verdict: Verdict, label: str, digits: int
+) -> dict[str, PrintedEstimate]:
+    """Return recommender -> estimate; an unreliable column has neither intervals nor a best one."""
+    rows = content.rows(verdict.metric, label)
+    standing = verdict.standings[label]
+    flag = content.flag(verdict.metric, label)
+    is_compared = not flag and len(standing.ranked) > 1
+    half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
+    common_places = decimals(half_widths, digits)
+    highest = fixed(standing.values[standing.best], common_places) if standing.best else ""
+    estimates = {}
+    for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
+        model = row["model"]
+        value = row["estimate"]
+        if np.isnan(value):
+            text = "suppressed" if "suppressed" in row["note"] else "undefined"
+            estimates[model] = PrintedEstimate(value, text, flag=flag)
+            continue
+        places = common_places
+        if not flag:  # an error far below the others of its column is still visible
+            places = max(common_places, decimals([half_width], 1, default=0))
+        has_interval = not np.isnan(half_width) and not flag
+        interval = f"[{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]"
+        estimates[model] = PrintedEstimate(
+            value=value,
+            text=fixed(value, places),
+            interval=interval if has_interval else "",
+            bounds=(row["ci_low"], row["ci_high"]) if has_interval else (np.nan, np.nan),
+            flag=flag,
+            is_best=is_compared and fixed(value, common_places) == highest,
+            is_behind=is_compared and model not in standing.leaders,
+        )
+    return estimates
