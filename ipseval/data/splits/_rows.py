@@ -98,7 +98,12 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 def as_log(log: LogLike) -> Interactions:
     """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
     of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
-    found: Any = read(log) if of_frame else log
+    found: Any = log
+    if of_frame:
+        try:
+            found = read(log)
+        except ProblemsError as error:
+            raise ProblemsError(error.source, error.problems, "ipseval.read") from None
     found = found.positives if isinstance(found, ImpressionLog) else found
     check_interactions(found, "log")
     return found  # type: ignore[no-any-return]
