@@ -155,8 +155,8 @@ def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:
         total += len(chunk)
         if total > allowed:
             raise InputError(
-                f"{path} has {stored:,} bytes and unpacks to more than {allowed:,}, {MAX_RATIO} times as much. "
-                "Unpack it first if it is meant."
+                f"{path} has {stored:,} bytes and unpacks to more than {allowed:,}, {MAX_RATIO} times as "
+                "much. Unpack it first if it is meant."
             )
         chunks.append(chunk)
     return b"".join(chunks)

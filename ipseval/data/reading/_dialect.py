@@ -80,7 +80,7 @@ Quoting = Literal["none", "records", "lines"]
 def find_quoting(content: bytes, separator: int) -> Quoting:
     """Return what quotation marks enclose: no fields, those of records, or those of single lines."""
     # In "records" every mark opens or closes a field, which may span lines. In "lines" each line is well
-    # formed by itself, and a mark inside of a field that none encloses, such as 5" disk, belongs to the field.
+    # formed by itself, and a mark inside of a field that none encloses, such as 5" disk, belongs to it.
     data = np.frombuffer(content, dtype=np.uint8)
     places = np.flatnonzero(data == QUOTE)
     if not places.size:

@@ -52,7 +52,7 @@ class Scale:
         warnings.warn(
             f"Column {self.column!r} looks like ratings ({self.n_levels} values from {self.lowest:g} to "
             f"{self.highest:g}). Low ratings count as positives, because there is no threshold. Pass "
-            f"threshold={self.suggested:g} to keep high ratings, or threshold='all' if all rows are positives.",
+            f"threshold={self.suggested:g} to keep high ratings, or threshold='all' to count all of them.",
             DataWarning,
             stacklevel=4,
         )

@@ -15,7 +15,7 @@ from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
 from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import DataWarning, InputError, ProblemsError
 
 # A log, a log of what was shown, or a data frame that `read` understands.
 LogLike = Interactions | ImpressionLog | IntoDataFrame
