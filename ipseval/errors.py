@@ -68,7 +68,8 @@ class Problem:
 def _argument(name: str, value: str | None) -> str:
     if value is None:
         return f"{name}="
-    return f"{name}={value if value in ('True', 'False', '…') else repr(value)}"
+    is_literal = value in ("True", "False", "…") or re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
+    return f"{name}={value if is_literal else repr(value)}"
 
 
 # Arguments whose option has another name, as the option of that name means something else.

@@ -32,10 +32,14 @@ class Spec:
         """Return the options with numbers and truth values for those that take them."""
         found: dict[str, Any] = dict(self.options)
         for name in set(found) & {"threshold"}:
+            if found[name] == "all":
+                continue
             try:
                 found[name] = float(found[name])
             except ValueError:
-                raise InputError(f"{self.path}: threshold takes a number; got {found[name]!r}.") from None
+                raise InputError(
+                    f"{self.path}: threshold must be a number or 'all'; got {found[name]!r}."
+                ) from None
         if "header" in found:
             words = {"true": True, "false": False}
             if found["header"] not in words:

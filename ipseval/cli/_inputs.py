@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What `read` and `Lists` take behind the name of a file, beside the names of columns.
 READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
 RELATIVE = "relative_propensity"  # column of propensities that are known up to a factor
-TEXT = ("separator", "header", "encoding")
+TEXT = ("separator", "header", "encoding", "layout")
 LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
 
 
@@ -59,11 +59,15 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
         "gaps": options.gaps,
         "unshown_clicks": options.unshown_clicks,
         "units": options.units,
+        "na_values": labels(getattr(options, "na_values", None)) or (),
         **{name: getattr(options, name) for name in TEXT},
     }
     given |= spec.typed() | ids
     with spec.file() as path:
-        return read(path, **given)
+        log = read(path, **given)
+    read_as = log.counted[0]
+    vars(options).setdefault("read_as", []).append(f"{read_as.count:,} {read_as.what}")
+    return log
 
 
 def split_log(log: Interactions, options: argparse.Namespace) -> Split:
@@ -285,7 +289,7 @@ def interactions_of(options: argparse.Namespace, split: Split) -> Interactions |
 
     if getattr(options, "interactions", None) is None:
         return None
-    whole = argparse.Namespace(**vars(options) | {"threshold": None, "unknown": "drop"})
+    whole = argparse.Namespace(**vars(options) | {"threshold": "all", "unknown": "drop"})
     log = read_log(options.interactions, whole, users=split.user_ids, items=split.item_ids)
     if not isinstance(log, Interactions):
         raise InputError("--interactions takes ratings or other pairs; an impression log is given as LOG.")

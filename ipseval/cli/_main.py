@@ -62,6 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = partial(show_warning, options)
             warnings.simplefilter("always", UserWarning)
             code = int(options.run(options))
+        if not getattr(options, "quiet", False):
+            for words in getattr(options, "read_as", ()):
+                complain(words)
         sys.stdout.flush()
     except IpsevalError as error:
         complain(f"error: {said(error, options)}")

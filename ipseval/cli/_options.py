@@ -92,10 +92,18 @@ def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
         add(f"--{name}", metavar="COLUMN", help=f"column with {words}")
     add("--propensity-column", metavar="COLUMN", help="column with the chance to be shown")
     add("--ignore", metavar="COLUMNS", help="comma-separated; not read, whatever their names are")
-    add("--threshold", type=float, metavar="X", help="least value of a positive; smaller ones are left out")
+    add(
+        "--threshold",
+        type=_number_or("all"),
+        metavar="X",
+        help="least value of a positive; smaller ones are left out. 'all': every row is a positive",
+    )
     add("--users", metavar="FILE", help="the whole user universe, in the order of the rows of arrays")
     add("--items", metavar="FILE", help="the whole catalogue, in the order of the columns of arrays")
     add_choice(group, "--units", ("auto", "s", "ms", "us", "ns", "none"), "of times as numbers")
+    words = "arrangement of the lines of a text file; default: auto"
+    add_choice(group, "--layout", ("auto", "table", "pairs", "adjacency", "trec"), words)
+    add("--na-values", metavar="TEXTS", help="comma-separated; text that names a missing entry")
     add("--separator", metavar="TEXT", help="between columns; default: found")
     header = argparse.BooleanOptionalAction
     add("--header", action=header, help="whether the first line names the columns; default: found")

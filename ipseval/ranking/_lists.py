@@ -12,7 +12,7 @@ from ipseval._base.checks import counted as number
 from ipseval._base.checks import examples
 from ipseval._base.columns import frame_columns
 from ipseval._base.counts import Count, some
-from ipseval._base.ids import among, places, ranks_within_group
+from ipseval._base.ids import among, ranks_within_group
 from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
@@ -52,8 +52,8 @@ def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
     problems = list(lists.problems)
     entries, counted = lists.entries, list(lists.counted)
     other_types: set[str] = set()
-    user = _codes(entries.user, entries.user_ids, split.user_ids, "users", problems, other_types)
-    item = _codes(entries.item, entries.item_ids, split.item_ids, "items", problems, other_types)
+    user = _codes(lists, "user", split.user_ids, problems, other_types)
+    item = _codes(lists, "item", split.item_ids, problems, other_types)
     keep = np.ones(user.size, dtype=bool)
     for what, codes, ids, own, known in (
         ("users", user, entries.user_ids, entries.user, split.user_ids),
@@ -100,9 +100,13 @@ def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
 
 
 def _codes(
-    codes: IntArray, ids: Any, wanted: AnyArray, what: str, problems: list[Problem], other_types: set[str]
+    lists: Lists, role: str, wanted: AnyArray, problems: list[Problem], other_types: set[str]
 ) -> IntArray:
     """Return the codes of the split, −1 for an id that it does not have; text is no number."""
+    entries = lists.entries
+    codes = entries.user if role == "user" else entries.item
+    ids = entries.user_ids if role == "user" else entries.item_ids
+    what = f"{role}s"
     if ids is None:
         if codes.size and codes.max() >= wanted.size:
             raise InputError(
@@ -111,7 +115,7 @@ def _codes(
             )
         return codes
     try:
-        place = places(ids, wanted, f"the column of {what}")
+        place = entries.find_places(role, wanted)
     except InputError as error:
         other_types.add(what)
         problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))

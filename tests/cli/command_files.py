@@ -15,7 +15,7 @@ def write_files() -> None:
     """Write a log, ratings, impressions, lists and random exposure into the working folder."""
     rng = np.random.default_rng(0)
     pairs = pd.DataFrame(np.argwhere(rng.random((40, 30)) < 0.3), columns=["user_id", "sku"])
-    pairs = pairs.assign(ts=1_700_000_000 + rng.permutation(len(pairs)), stars=rng.integers(1, 6, len(pairs)))
+    pairs = pairs.assign(ts=1_700_000_000 + rng.permutation(len(pairs)), plays=rng.integers(1, 6, len(pairs)))
     pairs.to_csv("log.csv", index=False)
     pd.concat([pairs] * 2).to_csv("twice.csv", index=False)
     pairs.rename(columns={"user_id": "who", "sku": "what"}).to_csv("odd.csv", index=False)

@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     pairs = pd.DataFrame(np.argwhere(rng.random((30, 12)) < 0.4), columns=["user", "item"])
     pairs = pairs.assign(timestamp=1_700_000_000 + rng.permutation(len(pairs)))
-    pairs.assign(rating=rng.integers(1, 6, len(pairs))).to_csv("log.csv", index=False)
+    pairs.assign(plays=rng.integers(1, 6, len(pairs))).to_csv("log.csv", index=False)
     return tmp_path
 
 

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from ipseval.data.reading._text import layout_of
+from ipseval.data.reading._text import find_layout
 from ipseval.data.splits._base import Leakage

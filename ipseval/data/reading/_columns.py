@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +12,10 @@ import pandas as pd
 
 from ipseval._base.checks import examples
 from ipseval._base.columns import ids_of, series_of
-from ipseval._base.ids import EXACT, Ids
+from ipseval._base.counts import Count, some
+from ipseval._base.ids import EXACT, Ids, places
 from ipseval._base.types import AnyArray, BoolArray, IntArray
+from ipseval.data.reading._cells import is_bracketed, is_several
 from ipseval.errors import InputError, Problem
 
 Units = Literal["auto", "s", "ms", "us", "ns", "none"]
@@ -22,17 +25,114 @@ WORDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nano
 FIRST, LAST = 315_532_800, 4_102_444_800  # 1980 and 2100, in seconds since 1970
 DECIMAL = r"[-+]?\d*,\d+"  # as 4,5 is written in much of Europe
 THOUSANDS = r"[-+]?[1-9]\d{0,2},\d{3}"  # 1,234: perhaps a number of that kind
+# As a spreadsheet shortens long numbers: 1.23457E+12.
+_EXCEL = re.compile(r"-?\d([.,]\d+)?E\+\d{2,}")
+FOOTERS = {"total", "totals", "grandtotal", "sum", "summe", "count", "eof", "end", "endoffile", "rows"}
 _CANONICAL = re.compile(r"(0|-?[1-9][0-9]{0,17})(\.0+)?")
 
 
-def encoded(column: Any, name: str, *, from_text: bool = False) -> Ids:
+@dataclass(frozen=True, eq=False)
+class IdColumn:
+    """A column of ids, what was done to them, and what does not fit."""
+
+    ids: Ids
+    notes: tuple[Count, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+def encode(column: Any, name: str, *, from_text: bool = False, na_values: Sequence[str] = ()) -> IdColumn:
     """Return a column (of narwhals) as codes of its distinct ids."""
     # Of a text file, ids are whole numbers if all are written as such: beside 007 all are text.
-    found = ids_of(column, name)
-    ids = found.ids
-    if ids.dtype.kind == "f" and (ids == np.floor(ids)).all() and (np.abs(ids) < EXACT).all():
-        return Ids(found.codes, ids.astype(np.int64))  # beside missing ones, as pandas has them
-    return Ids(*_as_numbers(found)) if from_text else found
+    ids = _without(ids_of(column, name), na_values)
+    values = ids.ids
+    if values.dtype.kind == "f" and (values == np.floor(values)).all() and (np.abs(values) < EXACT).all():
+        return IdColumn(Ids(ids.codes, values.astype(np.int64)))  # beside missing ones, as pandas has them
+    if not from_text or values.dtype != object or not all(isinstance(label, str) for label in values):
+        return IdColumn(ids)
+    stripped, n_stripped = _strip(ids)
+    numbers_or_text = _as_numbers(stripped)
+    notes = some(
+        Count(f"entries of {name} with blanks around them, which were removed", n_stripped, len(ids))
+    )
+    return IdColumn(numbers_or_text, notes, tuple(_find_odd_ids(numbers_or_text, name)))
+
+
+def _without(ids: Ids, na_values: Sequence[str]) -> Ids:
+    """Return ids without those that name a missing entry."""
+    is_missing = np.isin(ids.ids.astype(object), [*na_values, *map(_number_of, na_values)])
+    if not na_values or not is_missing.any():
+        return ids
+    rank = np.append(np.where(is_missing, -1, np.cumsum(~is_missing) - 1), -1)
+    return Ids(rank[ids.codes], ids.ids[~is_missing])
+
+
+def _number_of(text: str) -> object:
+    """Return the number that a text is, or the text."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _strip(ids: Ids) -> tuple[Ids, int]:
+    """Return ids without blanks around them, and how many entries had some; what is left empty is missing."""
+    has_blanks = np.array([label != label.strip() for label in ids.ids], dtype=bool)
+    if not has_blanks.any():
+        return ids, 0
+    n_stripped = int(np.append(has_blanks, False)[ids.codes].sum())
+    codes, labels = pd.factorize(
+        np.array([label.strip() or None for label in ids.ids], dtype=object), sort=True
+    )
+    return Ids(np.append(codes, -1)[ids.codes], labels), n_stripped
+
+
+def _find_odd_ids(ids: Ids, name: str) -> list[Problem]:
+    """Return what is wrong with ids of a text file: Excel's notation, lists, quotation marks, a last line."""
+    if ids.ids.dtype != object or not ids.ids.size:
+        return []
+    labels = ids.ids.tolist()
+    together = "\n".join(labels)
+    kinds = (
+        (
+            _EXCEL.fullmatch,
+            "E+" in together,
+            f"{name} must hold whole ids; got numbers that a spreadsheet has shortened",
+            "Export the ids as text",
+        ),
+        (
+            lambda label: is_bracketed(label) or is_several(label),
+            re.search(r"[ ,;|\[({]", together) is not None,
+            f"{name} must hold one id in each cell, or a list in each; got both",
+            "Write each id into a row of its own",
+        ),
+        (
+            lambda label: len(label) > 1 and label[0] == label[-1] == '"',
+            '"' in together,
+            f"{name} must hold ids without quotation marks; got some, because they are not balanced",
+            "Correct the line with a single quotation mark",
+        ),
+    )
+    problems = []
+    for is_odd, may_occur, what, way_out in kinds:
+        odd = [label for label in labels if is_odd(label)] if may_occur else []
+        if odd:
+            problems.append(
+                Problem(f"{what} ({len(odd):,} of {len(labels):,} ids: {examples(odd)})", way_out)
+            )
+    last = ids.codes[-1] if len(ids) else -1
+    if last >= 0 and int((ids.codes == last).sum()) == 1 and _is_footer(labels, int(last)):
+        what = f"the last row must be a row of the log; got a line such as {labels[last]!r} in {name}"
+        problems.append(Problem(what, "Remove that line"))
+    return problems
+
+
+def _is_footer(labels: list[str], last: int) -> bool:
+    """Return whether the id of the last row is a word of a summary, or text below whole numbers alone."""
+    label = labels[last]
+    if re.sub(r"[^a-z]", "", label.lower()) in FOOTERS or label.startswith(("--", "(")):
+        return True
+    others = [text for place, text in enumerate(labels) if place != last]
+    return len(others) > 1 and all(_CANONICAL.fullmatch(text) for text in others) and not label[-1:].isdigit()
 
 
 def _with_missing(series: pd.Series) -> AnyArray:
@@ -40,16 +140,45 @@ def _with_missing(series: pd.Series) -> AnyArray:
     return (series if isinstance(series.dtype, np.dtype) else series.astype(object)).to_numpy()
 
 
-def _as_numbers(found: Ids) -> tuple[IntArray, AnyArray]:
+def _name_missing(values: AnyArray, na_values: Sequence[str]) -> AnyArray:
+    """Return a column of text in which what names a missing entry is missing."""
+    if not na_values or values.dtype != object:
+        return values
+    is_missing = np.array(
+        [isinstance(cell, str) and cell.strip() in na_values for cell in values], dtype=bool
+    )
+    return np.where(is_missing, None, values) if is_missing.any() else values
+
+
+def _as_numbers(ids: Ids) -> Ids:
     """Return ids of a text file as whole numbers where all of them are such."""
-    matches = [_CANONICAL.fullmatch(one) for one in found.ids.tolist()]
-    numbers = np.array([int(one[1]) for one in matches if one], dtype=np.int64)
-    if not found.ids.size or not all(matches) or np.unique(numbers).size < numbers.size:
-        return found.codes, found.ids
-    order = np.argsort(numbers)
+    labels = ids.ids.tolist()
+    matches = [_CANONICAL.fullmatch(label) for label in labels]
+    if not labels or not all(matches):
+        return ids
+    numbers_of_labels = np.array([int(match[1]) for match in matches if match], dtype=np.int64)
+    if np.unique(numbers_of_labels).size < numbers_of_labels.size:
+        return ids
+    order = np.argsort(numbers_of_labels)
     rank = np.empty(order.size + 1, dtype=np.int64)
-    rank[order], rank[-1] = np.arange(order.size), -1
-    return rank[found.codes], numbers[order]
+    rank[order] = np.arange(order.size)
+    rank[-1] = -1
+    return Ids(rank[ids.codes], numbers_of_labels[order])
+
+
+def find_places(ids: AnyArray, known: AnyArray, name: str, *, from_text: bool) -> IntArray:
+    """Return the position among the known ids of each id, −1 where it is none of them."""
+    # One text id, such as B0X, makes text of all ids of a file. Those that are whole numbers still are.
+    if not from_text or ids.dtype != object or known.dtype.kind not in "iu":
+        return places(ids, known, name)
+    matches = [_CANONICAL.fullmatch(label) if isinstance(label, str) else None for label in ids.tolist()]
+    is_number = np.array([match is not None for match in matches], dtype=bool)
+    if not is_number.any():
+        return places(ids, known, name)
+    numbers_of_ids = np.array([int(match[1]) for match in matches if match], dtype=np.int64)
+    place = np.full(ids.size, -1, dtype=np.int64)
+    place[is_number] = places(numbers_of_ids, known, name)
+    return place
 
 
 def rows_said(mask: BoolArray) -> str:
@@ -77,10 +206,12 @@ def odd_entries(odd: BoolArray, values: AnyArray, name: str, what: str, way_out:
     return Problem(f"{counted} ({rows_said(odd)}: {examples(values[odd][:1])})", way_out)
 
 
-def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Numbers:
+def numbers(
+    column: Any, name: str, role: str, *, infinite: bool = False, na_values: Sequence[str] = ()
+) -> Numbers:
     """Return a column of numbers; text that holds numbers is one, and what is none is named and counted."""
     # `infinite`: infinite ones are numbers as well.
-    values = _with_missing(series_of(column))
+    values = _name_missing(_with_missing(series_of(column)), na_values)
     missing = np.asarray(pd.isna(values))
     if values.dtype.kind in "iub" and values.dtype != np.uint64:
         return Numbers(values.astype(np.int64), missing)
@@ -104,17 +235,17 @@ def numbers(column: Any, name: str, role: str, *, infinite: bool = False) -> Num
     return Numbers(array, missing, problem, said)
 
 
-def times(column: Any, name: str, units: Units) -> Numbers:
+def times(column: Any, name: str, units: Units, na_values: Sequence[str] = ()) -> Numbers:
     """Return a column of times: dates where they are such, or are told to be; else numbers."""
     series = series_of(column)
     values = _dates(series)
     if values is None:
-        raw = _with_missing(series)
+        raw = _name_missing(_with_missing(series), na_values)
         missing = np.asarray(pd.isna(raw))
         is_text = raw.dtype == object and any(isinstance(one, str) for one in raw[~missing][:1])
         if is_text and pd.to_numeric(pd.Series(raw[~missing][:1]), errors="coerce").isna().all():
             return _of_written(raw, missing, name)
-        found = numbers(column, name, "timestamp")
+        found = numbers(column, name, "timestamp", na_values=na_values)
         return found if found.problem else _in_units(found, name, units)
     return Numbers(values, np.isnat(values), None, " in dates")
 
@@ -140,18 +271,27 @@ def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:
     return Numbers(values, missing, problem, " in dates")
 
 
+def _fits(values: AnyArray, unit: str) -> BoolArray:
+    """Return which numbers are times between 1980 and 2100 in a unit."""
+    per_second = 10**9 // NANOSECONDS[unit]
+    return np.asarray((values >= FIRST * per_second) & (values < LAST * per_second))
+
+
 def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     """Return times that are numbers in nanoseconds since 1970, where their unit is given or plain to see."""
     values = found.values
-    kept = values[~found.missing]
     if units == "auto":
         units = "none"
-        if kept.size:
-            low, high = kept.min(), kept.max()
-            for unit, factor in NANOSECONDS.items():
-                per_second = 10**9 // factor
-                if low >= FIRST * per_second and high < LAST * per_second:
-                    units = unit  # type: ignore[assignment]  # a key of NANOSECONDS
+        kept = values[~found.missing]
+        shares = {unit: _fits(kept, unit).mean() for unit in NANOSECONDS} if kept.size else {}
+        best = max(shares, key=lambda unit: shares[unit], default="s")
+        if shares.get(best, 0) == 1:
+            units = best  # type: ignore[assignment]  # a key of NANOSECONDS
+        elif shares.get(best, 0) > 0.5:
+            odd = ~found.missing & ~_fits(values, best)
+            what = f"lie outside of 1980 to 2100 in {WORDS[best]}, as which the others are times"
+            way_out = "Correct them, or pass {units=none} to keep the numbers"
+            return Numbers(values, found.missing, odd_entries(odd, values, name, what, way_out))
     if units == "none":
         return Numbers(values, found.missing, None, " in numbers")
     factor = NANOSECONDS[units]

@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
 from ipseval._base.counts import Count
-from ipseval._base.ids import Ids, distinct, header_among, places, repeated, to_id_array
+from ipseval._base.ids import Ids, distinct, header_among, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, unchecked
 from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import Treatment, first_pair, rows_of
@@ -19,20 +19,22 @@ from ipseval.data._interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
     Units,
-    encoded,
+    encode,
+    find_places,
     numbers,
     rows_said,
     times,
     tried,
     truths,
 )
-from ipseval.data.reading._names import USUAL, Chosen, choose, plain, said
+from ipseval.data.reading._names import Chosen, said
+from ipseval.data.reading._roles import CHECKED, doubt_roles
 from ipseval.data.reading._source import Source
+from ipseval.data.reading._values import Threshold, find_scale, means_ratings
 from ipseval.errors import Problem, ProblemsError
 
 IDS = ("user", "item", "query")
-ROLES = ("user", "item", "query", "timestamp", "clicked", "shown", "position", "propensity", "value")
-CLICKS = ("query", "clicked", "shown", "position", "propensity")  # what only an exposure log has
+N_CELLS = 2_000  # first cells of each column, from which it is told whether columns fit their roles
 
 
 @dataclass(eq=False, kw_only=True)
@@ -41,43 +43,96 @@ class Draft(Treatment):
 
     name: str
     names: dict[str, str]
+    unnamed: dict[str, str]  # role -> "place" or "name", by which its column was chosen
     noun: str
     keep: BoolArray
+    written: set[str] = field(default_factory=set)  # roles whose ids are text of a file
     ids: dict[str, Ids] = field(default_factory=dict)
     columns: dict[str, Numbers] = field(default_factory=dict)
     has_threshold: bool = False
 
     @classmethod
-    def of(cls, source: Source, chosen: Chosen, units: Units = "auto", noun: str = "rows") -> Draft:
+    def of(
+        cls,
+        source: Source,
+        chosen: Chosen,
+        units: Units = "auto",
+        noun: str = "rows",
+        na_values: Sequence[str] = (),
+    ) -> Draft:
         """Return the chosen columns of a source."""
         names = chosen.columns
-        table = source.load(list(names.values()), [names[one] for one in IDS if one in names])
+        table = source.load(list(names.values()), [names[role] for role in IDS if role in names])
         n_rows = len(table)
-        keep, problems = np.ones(n_rows, dtype=bool), list(chosen.problems)
-        draft = cls(name=source.name, names=names, noun=noun, keep=keep, problems=problems)
+        draft = cls(
+            name=source.name,
+            names=names,
+            unnamed=dict(chosen.unnamed),
+            noun=noun,
+            keep=np.ones(n_rows, dtype=bool),
+            problems=list(chosen.problems),
+        )
         if names and not n_rows:
             draft.fault(f"there are no {noun}", "Give at least one")
             draft.raise_problems()
         for role, name in names.items():
-            column, words = table[name], f"column {name!r}"
             if role in IDS:
-                found = tried(draft.problems, encoded, column, words, from_text=name in source.written)
-                if found is not None:
-                    draft.ids[role] = found
-                    header = "" if role == "query" else header_among(found.codes, found.ids, words)
-                    if header:
-                        draft.fault(
-                            header, "Read the file by its path with {header=True}, or without that row"
-                        )
-                continue
-            one = draft.columns[role] = _read_as(role, column, words, units)
-            if one.problem is not None:
-                draft.problems.append(_without(one.problem, name) if role == "timestamp" else one.problem)
-        words = said(names, {role: one.said for role, one in draft.columns.items()})
+                draft._read_ids(role, table[name], source, na_values)
+            else:
+                column = draft.columns[role] = _read_as(
+                    role, table[name], f"column {name!r}", units, na_values
+                )
+                if column.problem is not None:
+                    draft.problems.append(
+                        _without(column.problem, name) if role == "timestamp" else column.problem
+                    )
+        words = said(names, {role: column.said for role, column in draft.columns.items()})
         left = [name for name in source.columns if name not in names.values()]
         words += f"; not read: {examples(left, 12)}" if left else ""
-        draft.counted += [Count(f"{noun} read from {source.name}: {words}", n_rows), *source.counted]
+        notes = draft.counted
+        draft.counted = [Count(f"{noun} read from {source.name}: {words}", n_rows), *source.counted, *notes]
         return draft
+
+    def _read_ids(self, role: str, column: Any, source: Source, na_values: Sequence[str]) -> None:
+        """Read a column of ids, with what does not fit."""
+        name = self.names[role]
+        words = f"column {name!r}"
+        from_text = name in source.written
+        encoded = tried(self.problems, encode, column, words, from_text=from_text, na_values=na_values)
+        if encoded is None:
+            return
+        ids = self.ids[role] = encoded.ids
+        self.counted += encoded.notes
+        self.problems += encoded.problems
+        if from_text:
+            self.written.add(role)
+        header = "" if role == "query" else header_among(ids.codes, ids.ids, words)
+        if header:
+            self.fault(header, "Read the file by its path with {header=True}, or without that row")
+        elif source.layout is not None and source.layout.header and name in ids.ids.tolist():
+            row = int(np.flatnonzero(ids.codes == ids.ids.tolist().index(name))[0])
+            self.fault(f"row {row} of {words} repeats the header", "Remove that line")
+
+    def check_roles(self, source: Source) -> None:
+        """Add what speaks against the columns that nobody has named: a fault, or a note of few rows."""
+        assigned = {role: name for role, name in self.names.items() if role in CHECKED}
+        has_layout = source.layout is not None and not source.layout.header
+        if not self.unnamed or self.problems or (source.layout is not None and source.layout.trec):
+            return
+        if source.layout is not None and source.layout.name in ("pairs", "adjacency"):
+            return
+        pool = list(source.columns) if has_layout else list(assigned.values())
+        cells = _first_cells(source, pool)
+        options = {"n_rows": self.keep.size, "lists": source.lists}
+        doubt = doubt_roles(assigned, self.unnamed, cells, **options)
+        if doubt is not None and has_layout and self.keep.size > N_CELLS:
+            # In a file that is sorted, ids repeat further below.
+            cells = _all_cells(source, pool)
+            doubt = doubt_roles(assigned, self.unnamed, cells, **options)
+        if doubt is not None and doubt.is_error:
+            self.problems.append(doubt.problem)
+        elif doubt is not None:
+            self.counted.append(Count(f"rows of which {doubt.problem.what}", self.keep.size))
 
     def raise_problems(self) -> None:
         """Raise everything that is wrong."""
@@ -98,13 +153,18 @@ class Draft(Treatment):
                 what = f"{int(rows.sum()):,} of {rows.size:,} {self.noun} have no {role} ({rows_said(rows)})"
                 self.fault(what, way_out)
 
-    def leave_out_low(self, threshold: float | None) -> None:
-        """Leave out rows with a value below the threshold."""
-        if threshold is None:
+    def apply_threshold(self, threshold: Threshold | None) -> None:
+        """Leave out rows with a value below the threshold; without one, those of 0, and refuse ratings."""
+        self.has_threshold = threshold is not None
+        if threshold == "all":
             return
-        self.has_threshold = True
+        if threshold is None:
+            if "value" in self.columns and "clicked" not in self.names:
+                self._leave_out_zeros()
+            return
         if "value" not in self.columns:
-            what, way_out = "a threshold needs a column of values, and none was found", "Name it by {value}"
+            what = "a threshold needs a column of values, and none was found"
+            way_out = "Name it by {value}"
             if "clicked" in self.names:
                 clicked = self.names["clicked"]
                 what = "a threshold is of values, and impressions hold clicks"
@@ -115,6 +175,30 @@ class Draft(Treatment):
         self._leave_out(low, f"with a value below {threshold:g}")
         if not self.keep.any() and low.any():
             self.fault(f"no row has a value of at least {threshold:g}", "Pass a smaller {threshold}")
+
+    def _leave_out_zeros(self) -> None:
+        """Leave out rows of value 0, and add what is wrong with ratings that have no threshold."""
+        column = self.columns["value"]
+        if column.problem is not None:
+            return
+        name = self.names["value"]
+        zero = column.values == 0
+        self._leave_out(zero, "with a value of 0")
+        if zero.all():
+            self.fault(
+                f"all values of column {name!r} are 0", "Pass {threshold=0} if these rows are positives"
+            )
+        scale = find_scale(column.values[self.keep], name)
+        by = self.unnamed.get("value", "caller")
+        meaning = means_ratings(name, by)
+        if scale is None or meaning == "no":
+            return
+        if by == "caller" or meaning == "perhaps":
+            scale.warn()
+            self.counted.append(Count(scale.note(), int(self.keep.sum())))
+            self.has_threshold = True  # it is said already that low ones count
+        else:
+            self.problems.append(scale.problem())
 
     def fit_to(self, role: str, universe: Any | None, unknown: str) -> None:
         """Bring the codes of users or items to a universe that was given."""
@@ -134,7 +218,9 @@ class Draft(Treatment):
         known = tried(self.problems, to_id_array, universe, f"{role}s")
         if known is None:
             return
-        place = tried(self.problems, places, own.ids, known, f"column {self.names[role]!r} and {role}s=")
+        words = f"column {self.names[role]!r} and {role}s="
+        from_text = role in self.written
+        place = tried(self.problems, find_places, own.ids, known, words, from_text=from_text)
         if place is None:
             return
         strange = (np.append(place, 0)[own.codes] < 0) & self.keep
@@ -222,63 +308,6 @@ class Draft(Treatment):
         return ImpressionLog(**data, counted=tuple(self.counted))
 
 
-def choose_log(
-    source: Source, given: dict[str, str | None], ignore: Sequence[str], *, outcomes: bool
-) -> Chosen:
-    """Return the columns of a log; with `outcomes`, one that tells what happened counts as clicks."""
-    chosen = _chosen(source, given, ignore)
-    outcome = _outcome(source, chosen, ignore) if outcomes and given["value"] is None else None
-    return chosen if outcome is None else _chosen(source, given | {"clicked": outcome}, ignore)
-
-
-def _chosen(source: Source, given: dict[str, str | None], ignore: Sequence[str]) -> Chosen:
-    """Return the columns by their names, or by their places in a text file without a header."""
-    if source.layout is not None and not source.layout.header:
-        columns = list(source.columns)
-        by_place = ("user", "item", "value", "timestamp")[: 4 if len(columns) == 4 else 2]
-        usual = dict(zip(by_place, columns, strict=False))
-        if source.layout.trec == "qrels":
-            usual = {"user": columns[0], "item": columns[2], "value": columns[3]}
-        taken = {*filter(None, given.values()), *ignore}
-        given = {
-            role: name or (usual.get(role) if usual.get(role) not in taken else None)
-            for role, name in given.items()
-        }
-    unknown = [name for name in ignore if name not in source.columns]
-    have = [name for name in source.columns if name not in ignore]
-    chosen = choose(have, given, ROLES, lists=source.lists)
-    problems = list(chosen.problems)
-    if unknown:
-        what = f"columns to ignore are not there: {examples(unknown)}; the columns are "
-        problems.append(Problem(what + examples(source.columns, 12), "Correct {ignore}"))
-    without = ("value",) if "clicked" in chosen.columns else CLICKS
-    kept = {role: name for role, name in chosen.columns.items() if role not in without}
-    asked = [role for role in without if given[role] is not None and role in chosen.columns]
-    problems += [_of_the_other_kind(role, chosen.columns) for role in asked]
-    return Chosen(kept, tuple(problems))
-
-
-def _outcome(source: Source, chosen: Chosen, ignore: Sequence[str]) -> str | None:
-    """Return a column of 0 and 1 that tells what happened by its name; without it, negatives would count."""
-    if "clicked" in chosen.columns or chosen.problems:
-        return None
-    for name in dict.fromkeys((*chosen.columns.values(), *source.columns)):
-        if plain(name) in USUAL["outcome"] and name not in (*ignore, *source.lists):
-            found = truths(source.load([name], [])[name], name, "clicked")
-            values = found.values[~found.missing]
-            if found.problem is None and values.any() and not values.all():
-                return str(name)
-    return None
-
-
-def _of_the_other_kind(role: str, columns: Mapping[str, str]) -> Problem:
-    if role == "value":
-        way_out = f"Leave {{value}} out, or pass {{ignore={columns['clicked']}}} to read interactions"
-        return Problem("impressions hold clicks, and no values", way_out)
-    what = f"the {role} is one of impressions, and no column of clicks was found"
-    return Problem(what, f"Name it by {{clicked}}, or leave {{{role}}} out")
-
-
 def _with_ignore(fault: Problem, columns: Mapping[str, str]) -> Problem:
     """Return a fault of impressions with what one can do about it while a log is read."""
     for role, word in {"propensity": "propensit", "position": "position", "query": "slate"}.items():
@@ -292,9 +321,29 @@ def _without(fault: Problem, column: str) -> Problem:
     return Problem(fault.what, f"{fault.way_out}; or do without the column by {{ignore={column}}}")
 
 
-def _read_as(role: str, column: Any, words: str, units: Units) -> Numbers:
+def _read_as(role: str, column: Any, words: str, units: Units, na_values: Sequence[str]) -> Numbers:
     if role == "timestamp":
-        return times(column, words, units)
+        return times(column, words, units, na_values)
     if role in ("clicked", "shown"):
         return truths(column, words, role)
-    return numbers(column, words, role, infinite=role == "score")
+    return numbers(column, words, role, infinite=role == "score", na_values=na_values)
+
+
+def _first_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return the first cells of columns as text; for a file, those that its layout was found on."""
+    if source.layout is not None:
+        body = source.layout.body
+        place = {name: at for at, name in enumerate(source.layout.columns)}
+        return {name: [row[place[name]] for row in body] for name in names if name in place}
+    table = source.load(list(names), [])
+    return {name: _as_text(table[name].head(N_CELLS).to_list()) for name in names}
+
+
+def _all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
+    """Return all cells of columns as text."""
+    table = source.load(list(names), list(names))
+    return {name: _as_text(table[name].to_list()) for name in names}
+
+
+def _as_text(cells: Sequence[Any]) -> list[str]:
+    return ["" if cell is None or cell != cell else str(cell) for cell in cells]

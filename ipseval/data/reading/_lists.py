@@ -15,9 +15,11 @@ from ipseval._base.counts import Count, counts_frame
 from ipseval._base.ids import Ids, as_ids, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
 from ipseval.data._impressions import Treatment, check_options
+from ipseval.data.reading._columns import find_places
 from ipseval.data.reading._draft import Draft
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
+from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.errors import InputError, Problem, ProblemsError
 
 Seen = Literal["raise", "drop", "keep"]
@@ -131,7 +133,8 @@ class Lists:
         user, item = (draft.ids.get(role, nobody) for role in ("user", "item"))
         by_rank = RANK in names
         order = draft.columns[RANK].values if by_rank else _descending(draft.columns[SCORE].values)
-        entries = Entries(user.codes, item.codes, order, user.ids, item.ids, by_rank)
+        written = frozenset(draft.written)
+        entries = Entries(user.codes, item.codes, order, user.ids, item.ids, by_rank, written)
         return entries.select(draft.keep), draft
 
     def _without_repeats(self, entries: Entries, found: Treatment) -> Entries:
@@ -188,6 +191,7 @@ class Lists:
 def read_lists(
     path: str | os.PathLike[str],
     *,
+    layout: LayoutName = "auto",
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = ENCODING,
@@ -200,7 +204,7 @@ def read_lists(
     path : path
         What `Lists` takes as a frame or mapping, in a file as `read` takes them; or a run file (query, Q0,
         document, rank, score, tag), read by its scores as TREC does.
-    separator, header, encoding
+    layout, separator, header, encoding
         Of a text file; see `read`.
     **options
         As in `Lists`: user, item, rank, score, seen, unknown, duplicates, missing, gaps.
@@ -213,7 +217,8 @@ def read_lists(
     if not isinstance(path, (str, os.PathLike)):
         raise InputError(f"read_lists takes a path; got {type(path).__name__}. Pass it to Lists instead.")
     named = [options.get(name) for name in ("user", "item", RANK, SCORE)]
-    how = replace(ranks(*named), separator=separator, header=header, encoding=encoding)
+    check_choice("layout", layout, LAYOUTS)
+    how = replace(ranks(*named), layout=layout, separator=separator, header=header, encoding=encoding)
     return Lists(open_source(path, how), **options)
 
 
@@ -232,16 +237,22 @@ class Entries:
     user_ids: AnyArray | None
     item_ids: AnyArray
     by_rank: bool
+    written: frozenset[str] = frozenset()  # "user" and "item", where their ids are text of a file
 
     def pair(self, row: int) -> tuple[Any, Any]:
         """Return user and item of an entry; of a user without an id, its place."""
         user = self.user[row] if self.user_ids is None else self.user_ids[self.user[row]]
         return user, self.item_ids[self.item[row]]
 
+    def find_places(self, role: str, known: AnyArray) -> IntArray:
+        """Return the position among known ids of each id of users or items, −1 for what is none of them."""
+        ids = self.user_ids if role == "user" else self.item_ids
+        return find_places(ids, known, f"the column of {role}s", from_text=role in self.written)
+
     def select(self, keep: BoolArray) -> Entries:
         """Return the chosen entries."""
         user, item, order = self.user[keep], self.item[keep], self.order[keep]
-        return Entries(user, item, order, self.user_ids, self.item_ids, self.by_rank)
+        return Entries(user, item, order, self.user_ids, self.item_ids, self.by_rank, self.written)
 
 
 def is_arrays(source: Any) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ipseval._base.checks import examples
 from ipseval.errors import Problem
@@ -19,7 +19,8 @@ item: track trackid song songid artist artistid video videoid news newsid conten
 item: docid docno document documentid
 timestamp: timestamp time ts t datetime date eventtime eventtimestamp createdat created unixtime
 timestamp: unixreviewtime purchasedat orderedat clickedat viewedat playedat listenedat
-value: value rating ratings stars gain relevance rel grade weight plays playcount count
+value: value rating ratings stars starrating userrating bookrating overallrating reviewrating
+value: overall reviewoverall reviewscore gain relevance rel grade weight plays playcount count
 clicked: clicked click clicks isclick isclicked clk
 outcome: label labels target y outcome purchased purchase ispurchased bought isbought converted conversion
 outcome: liked like islike response reward relevant isrelevant positive ispositive interacted
@@ -50,6 +51,9 @@ class Chosen:
 
     columns: dict[str, str]
     problems: tuple[Problem, ...]
+    unnamed: Mapping[str, str] = field(
+        default_factory=dict
+    )  # role -> "place" or "name", by which it was chosen
 
 
 def said(columns: Mapping[str, str], notes: Mapping[str, str] | None = None) -> str:

@@ -9,17 +9,20 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_real, check_type, examples
+from ipseval._base.checks import check_choice, check_type, examples
 from ipseval._base.ids import as_ids, of_one_type
 from ipseval._base.types import AnyArray
 from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import check_options
 from ipseval.data._interactions import Duplicates, Interactions
+from ipseval.data.reading._assignment import ROLES, choose_log
 from ipseval.data.reading._columns import UNITS, Units, rows_said
-from ipseval.data.reading._draft import ROLES, Draft, choose_log
+from ipseval.data.reading._draft import Draft
 from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
+from ipseval.data.reading._text import LAYOUTS, LayoutName
+from ipseval.data.reading._values import check_threshold
 from ipseval.errors import InputError, Problem, ProblemsError
 
 
@@ -36,7 +39,7 @@ def read(
     propensity: str | None = None,
     query: str | None = None,
     ignore: str | Sequence[str] = (),
-    threshold: float | None = None,
+    threshold: float | Literal["all"] | None = None,
     users: Any | None = None,
     items: Any | None = None,
     duplicates: Duplicates = "raise",
@@ -45,6 +48,8 @@ def read(
     gaps: Literal["raise", "keep"] = "raise",
     unshown_clicks: Literal["raise", "drop"] = "raise",
     units: Units = "auto",
+    na_values: str | Sequence[str] = (),
+    layout: LayoutName = "auto",
     separator: str | None = None,
     header: bool | None = None,
     encoding: str = ENCODING,
@@ -112,25 +117,47 @@ def read(
     check_options(missing=missing, unknown=unknown, gaps=gaps, unshown_clicks=unshown_clicks)
     check_choice("units", units, UNITS)
     check_type("header", header, (bool, type(None)))
-    if threshold is not None:
-        threshold = check_real("threshold", threshold)
+    check_choice("layout", layout, LAYOUTS)
+    least = check_threshold(threshold)
     names = (user, item, query, timestamp, clicked, shown, position, propensity, value)
     given = dict(zip(ROLES, names, strict=True))
     for name, column in given.items():
         check_type(name, column, (str, type(None)))
-    opened = open_source(source, Reading(separator, header, encoding, names))
+    absent = _as_tuple("na_values", na_values)
+    how = Reading(separator, header, encoding, layout, absent, names)
+    opened = open_source(source, how)
+    _refuse_run(opened)
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
-    draft = Draft.of(opened, choose_log(opened, given, ignored, outcomes=threshold is None), units)
-    if opened.layout is not None and opened.layout.trec == "qrels" and threshold is None:
-        threshold = 1.0
+    chosen = choose_log(opened, given, ignored, outcomes=not isinstance(least, float))
+    draft = Draft.of(opened, chosen, units, na_values=absent)
+    draft.check_roles(opened)
+    if opened.layout is not None and opened.layout.trec == "qrels" and least is None:
+        least = 1.0
     draft.leave_out_missing(missing)
-    draft.leave_out_low(threshold)
+    draft.apply_threshold(least)
     draft.fit_to("user", users, unknown)
     draft.fit_to("item", items, unknown)
     if "clicked" in draft.names:
         check_options(duplicates=duplicates)
         return draft.exposures(duplicates, gaps, unshown_clicks)
     return draft.interactions(duplicates)
+
+
+def _as_tuple(name: str, texts: str | Sequence[str]) -> tuple[str, ...]:
+    """Return one text or several as a tuple, or raise `InputError`."""
+    listed = (texts,) if isinstance(texts, str) else tuple(texts)
+    if not all(isinstance(text, str) for text in listed):
+        raise InputError(f"{name} must be text, or a sequence of text; got {listed!r:.80}.")
+    return listed
+
+
+def _refuse_run(source: Source) -> None:
+    """Raise `InputError` for a run of TREC, which holds recommendation lists and no log."""
+    if source.layout is not None and source.layout.trec == "run":
+        raise InputError(
+            f"{source.name} must be a log; it is a run of TREC, which holds recommendation lists. Read it by "
+            "ipseval.read_lists, or pass header= if its first line names the columns."
+        )
 
 
 Of = Literal["user", "item"]
@@ -267,7 +294,7 @@ def read_attributes(
     check_choice("of", of, ("user", "item"))
     check_options(duplicates=duplicates)
     check_type("column", column, (str, type(None)))
-    how = Reading(separator, header, encoding, (column,), lists="stay")
+    how = Reading(separator, header, encoding, named=(column,), lists="stay")
     opened = open_source(source, how)
     draft = _column(opened, of, column)
     ids, name = draft.ids[of], draft.names[of]

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -20,12 +17,18 @@ from ipseval._base.artefacts import ARRAYS, reading
 from ipseval._base.checks import examples, kind_of, refuse_masked
 from ipseval._base.compute import available_cores
 from ipseval._base.counts import Count, some
+from ipseval.data.reading._cells import LISTS, N_CELLS, as_list, holds_lists
+from ipseval.data.reading._content import PARQUET, decode_start, read_start, refuse_foreign
+from ipseval.data.reading._dialect import N_LINES, NAMES
+from ipseval.data.reading._json import check_records, is_json, read_json
 from ipseval.data.reading._names import USUAL, plain
-from ipseval.data.reading._text import NAMES, PACKED, Layout, layout_of, opened, read_text
+from ipseval.data.reading._text import ENCODING_ADVICE, Layout, LayoutName, find_layout, read_text
 from ipseval.errors import InputError
 
 ENCODING = "utf-8"
-COLUMNS = {one for one in NAMES if len(one) > 1}  # no user is called so
+COLUMNS = {name for name in NAMES if len(name) > 1}  # no user is called so
+PARQUET_SUFFIXES = (".parquet", ".pq", ".parq")
+FILE_LAYOUTS = ("pairs", "adjacency", "trec")  # of text; records of JSON have none of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,8 @@ class Reading:
     separator: str | None = None
     header: bool | None = None
     encoding: str = ENCODING
+    layout: LayoutName = "auto"
+    na_values: tuple[str, ...] = ()  # text that names a missing entry
     named: tuple[str | None, ...] = ()  # columns that the caller has named
     lists: Literal["rows", "ranks", "stay"] = "rows"  # each entry a row, also with its place; or as they are
 
@@ -57,13 +62,13 @@ def open_source(source: Any, how: Reading, what: str = "the data frame") -> Sour
     if isinstance(source, Source):
         return source
     if isinstance(source, (str, os.PathLike)):
-        found = _file(source, how)
+        table = _file(source, how)
     elif isinstance(source, Mapping):
-        found = _mapping(source, how, what)
+        table = _mapping(source, how, what)
     else:
         refuse_masked(source, "the source")
-        found = _frame(source, what)
-    return found if how.lists == "stay" or not found.lists else _flat(found, how)
+        table = _frame(source, what)
+    return table if how.lists == "stay" or not table.lists else _flat(table, how)
 
 
 def _mapping(given: Mapping[Any, Any], how: Reading, what: str, kind: Any = None) -> Source:
@@ -125,10 +130,10 @@ def _frame(source: Any, what: str) -> Source:
         raise InputError(f"{what} cannot be read: {error!s:.200}.") from None
     if isinstance(source, pd.DataFrame):
         names = {str(name): name for name in source.columns}
-        lists = tuple(name for name, own in names.items() if _holds_lists(source[own]))
+        lists, as_text = _lists_of_pandas(source, names)
     else:
         names = {name: name for name in table.collect_schema().names()}
-        lists = _lists_of(table)
+        lists, as_text = _lists_of_table(table)
 
     def load(wanted: list[str], _: list[str]) -> Any:
         if isinstance(source, pd.DataFrame):
@@ -137,7 +142,7 @@ def _frame(source: Any, what: str) -> Source:
         chosen = table.select(wanted)
         return chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen
 
-    return Source(what, tuple(names), load, lists=lists)
+    return Source(what, tuple(names), load, lists=(*lists, *as_text), written=tuple(as_text))
 
 
 def _native(column: Any) -> Any:
@@ -146,21 +151,36 @@ def _native(column: Any) -> Any:
     return column.astype(column.dtype.newbyteorder("=")) if foreign else column
 
 
-LISTS = (list, tuple, np.ndarray)
+def _lists_of_pandas(frame: pd.DataFrame, names: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the columns of a frame of pandas that hold lists, and those with lists that are text."""
+    lists = []
+    as_text = []
+    for name, label in names.items():
+        column = frame[label]
+        if column.dtype != object and not isinstance(column.dtype, (pd.ArrowDtype, pd.StringDtype)):
+            continue
+        first = next((cell for cell in column if isinstance(cell, LISTS) or not pd.isna(cell)), None)
+        if isinstance(first, LISTS):
+            lists.append(name)
+        elif isinstance(first, str) and _text_holds_lists(column.dropna().head(N_CELLS).tolist()):
+            as_text.append(name)
+    return lists, as_text
 
 
-def _holds_lists(column: Any) -> bool:
-    """Return whether the first entry of a column of pandas that is not missing is a list."""
-    if column.dtype != object and not isinstance(column.dtype, pd.ArrowDtype):
-        return False
-    return isinstance(
-        next((one for one in column if isinstance(one, LISTS) or not pd.isna(one)), None), LISTS
-    )
+def _lists_of_table(table: Any) -> tuple[list[str], list[str]]:
+    """Return the columns of a table of narwhals that hold lists, and those with lists that are text."""
+    schema = table.collect_schema()
+    lists = [name for name, kind in schema.items() if kind in (nw.List, nw.Array)]
+    texts = [name for name, kind in schema.items() if kind == nw.String]
+    if not texts:
+        return lists, []
+    start = table.select(texts).head(N_CELLS)
+    start = start.collect() if isinstance(start, nw.LazyFrame) else start
+    return lists, [name for name in texts if _text_holds_lists(start[name].to_list())]
 
 
-def _lists_of(table: Any) -> tuple[str, ...]:
-    """Return the columns of a table of narwhals that hold lists."""
-    return tuple(name for name, kind in table.collect_schema().items() if kind in (nw.List, nw.Array))
+def _text_holds_lists(cells: Sequence[Any]) -> bool:
+    return holds_lists([cell for cell in cells if isinstance(cell, str)])
 
 
 def _flat(source: Source, how: Reading) -> Source:
@@ -170,11 +190,14 @@ def _flat(source: Source, how: Reading) -> Source:
 
     def load(wanted: list[str], ids: list[str]) -> Any:
         names = [name for name in wanted if name in source.columns]
-        table, inside = source.load(names, ids), [name for name in names if name in source.lists]
+        table = source.load(names, [name for name in [*ids, *source.lists] if name in names])
+        inside = [name for name in names if name in source.lists]
         if not inside:
             return table
         frame = _of_objects({name: table[name].to_list() for name in names})
-        sizes = frame[inside].map(lambda one: len(one) if isinstance(one, LISTS) else 1)
+        for name in inside:
+            frame[name] = frame[name].map(as_list)
+        sizes = frame[inside].map(lambda cell: len(cell) if isinstance(cell, LISTS) else 1)
         uneven = np.flatnonzero(sizes.ne(sizes[inside[0]], axis=0).any(axis=1))
         if uneven.size:
             raise InputError(
@@ -192,15 +215,17 @@ def _flat(source: Source, how: Reading) -> Source:
 
 
 def _file(path: str | os.PathLike[str], how: Reading) -> Source:
+    """Return a file as a source; its content decides what it is, and not its name."""
     file = Path(path)
     try:
-        is_folder, is_file = file.is_dir(), file.is_file()
+        is_folder = file.is_dir()
+        is_file = file.is_file()
     except (OSError, ValueError):  # a name that is too long, or holds a zero
         is_folder = is_file = False
     if is_folder:
-        if not any(one.suffix in FORMATS and FORMATS[one.suffix] is _parquet for one in file.rglob("*")):
-            held = examples(sorted(one.name for one in file.iterdir())) or "nothing"
-            raise InputError(f"{file} is a folder without Parquet files; it holds {held}.")
+        if not any(part.suffix in PARQUET_SUFFIXES for part in file.rglob("*")):
+            content = examples(sorted(part.name for part in file.iterdir())) or "nothing"
+            raise InputError(f"{file} is a folder without Parquet files; it holds {content}.")
         return _parquet(file, how)
     if not is_file:
         text = str(path)
@@ -211,25 +236,37 @@ def _file(path: str | os.PathLike[str], how: Reading) -> Source:
                 "Load it with pandas first."
             )
         raise InputError(f"{text:.200} does not exist.")
-    with file.open("rb") as stream:
-        is_parquet = stream.read(4) == b"PAR1"
-    suffix = (file.with_suffix("") if file.suffix in PACKED else file).suffix.lower()
-    if suffix in ARRAYS:
-        raise InputError(
-            f"{file} holds arrays or a stored result. Give the log: a table with a row per interaction."
-        )
-    return (_parquet if is_parquet else FORMATS.get(suffix, _text))(file, how)
+    with reading(file, ENCODING_ADVICE):
+        start = read_start(file)
+        if start.startswith(PARQUET):
+            return _parquet(file, how)
+        if file.suffix.lower() in ARRAYS:
+            raise InputError(
+                f"{file} holds arrays or a stored result. Give the log: a table with a row per interaction."
+            )
+        refuse_foreign(file, start, how.encoding)
+        text = decode_start(start, how.encoding)
+    if how.layout not in FILE_LAYOUTS and is_json(text):
+        return _json(file, how)
+    return _text(file, how)
 
 
 def _text(file: Path, how: Reading) -> Source:
-    with reading(file, "Give its encoding by encoding=, such as cp1252, if it is text."):
-        layout = layout_of(file, how.separator, how.header, how.encoding)
+    layout = find_layout(file, how.separator, how.header, how.encoding, how.layout)
 
     def load(wanted: list[str], ids: list[str]) -> Any:
-        with reading(file, "Correct these lines, or give separator= or encoding=."):
-            return nw.from_native(read_text(file, layout, ids, how.encoding)[wanted])
+        return nw.from_native(read_text(file, layout, wanted, ids, how.encoding, how.na_values))
 
-    return Source(file.name, layout.columns, load, layout, written=layout.columns)
+    lists = _list_columns(layout)
+    return Source(file.name, layout.columns, load, layout, lists=lists, written=layout.columns)
+
+
+def _list_columns(layout: Layout) -> tuple[str, ...]:
+    """Return the columns of a text file whose first cells are lists."""
+    if layout.name == "adjacency":
+        return ("item",)
+    columns = zip(layout.columns, zip(*layout.body, strict=True), strict=False)
+    return tuple(name for name, cells in columns if holds_lists(cells))
 
 
 def _parquet(path: Path, how: Reading) -> Source:
@@ -238,82 +275,47 @@ def _parquet(path: Path, how: Reading) -> Source:
     from pyarrow import dataset
 
     with reading(path):
-        found = dataset.dataset(path, format="parquet", partitioning="hive")
-        lists = _lists_of(nw.from_native(found.schema.empty_table()))
+        table = dataset.dataset(path, format="parquet", partitioning="hive")
+        names = tuple(table.schema.names)
+        lists, _ = _lists_of_table(nw.from_native(table.schema.empty_table()))
+        start = nw.from_native(table.head(N_CELLS))
+        _, as_text = _lists_of_table(start)
 
     def load(wanted: list[str], _: list[str]) -> Any:
         with reading(path):
-            table = found.to_table(columns=wanted, use_threads=available_cores() > 1)
-        return nw.from_native(table)
+            content = table.to_table(columns=wanted, use_threads=available_cores() > 1)
+        return nw.from_native(content)
 
-    return Source(path.name, tuple(found.schema.names), load, lists=lists)
+    return Source(path.name, names, load, lists=(*lists, *as_text), written=tuple(as_text))
 
 
-def _json(path: Path, how: Reading, *, lines: bool = False) -> Source:
+def _json(path: Path, how: Reading) -> Source:
     """Return a file of JSON: records, columns, `split` of pandas, {user: [item, …]}; or a record a line."""
-    # The parsers of pandas and pyarrow keep the last of names that repeat, and round large numbers beside
-    # missing ones; that of Python does neither.
-    with reading(path, "Correct it, or give its encoding by encoding=."):
-        with opened(path, how.encoding) as text:
-            content = text.read().removeprefix("\ufeff")
-        if not content.strip():
-            raise InputError(f"{path} is empty.")
-        try:
-            found = None if lines else json.loads(content, object_pairs_hook=_once)
-        except json.JSONDecodeError as error:
-            if error.msg != "Extra data":  # after the first object: there are several, one a line
-                raise
-            found = None
-        if found is None:
-            found = _records(path, content.split("\n"))
-        columns = None
-        if isinstance(found, dict) and {*found} >= {"columns", "data"}:
-            columns, found = found["columns"], found["data"]
-        if isinstance(found, dict):
-            return _mapping(found, how, path.name, object)
-        if not isinstance(found, list):
-            raise InputError(f"{path} holds no table, records or lists of users; got {kind_of(found)}.")
-        size = None if columns is None else len(columns)
-        others = sum(
-            not isinstance(one, dict if size is None else list) or size not in (None, len(one))
-            for one in found
-        )
-        if others:
-            raise InputError(
-                f"{path}: {others:,} of {len(found):,} entries are no records: objects, or as many values as "
-                "there are columns."
-            )
-        return _frame(pd.DataFrame(found, columns=columns, dtype=object), path.name)
+    content = read_json(path, how.encoding)
+    columns = None
+    if isinstance(content, dict) and {*content} >= {"columns", "data"}:
+        columns = content["columns"]
+        content = content["data"]
+    if isinstance(content, dict):
+        if _is_record(content):
+            content = [content]
+        else:
+            return _mapping(content, how, path.name, object)
+    if not isinstance(content, list):
+        raise InputError(f"{path} holds no table, records or lists of users; got {kind_of(content)}.")
+    if not content:
+        raise InputError(f"{path} must hold records; got an empty list.")
+    layout = None
+    if columns is None and isinstance(content[0], list):
+        columns = [f"column {place + 1}" for place in range(len(content[0]))]
+        rows = tuple(tuple(map(str, row)) for row in content[:N_LINES] if isinstance(row, list))
+        layout = Layout("", False, tuple(columns), rows)
+    check_records(path, content, None if columns is None else len(columns))
+    table = _frame(pd.DataFrame(content, columns=columns, dtype=object), path.name)
+    return replace(table, layout=layout)
 
 
-def _records(path: Path, lines: Iterable[str]) -> list[Any]:
-    """Return what stands in the lines of a file, each of which is JSON."""
-    found, bad = [], {}
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                found.append(json.loads(line, object_pairs_hook=_once))
-            except ValueError as error:
-                bad[number] = error
-    if bad:
-        number, why = next(iter(bad.items()))
-        size = len(found) + len(bad)
-        raise InputError(f"{path}: {len(bad):,} of {size:,} lines are no JSON (first: line {number}: {why}).")
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; of names that repeat, only the last would stay."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        repeated = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise ValueError(f"an object repeats {examples(repeated)}")
-    return found
-
-
-# What is not named here is text.
-FORMATS: dict[str, Callable[[Path, Reading], Source]] = {
-    **dict.fromkeys((".parquet", ".pq", ".parq"), _parquet),
-    **dict.fromkeys((".jsonl", ".ndjson"), partial(_json, lines=True)),
-    ".json": _json,
-}
+def _is_record(content: Mapping[str, Any]) -> bool:
+    """Return whether an object of JSON is a single record: plain values below names of columns."""
+    is_plain = all(value is None or isinstance(value, (str, int, float)) for value in content.values())
+    return is_plain and bool({plain(name) for name in content} & COLUMNS)

@@ -15,7 +15,7 @@ from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
 from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
-from ipseval.errors import DataWarning, InputError
+from ipseval.errors import DataWarning, InputError, ProblemsError
 
 # A log, a log of what was shown, or a data frame that `read` understands.
 LogLike = Interactions | ImpressionLog | IntoDataFrame
@@ -98,7 +98,12 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 def as_log(log: LogLike) -> Interactions:
     """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
     of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
-    found: Any = read(log) if of_frame else log
+    found: Any = log
+    if of_frame:
+        try:
+            found = read(log)
+        except ProblemsError as error:
+            raise ProblemsError(error.source, error.problems, "ipseval.read") from None
     found = found.positives if isinstance(found, ImpressionLog) else found
     check_interactions(found, "log")
     return found  # type: ignore[no-any-return]

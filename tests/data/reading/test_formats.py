@@ -140,7 +140,9 @@ def test_dates_are_found_however_rows_are_labelled():
 
 @pytest.mark.parametrize("kind", [bool, np.int8, np.uint16, np.int32])
 def test_whole_numbers_of_every_size_are_kept_in_64_bits(kind):
-    log = ipseval.read({"user": [1, 2], "item": [1, 2], "value": np.array([1, 0], dtype=kind)})
+    log = ipseval.read(
+        {"user": [1, 2], "item": [1, 2], "value": np.array([1, 0], dtype=kind)}, threshold="all"
+    )
     assert (log.value.tolist(), log.value.dtype) == ([1, 0], np.int64)
 
 

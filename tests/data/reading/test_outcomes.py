@@ -41,7 +41,7 @@ def test_values_that_are_asked_for_come_before_an_outcome():
     rated = frame("label").assign(rating=[5, 1, 4, 2])
     assert ipseval.read(rated).clicked.tolist() == [True, False, True, False]
     assert len(ipseval.read(rated, threshold=4)) == 2
-    assert np.array_equal(ipseval.read(rated, value="rating").value, [5, 1, 4, 2])
+    assert np.array_equal(ipseval.read(rated, value="rating", threshold="all").value, [5, 1, 4, 2])
 
 
 def test_clicks_come_before_an_outcome_of_another_name():

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 import ipseval
-from tests.inside.data import layout_of
+from tests.inside.data import find_layout
 
 FRAME = pd.DataFrame(
     {
@@ -97,7 +97,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_source_gives_the_same_log(name, tmp_path):
-    log = ipseval.read(SOURCES[name](tmp_path))
+    log = ipseval.read(SOURCES[name](tmp_path), threshold="all")
     assert log.user_ids.tolist() == ["u1", "u2", "u3"]
     assert log.item_ids.tolist() == [3, 7, 11]
     assert log.item_ids.dtype == np.int64
@@ -107,9 +107,7 @@ def test_every_source_gives_the_same_log(name, tmp_path):
     assert log.value.tolist() == [5, 4, 3.5, 1]
     data = log.data
     assert "user_id → user, sku → item, ts → timestamp in dates, rating → value" in data["what"][0]
-    said = "rows with a value from 1 to 5; low ones count as well, as there is no threshold"
-    assert data["what"][1] == said
-    assert data["count"].tolist() == [4, 4]
+    assert data["count"].tolist() == [4]
 
 
 @pytest.mark.parametrize("header", [None, False])
@@ -170,8 +168,8 @@ def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path)
 )
 def test_files_of_trec_are_known_by_their_second_column(row, kind, tmp_path):
     (tmp_path / "log").write_text(f"{row}\n{row.replace('d1', 'd2')}\n")
-    assert layout_of(tmp_path / "log", None, False, "utf-8").trec == kind
-    assert layout_of(tmp_path / "log", None, True, "utf-8").trec == ""
+    assert find_layout(tmp_path / "log", None, False, "utf-8").trec == kind
+    assert find_layout(tmp_path / "log", None, True, "utf-8").trec == ""
 
 
 def test_ids_of_text_files_are_numbers_only_where_all_are_written_as_such(tmp_path):
@@ -271,7 +269,7 @@ def test_clicks_are_truth_values_in_every_spelling():
 
 
 def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
-    log = ipseval.read(FRAME, items=[11, 7, 5], unknown="drop")
+    log = ipseval.read(FRAME, items=[11, 7, 5], unknown="drop", threshold="all")
     assert log.item_ids.tolist() == [11, 7, 5]
     assert log.to_frame()["item"].tolist() == [7, 7, 11]
     assert log.data["what"][1] == "rows with an item outside the universe, left out"
@@ -279,7 +277,7 @@ def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
 
 def test_repeats_are_dropped_or_kept_and_counted():
     twice = pd.concat([FRAME, FRAME[:1].assign(rating=1.0)])
-    dropped, kept = (ipseval.read(twice, duplicates=one) for one in ("drop", "keep"))
+    dropped, kept = (ipseval.read(twice, duplicates=one, threshold="all") for one in ("drop", "keep"))
     assert (len(dropped), dropped.n_duplicates_dropped, dropped.value[0]) == (4, 1, 5)
     assert (len(kept), kept.repeats, kept.n_repeats) == (5, True, 1)
     assert dropped.data["what"][1] == "rows that repeat an earlier pair, left out"
@@ -293,7 +291,7 @@ def test_a_column_of_clicks_makes_an_impression_log():
     assert log.clicked.tolist() == [True, False, True, False]
     assert log.position.tolist() == [1, 2, 1, 2]
     assert log.propensity.tolist() == [0.5, 0.2, 1, 0.1]
-    assert isinstance(ipseval.read(frame, ignore="Clicked"), ipseval.Interactions)
+    assert isinstance(ipseval.read(frame, ignore="Clicked", threshold="all"), ipseval.Interactions)
     assert ipseval.read(frame, ignore=["p_shown", "pos"]).propensity is None
     data = log.positives.data
     assert "Clicked → clicked, pos → position, p_shown → propensity" in data["what"][0]
@@ -304,13 +302,13 @@ def test_ids_of_several_sources_are_one_universe(tmp_path):
     written(tmp_path, ",", "log.csv")
     found = ipseval.data.reading.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
     assert found.tolist() == [1, 2, 3, 7, 11, 99]
-    assert ipseval.data.reading.read_ids(ipseval.read(FRAME), lists, of="user").tolist() == [
+    assert ipseval.data.reading.read_ids(ipseval.read(FRAME, threshold="all"), lists, of="user").tolist() == [
         "u1",
         "u2",
         "u3",
         "u9",
     ]
-    log = ipseval.read(FRAME, items=found)
+    log = ipseval.read(FRAME, items=found, threshold="all")
     assert log.item_ids.tolist() == found.tolist()
     for sources, text in (
         ((), "at least one source"),

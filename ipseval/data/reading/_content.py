@@ -1,0 +1,162 @@
+"""The bytes of a file: unpacked where it is compressed, and named where they are not text."""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import gzip
+import lzma
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from ipseval._base.artefacts import MAX_RATIO, SMALL
+from ipseval._base.checks import examples
+from ipseval.errors import InputError
+
+START = 2**16  # bytes from which format, separator and header are found
+CHUNK = 2**20
+UTF8 = ("utf-8", "utf-8-sig", "ascii")
+PARQUET = b"PAR1"
+ZIP = b"PK"
+
+# The first bytes of formats that are not read, what they are, and what to do instead.
+FOREIGN = (
+    (b"ARROW1", "a Feather (Arrow) file", "Pass pandas.read_feather(path)"),
+    (b"FEA1", "a Feather file", "Pass pandas.read_feather(path)"),
+    (b"\xd0\xcf\x11\xe0", "an Excel workbook", "Pass pandas.read_excel(path), or save it as CSV"),
+    (b"\x89HDF", "an HDF5 file", "Pass pandas.read_hdf(path)"),
+    (b"\x93NUMPY", "a NumPy array", "Pass a table with a row per interaction"),
+    (b"SQLite format 3", "an SQLite database", "Pass pandas.read_sql(query, connection)"),
+    (b"ORC", "an ORC file", "Pass pandas.read_orc(path)"),
+    (b"Obj\x01", "an Avro file", "Convert it to Parquet"),
+    (b"%PDF", "a PDF document", "Pass a table of text"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "Unpack it first"),
+    (b"7z\xbc\xaf", "a 7z archive", "Unpack it first"),
+    (b"Rar!", "a RAR archive", "Unpack it first"),
+    (b"\x1f\x8b", "compressed a second time", "Unpack it first"),
+    (b"BZh", "compressed a second time", "Unpack it first"),
+    (b"\xfd7zXZ", "compressed a second time", "Unpack it first"),
+    (b"PK\x03\x04", "compressed a second time", "Unpack it first"),
+    (b"\xff\xfe", "text in UTF-16", "Pass encoding='utf-16'"),
+    (b"\xfe\xff", "text in UTF-16", "Pass encoding='utf-16'"),
+)
+PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the whole content of a file, unpacked where it is compressed."""
+    with _unpacked(path) as stream:
+        return _read_within_limit(path, stream)
+
+
+def read_start(path: Path) -> bytes:
+    """Return the first 64 kB of the content of a file, or all of it where these hold hardly a line."""
+    with _unpacked(path) as stream:
+        start = stream.read(START)
+        if len(start) == START and start.count(b"\n") < 3:
+            start += _read_within_limit(path, stream)
+    return start
+
+
+def decode_to_utf8(content: bytes, encoding: str) -> bytes:
+    """Return text in UTF-8, without a byte order mark; what is not text in the encoding raises its error."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    if codecs.lookup(encoding).name not in UTF8:
+        return content.decode(encoding).removeprefix("\ufeff").encode()
+    if not content.isascii():
+        content.decode("utf-8")
+    return content
+
+
+def decode_start(start: bytes, encoding: str) -> str:
+    """Return the first bytes of a file as text, up to the last whole line where they were cut."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    text = decoder.decode(start).removeprefix("\ufeff")
+    if len(start) >= START and "\n" in text:
+        text = text[: text.rindex("\n") + 1]
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def refuse_foreign(path: Path, start: bytes, encoding: str) -> None:
+    """Raise `InputError` that names the format of a file that is not text."""
+    is_default = codecs.lookup(encoding).name in UTF8
+    for first_bytes, words, advice in FOREIGN:
+        if start.startswith(first_bytes) and (is_default or "UTF-16" not in words):
+            raise InputError(f"{path} must be a table of text, JSON or Parquet; it is {words}. {advice}.")
+    if start[:2] in PICKLES:
+        raise InputError(
+            f"{path} must be a table of text, JSON or Parquet; it is a pickle, which is never loaded. "
+            "Pass the data frame that it holds."
+        )
+    if start[257:262] == b"ustar":
+        raise InputError(f"{path} must be a single table; it is a tar archive. Unpack it first.")
+    if start.lstrip()[:9].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
+        raise InputError(f"{path} must be a table of text, JSON or Parquet; it is HTML or XML. Get it again.")
+    if is_default and b"\x00" in start:
+        raise InputError(f"{path} is no text and no Parquet file. Give its encoding, or convert it to CSV.")
+
+
+@contextmanager
+def _unpacked(path: Path) -> Iterator[IO[bytes]]:
+    """Open the content of a file; how it is compressed is told by its first bytes, not by its name."""
+    with path.open("rb") as file:
+        first_bytes = file.read(6)
+        file.seek(0)
+        if first_bytes.startswith(ZIP):
+            with _open_member(path, file) as member:
+                yield member
+        elif first_bytes.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=file) as stream:
+                yield stream
+        elif first_bytes.startswith(b"BZh"):
+            with bz2.BZ2File(file) as stream:
+                yield stream
+        elif first_bytes.startswith(b"\xfd7zXZ"):
+            with lzma.LZMAFile(file) as stream:
+                yield stream
+        else:
+            yield file
+
+
+@contextmanager
+def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Open the only file in a zip archive; workbooks and arrays, which are such archives, are named."""
+    with zipfile.ZipFile(file) as archive:
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        names = [member.filename for member in members]
+        if "[Content_Types].xml" in names or "mimetype" in names:
+            raise InputError(
+                f"{path} must be a table of text, JSON or Parquet; it is an Excel workbook or another office "
+                "document. Pass pandas.read_excel(path), or save it as CSV."
+            )
+        if names and all(name.endswith((".npy", ".json")) for name in names) and len(names) > 1:
+            raise InputError(
+                f"{path} holds arrays or a stored result. Give the log: a table with a row per interaction."
+            )
+        if len(members) != 1:
+            listed = f" ({examples(names)})" if names else ""
+            raise InputError(f"{path} holds {len(members)} files{listed}; unpack it and give one.")
+        if members[0].flag_bits & 1:
+            raise InputError(f"{path} is encrypted; store it without a password.")
+        with archive.open(members[0]) as stream:
+            yield stream
+
+
+def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:
+    """Return the rest of a stream; what unpacks to far more than any real data of its size is refused."""
+    stored = path.stat().st_size
+    allowed = max(SMALL, MAX_RATIO * stored)
+    chunks = []
+    total = 0
+    while chunk := stream.read(CHUNK):
+        total += len(chunk)
+        if total > allowed:
+            raise InputError(
+                f"{path} has {stored:,} bytes and unpacks to more than {allowed:,}, {MAX_RATIO} times as "
+                "much. Unpack it first if it is meant."
+            )
+        chunks.append(chunk)
+    return b"".join(chunks)
