@@ -39,6 +39,7 @@ from ipseval.inference.correction import correct_ranks, rank_with_exposure
 from ipseval.inference.correction._anchors import check_known
 from ipseval.inference.correction._correct import posterior_orders
 from ipseval.metrics import Metric
+from ipseval.metrics._gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives
 from ipseval.ranking._candidates import is_catalogue
@@ -151,6 +152,7 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
+    check_test_grades(request.metrics, split.test.value)
     evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
     leakage = split.leakage
     drawn = RANDOM if "random" in split.description else ""
