@@ -51,7 +51,7 @@ def convert_grades(grades: AnyArray, gain: str) -> FloatArray:
 
 
 def check_grades(grades: AnyArray, gain: str, label: str) -> None:
-    """Raise `InputError`, with the count and the first value, unless gains can be computed from the grades."""
+    """Raise `InputError`, with the count and the first value, unless gains can be computed."""
     unusable = ~(np.isfinite(grades) & (grades >= 0))
     if unusable.any():
         raise InputError(

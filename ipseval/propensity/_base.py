@@ -54,7 +54,7 @@ LARGEST_PROPENSITY = 1e100
 
 
 def _check_size_of_weights(values: FloatArray, *, is_probability: bool) -> None:
-    """Raise `PropensityError`, with the count, for values whose weights cannot be squared in floating point."""
+    """Raise `PropensityError`, with the count, for values whose weights cannot be squared."""
     outside = (values < SMALLEST_PROPENSITY) | (values > LARGEST_PROPENSITY)
     if not outside.any():
         return

@@ -71,8 +71,12 @@ def worlds(draw):
     return ranked, weights
 
 
-@settings(max_examples=150, deadline=None)
-@given(world=worlds(), label=st.sampled_from(LABELS), ties=st.sampled_from(["default", "mean", "min", "max"]))
+# docs/metrics.md: with ties="mean" more positives than fit can be inside a cutoff, so no range is promised.
+TIES = ("default", "expected", "min", "max")
+
+
+@settings(max_examples=300, deadline=None)
+@given(world=worlds(), label=st.sampled_from(LABELS), ties=st.sampled_from(TIES))
 def test_each_metric_stays_in_its_range(world, label, ties):
     ranked, weights = world
     measure = metric(label)
