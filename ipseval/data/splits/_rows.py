@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
@@ -14,11 +14,20 @@ from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
 from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
+from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError
 
-# A log, a log of what was shown, or a data frame that `read` understands.
-LogLike = Interactions | ImpressionLog | IntoDataFrame
+
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of scipy."""
+
+    def tocsr(self) -> Any:
+        """Return the matrix in compressed rows."""
+
+
+# A log, a log of what was shown, or a data frame or sparse matrix that `read` understands.
+LogLike = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix
 
 _WORD = 64
 
@@ -96,9 +105,9 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 
 
 def as_log(log: LogLike) -> Interactions:
-    """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
-    of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
-    found: Any = read(log) if of_frame else log
+    """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame or sparse matrix."""
+    is_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
+    found: Any = read(log) if is_frame or is_sparse_matrix(log) else log
     found = found.positives if isinstance(found, ImpressionLog) else found
     check_interactions(found, "log")
     return found  # type: ignore[no-any-return]
