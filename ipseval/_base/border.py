@@ -166,12 +166,23 @@ def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
         return f"{name} has no option {unknown[0]}=. {said}"
     places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in known)
     if len(args) - len(every) + len(known) > places and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        named = [f"{one.name}=" for one in known if one.kind is one.KEYWORD_ONLY]
-        return (
-            f"{name} takes {' and '.join(keyed[:places]) or 'nothing'} without a name; "
-            f"name the others: {', '.join(named) or 'there are none'}."
-        )
+        n_hidden = len(every) - len(known)
+        extra = args[n_hidden + places]
+        keywords = [one.name for one in known if one.kind is one.KEYWORD_ONLY]
+        positional = " and ".join(f"`{one}`" for one in keyed[:places]) or "nothing"
+        return f"{name} accepts {positional} by position. {_advise_keyword(extra, keywords)}"
     return None
+
+
+def _advise_keyword(value: Any, keywords: Sequence[str]) -> str:
+    """Return by which keyword an argument that was passed by position can be passed, in a sentence."""
+    if not keywords:
+        return "Remove the other arguments."
+    labels = [value] if isinstance(value, str) else value
+    is_labels = isinstance(labels, (list, tuple)) and all(isinstance(label, str) for label in labels)
+    if is_labels and "metrics" in keywords:
+        return f"Pass metrics={list(labels)!r} by keyword."
+    return f"Pass the others by keyword: {', '.join(f'{keyword}=' for keyword in keywords)}."
 
 
 _signature = functools.cache(inspect.signature)

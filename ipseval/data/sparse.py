@@ -70,9 +70,7 @@ def read_sparse_matrix(
             f"the sparse matrix must contain values above 0; {n_negative:,} of {values.size:,} entries are "
             "negative. Remove them with matrix.multiply(matrix > 0), or pass `threshold` to ipseval.read."
         )
-    frame = pd.DataFrame(
-        {"user": user_ids[entries.row[~is_zero]], "item": item_ids[entries.col[~is_zero]]}
-    )
+    frame = pd.DataFrame({"user": user_ids[entries.row[~is_zero]], "item": item_ids[entries.col[~is_zero]]})
     if not bool((values == 1).all()):
         frame["value"] = values
     n_zeros = int(is_zero.sum())

@@ -14,13 +14,13 @@ from ipseval._base.counts import RESULT, Count, some
 from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 from ipseval.data._evidence import Evidence, check_evidence
 from ipseval.data.splits import Split
-from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._estimate import estimate_of
 from ipseval.estimators._labels import SNIPS_GLOBAL, resolve_estimator
 from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
 from ipseval.evaluation._explanation import RANDOM
+from ipseval.evaluation._inputs import resolve_split
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
     DEFAULT_METRICS,
@@ -58,9 +58,11 @@ __all__ = ["FRAME_COLUMNS", "Evaluation", "evaluate", "evaluate_ranks"]
 
 def evaluate(
     models: Mapping[str, Any],
-    split: Split,
+    split: Split | None = None,
     *,
-    propensity: Propensity | PropensityModel | str | None = None,
+    train: Any | None = None,
+    test: Any | None = None,
+    propensity: Propensity | PropensityModel | Mapping[Any, float] | str | None = None,
     evidence: Evidence | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
@@ -81,10 +83,12 @@ def evaluate(
     models : mapping
         Name -> scorer: see `rank_positives`, or a trained model of a library that `ipseval.adapters` knows;
         RankedPositives are used as they are.
-    split : Split
+    split : Split, optional
         `split.test` holds the positives; `split.train` is excluded from the candidates, unless the split
         was made with `seen="include"`.
-    propensity : Propensity, an unfitted propensity model, its label, or None
+    train, test : data frames, logs, mappings or sparse matrices, optional
+        Instead of `split`: the training and held-out interactions, as in `Split.from_frames`.
+    propensity : Propensity, an unfitted propensity model, its label, {item: P}, Series, or None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are dropped from all estimators,
         aoa included; the note gives their number.
@@ -128,7 +132,7 @@ def evaluate(
     """
     # All that can be checked is checked before the ranking, which may take hours.
     check_models(models, "models", "scorer")
-    check_split(split)
+    split = resolve_split(split, train, test)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_belongs(model, split, name)

@@ -67,8 +67,8 @@ def read(
         gzip, bz2, xz or zip; of Parquet, or a folder of such; any data frame that narwhals reads (pandas,
         polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}; a scipy sparse
         matrix, users × items, whose ids are `users` and `items` or the numbers of rows and columns; with
-        `connection` a query of SQL. A column of lists, such as `items`, becomes a row for each entry. Numbers may have
-        decimal commas. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
+        `connection` a query of SQL. A column of lists, such as `items`, becomes a row for each entry. Numbers
+        may have decimal commas. A file of relevance judgments (TREC qrels) gives pairs of at least grade 1.
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
         Names of columns; see `ImpressionLog` for those that come with clicks. Default: the usual names, such
         as user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two

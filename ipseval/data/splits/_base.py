@@ -227,11 +227,12 @@ class Split(Universe):
         train, test, validation : data frames, Interactions, mappings or sparse matrices
             One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or scipy sparse
             matrices, users × items, all of one shape, whose ids are `users` and `items` or the numbers of
-            rows and columns. `train` None: there are no training items, so none is left out of the candidates. A
-            propensity that is fitted to n* needs these counts from elsewhere then: `fit(popularity=…)`.
+            rows and columns. `train` None: there are no training items, so none is left out of the
+            candidates. A propensity that is fitted to n* needs these counts from elsewhere then:
+            `fit(popularity=…)`.
         user, item : str, optional
-            Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`, such
-            as user_id and sku, in each frame.
+            Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
+            such as user_id and sku, in each frame.
         value, timestamp : str, optional
             Names of the columns of values and times; not read by default.
         users, items : array-like of ids, optional

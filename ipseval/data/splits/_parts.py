@@ -70,7 +70,7 @@ def _read_frame(
 
 
 def find_id_columns(have: list[str], columns: Mapping[str, str | None], part: str) -> dict[str, str]:
-    """Return the columns of user and item ids: those that are named, "user" and "item", or the usual names."""
+    """Return the columns of ids: those that are named, else "user" and "item", else the usual names."""
     named: dict[str, str | None] = {}
     for role in ("user", "item"):
         if columns[role] is not None:
@@ -83,9 +83,7 @@ def find_id_columns(have: list[str], columns: Mapping[str, str | None], part: st
     return chosen.columns
 
 
-def _read_matrix(
-    matrix: Any, users: Any | None, items: Any | None, duplicates: Duplicates
-) -> Interactions:
+def _read_matrix(matrix: Any, users: Any | None, items: Any | None, duplicates: Duplicates) -> Interactions:
     table = read_sparse_matrix(matrix, users, items)
     log = Interactions.from_frame(
         table.frame,

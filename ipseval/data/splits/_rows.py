@@ -105,7 +105,7 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 
 
 def as_log(log: LogLike) -> Interactions:
-    """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame or sparse matrix."""
+    """Return a log as it is, the positives of an impression log, or what `read` finds in other data."""
     is_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
     found: Any = read(log) if is_frame or is_sparse_matrix(log) else log
     found = found.positives if isinstance(found, ImpressionLog) else found
