@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ipseval._base.constructors import NamedConstructors, word_frame_error
 from ipseval.errors import InputError, IpsevalError, hint
 
 WORDS = {
@@ -55,7 +56,8 @@ def guard(module: str) -> None:
                 if getattr(place, name, None) is one:
                     setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
-            if not hasattr(one, "__getattr__"):
+            # Of the classes themselves: a metaclass may have one of its own.
+            if not any("__getattr__" in vars(base) for base in one.__mro__):
                 one.__getattr__ = _no_attribute  # type: ignore[attr-defined]  # classes take functions
             if one.__name__ in ITEMS:
                 setattr(one, "__getitem__", _no_item)  # noqa: B010  # type checkers go on to see an error
@@ -154,6 +156,10 @@ def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
 
 def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
     """Return which option is unknown, or stands without its name; of a missing one Python says it well."""
+    if function.__name__ == "__init__" and len(args) == 2 and not kwargs and hasattr(args[1], "columns"):
+        owner = type(args[0])
+        if isinstance(owner, NamedConstructors):
+            return word_frame_error(owner, args[1])
     name = re.sub(r"^Questions\.|\.__init__$", "", function.__qualname__)
     every = list(_signature(function).parameters.values())
     known = [one for one in every if one.name not in ("self", "cls")]

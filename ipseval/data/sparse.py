@@ -19,6 +19,17 @@ def is_sparse_matrix(source: Any) -> bool:
     return hasattr(source, "tocsr") and hasattr(source, "nnz")
 
 
+def refuse_plain_array(source: Any) -> None:
+    """Raise `InputError` for an array without names of columns: it may hold pairs, or be a matrix."""
+    is_array = isinstance(source, np.ndarray) and not np.ma.isMaskedArray(source)
+    if is_array and source.dtype.names is None:
+        raise InputError(
+            f"`source` must be a path, a data frame, a mapping or a sparse matrix; got an array of shape "
+            f"{source.shape}. Pass pandas.DataFrame(source, columns=['user', 'item']) if its rows are pairs, "
+            "or scipy.sparse.csr_matrix(source) if it is a users × items matrix."
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class SparseTable:
     """The entries of a sparse matrix as rows of a frame, and the ids of its rows and columns.

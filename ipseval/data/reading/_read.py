@@ -22,7 +22,7 @@ from ipseval.data.reading._draft import ROLES, Draft, choose_log
 from ipseval.data.reading._lists import Lists
 from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
-from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix
+from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix, refuse_plain_array
 from ipseval.errors import InputError, Problem, ProblemsError
 
 
@@ -132,6 +132,7 @@ def read(
         users = table.users
         items = table.items
         sparse_counts = table.counts
+    refuse_plain_array(source)
     opened = open_source(source, Reading(connection, separator, header, encoding, names))
     ignored = [ignore] if isinstance(ignore, str) else list(ignore)
     draft = Draft.of(opened, choose_log(opened, given, ignored, outcomes=threshold is None), units)
