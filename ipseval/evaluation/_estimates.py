@@ -25,6 +25,7 @@ from ipseval.evaluation._verdict import (
     order_frame,
     verdicts,
 )
+from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Segments, TrainingCounts
 from ipseval.inference._comparisons import PairTests, compare, pair_tests
 from ipseval.inference._frame import tidy_frame
@@ -73,6 +74,7 @@ class Estimates(Result):
     posteriors: dict[str, OrderPosterior] = field(default_factory=dict)
     no_posterior: str = ""
     beside: dict[str, Weights] = field(default_factory=dict)
+    sanity: tuple[SanityWarning, ...] = ()
 
     def __dir__(self) -> list[str]:
         return [one for one in super().__dir__() if not one.startswith(("given_", "no_posterior"))]

@@ -33,6 +33,7 @@ from ipseval.evaluation._request import (
 )
 from ipseval.evaluation._result import Evaluation
 from ipseval.evaluation._verdict import MEASURED, Weights
+from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.inference.correction import correct_ranks, rank_with_exposure
@@ -158,6 +159,10 @@ def evaluate(
     check_candidates(candidates, request.metrics)
     check_test_grades(request.metrics, split.test.value)
     evaluation = _ranked(resolve_lists(models, split), split, known, request, candidates, compute)
+    ranks = {name: sample.ranked for name, sample in evaluation.samples.items()}
+    sanity = check_sanity(ranks, models, split)
+    for warning in sanity:
+        warn_user(word_warning(warning), DataWarning)
     leakage = split.leakage
     drawn = RANDOM if "random" in split.description else ""
     leaking = {"leakage": leakage.text + drawn} if leakage is not None and leakage.n_leaking else {}
@@ -166,6 +171,7 @@ def evaluate(
         training=TrainingCounts.of(split.train),
         counted=split.counted + evaluation.counted,
         provenance=evaluation.provenance | leaking,
+        sanity=sanity,
     )
 
 

@@ -69,6 +69,9 @@ class Evaluation(Questions):
         Metric -> what the correction says of the order of the recommenders.
     beside : dict
         Metric -> who is first by weights from the impressions, where other weights were asked for.
+    sanity : tuple of SanityWarning
+        What looks like reversed scores, shuffled rows or columns, or training on the test part; see
+        `ipseval.evaluation.sanity`.
     """
 
     @property
