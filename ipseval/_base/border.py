@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ipseval._base.constructors import NamedConstructors, word_frame_error
 from ipseval.errors import InputError, IpsevalError, hint
 
 WORDS = {
@@ -55,7 +56,8 @@ def guard(module: str) -> None:
                 if getattr(place, name, None) is one:
                     setattr(place, name, guarded)
         elif isinstance(one, type) and not issubclass(one, BaseException):
-            if not hasattr(one, "__getattr__"):
+            # Of the classes themselves: a metaclass may have one of its own.
+            if not any("__getattr__" in vars(base) for base in one.__mro__):
                 one.__getattr__ = _no_attribute  # type: ignore[attr-defined]  # classes take functions
             if one.__name__ in ITEMS:
                 setattr(one, "__getitem__", _no_item)  # noqa: B010  # type checkers go on to see an error
@@ -154,6 +156,10 @@ def _misfit(function: Any, args: Any, kwargs: Any) -> str | None:
 
 def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
     """Return which option is unknown, or stands without its name; of a missing one Python says it well."""
+    if function.__name__ == "__init__" and len(args) == 2 and not kwargs and hasattr(args[1], "columns"):
+        owner = type(args[0])
+        if isinstance(owner, NamedConstructors):
+            return word_frame_error(owner, args[1])
     name = re.sub(r"^Questions\.|\.__init__$", "", function.__qualname__)
     every = list(_signature(function).parameters.values())
     known = [one for one in every if one.name not in ("self", "cls")]
@@ -166,12 +172,23 @@ def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
         return f"{name} has no option {unknown[0]}=. {said}"
     places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in known)
     if len(args) - len(every) + len(known) > places and inspect.Parameter.VAR_POSITIONAL not in kinds:
-        named = [f"{one.name}=" for one in known if one.kind is one.KEYWORD_ONLY]
-        return (
-            f"{name} takes {' and '.join(keyed[:places]) or 'nothing'} without a name; "
-            f"name the others: {', '.join(named) or 'there are none'}."
-        )
+        n_hidden = len(every) - len(known)
+        extra = args[n_hidden + places]
+        keywords = [one.name for one in known if one.kind is one.KEYWORD_ONLY]
+        positional = " and ".join(f"`{one}`" for one in keyed[:places]) or "nothing"
+        return f"{name} accepts {positional} by position. {_advise_keyword(extra, keywords)}"
     return None
+
+
+def _advise_keyword(value: Any, keywords: Sequence[str]) -> str:
+    """Return by which keyword an argument that was passed by position can be passed, in a sentence."""
+    if not keywords:
+        return "Remove the other arguments."
+    labels = [value] if isinstance(value, str) else value
+    is_labels = isinstance(labels, (list, tuple)) and all(isinstance(label, str) for label in labels)
+    if is_labels and "metrics" in keywords:
+        return f"Pass metrics={list(labels)!r} by keyword."
+    return f"Pass the others by keyword: {', '.join(f'{keyword}=' for keyword in keywords)}."
 
 
 _signature = functools.cache(inspect.signature)

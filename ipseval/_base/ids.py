@@ -144,8 +144,9 @@ def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) 
         return values
     if len(unknown):
         raise InputError(
-            f"{len(unknown)} of {len(labels)} labels of {name} are no ids of the split ({examples(unknown)}; "
-            f"its ids start with {examples(ids)}). Values in the order of the ids need no labels: to_numpy()."
+            f"{len(unknown)} of {len(labels)} labels of {name} are not ids of the split "
+            f"({examples(unknown)}; its ids start with {examples(ids)}). Leave these labels out, or pass an "
+            "array where the values are in the order of the ids."
         )
     if isinstance(values, pd.DataFrame):
         return values.set_axis(where, axis=axis).reindex(range(ids.size), axis=axis)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import argparse
 import difflib
 import io
-import os
 import re
 import sys
-import traceback
 import warnings
 from collections.abc import Sequence
 from functools import cache, partial
@@ -22,6 +20,14 @@ from ipseval.cli._fit import FIT
 from ipseval.cli._options import Command
 from ipseval.cli._output import complain, said, show_warning
 from ipseval.cli._stored import COMPARE, REPORT
+from ipseval.cli._streams import (
+    UnwritableOutputError,
+    discard_output,
+    flush_output,
+    write_error,
+    write_output,
+    write_traceback,
+)
 from ipseval.cli._studies import DEMO, STUDY, VALIDATE
 from ipseval.errors import IpsevalError, hint
 
@@ -53,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser = build_parser()
         given = list(sys.argv[1:] if arguments is None else arguments)
         if not given:
-            parser.print_help(sys.stderr)
+            write_error(parser.format_help().rstrip("\n"))
             return 2
         options, unknown = parser.parse_known_args(given)
         if unknown:
@@ -65,20 +71,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not getattr(options, "quiet", False):
             for words in getattr(options, "read_as", ()):
                 complain(words)
-        sys.stdout.flush()
+        flush_output()
     except IpsevalError as error:
         complain(f"error: {said(error, options)}")
         return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at its end
+        discard_output()
         return 141
+    except UnwritableOutputError as error:
+        discard_output()
+        write_error(f"ipseval: error: standard output must be writable; {error}. Use --out FILE.")
+        return 2
     except (Exception, KeyboardInterrupt) as error:
         # Compiled modules that are interrupted while they load make an ImportError of it.
         if any(isinstance(one, KeyboardInterrupt) for one in (error, error.__cause__)):
-            print("ipseval: interrupted", file=sys.stderr)  # no import here: one may be half done
+            write_error("ipseval: interrupted")  # no import here: one may be half done
             return 130
         # Of a caller's model, or our own: 1 would say "worse".
-        traceback.print_exc()
+        write_traceback()
         return 2
     return code
 
@@ -118,7 +128,7 @@ SCREEN = 40  # lines
 
 class _HelpAll(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        print(parser.format_help(), end="")
+        write_output(parser.format_help())
         parser.exit(0)
 
 
@@ -139,6 +149,20 @@ class Parser(argparse.ArgumentParser):
                 f"{parts.format_help()}\n`{self.prog} --help-all` lists all {len(self._actions)} options.\n"
             )
         self._print_message(text, file or sys.stdout)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Write a message; argparse itself says nothing where standard output cannot be written."""
+        if file is None or file is sys.stderr:
+            write_error(message.rstrip("\n"))
+        else:
+            write_output(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End the program, after everything is written."""
+        if message:
+            write_error(message.rstrip("\n"))
+        flush_output()
+        sys.exit(status)
 
     def error(self, message: str) -> NoReturn:
         """End with what is wrong, and what to type instead of an option that is not known."""

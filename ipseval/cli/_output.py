@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ipseval.cli._streams import write_error, write_output
 from ipseval.errors import InputError, IpsevalError, ProblemsError
 
 SUFFIXES = {".txt": "text", ".md": "md", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html"}
@@ -145,14 +145,14 @@ def say(text: object) -> None:
     """Print to standard output; what could steer a terminal is shown as a code."""
     from ipseval.report._markup import visible
 
-    sys.stdout.write(f"{visible(text, keep=chr(10))}\n")  # in one piece, also where output is not buffered
+    write_output(f"{visible(text, keep=chr(10))}\n")
 
 
 def complain(text: str) -> None:
     """Print one line to standard error."""
     from ipseval.report._markup import visible
 
-    print(f"ipseval: {visible(text, keep=chr(10))}", file=sys.stderr)
+    write_error(f"ipseval: {visible(text, keep=chr(10))}")
 
 
 def show_warning(

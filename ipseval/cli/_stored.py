@@ -9,7 +9,7 @@ from typing import Any
 from ipseval.cli import _options
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver
-from ipseval.errors import InputError
+from ipseval.errors import InputError, UnknownNameError
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +106,8 @@ def _run_compare(options: argparse.Namespace) -> int:
         old = new if options.old in (None, options.new) else Evaluation.load(options.old)
         try:
             found = gate(new, old, **pair)
+        except UnknownNameError:
+            raise
         except InputError:
             if new is not old:  # what changed is shown all the same; the reason is the error
                 pairs = None if candidate is None else {candidate: incumbent or candidate}

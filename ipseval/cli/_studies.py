@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command, add_seed
 from ipseval.cli._output import check_out, deliver, say
+from ipseval.cli._streams import write_error
 from ipseval.errors import InputError
 
 
@@ -27,8 +27,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _run_demo(options: argparse.Namespace) -> int:
     if not options.quiet:
         # Before anything is imported that takes time.
-        words = "Five recommenders learn in a simulated world; this takes some seconds."
-        print(words, file=sys.stderr, flush=True)
+        write_error("Five recommenders learn in a simulated world; this takes some seconds.")
     from ipseval._base.artefacts import writable, write_text
     from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table

@@ -13,6 +13,7 @@ import pandas as pd
 from ipseval._base.border import guard
 from ipseval._base.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
 from ipseval._base.columns import log_columns, to_numbers
+from ipseval._base.constructors import NamedConstructors
 from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
 from ipseval._base.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
@@ -24,7 +25,7 @@ __all__ = ["Interactions"]
 Duplicates = Literal["raise", "drop", "keep"]
 
 
-class Universe:
+class Universe(metaclass=NamedConstructors):
     """What is over the ids of users and items."""
 
     @property

@@ -20,7 +20,7 @@ from ipseval._base.checks import (
     examples,
     warn_user,
 )
-from ipseval._base.ids import among, distinct, places, repeated
+from ipseval._base.ids import among, by_row, distinct, places, repeated
 from ipseval._base.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
 from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
@@ -161,8 +161,9 @@ class RandomExposure:
         log : ImpressionLog
             All rows, over ids of the split.
         ids : Split, Interactions or anything with user_ids and item_ids
-        where : (n_rows,) bool array
-            The rows whose item was drawn at random from all items.
+        where : (n_rows,) bool array or Series
+            The rows whose item was drawn at random from all items. A Series with the numbers of the rows,
+            from 0, as labels is read by label.
         rate : float
             Share of rows that are drawn so, in (0, 1].
 
@@ -187,7 +188,7 @@ class RandomExposure:
         """
         check_type("log", log, ImpressionLog, " Read it with ImpressionLog.from_frame(frame).")
         check_fraction("rate", rate, high_open=False)
-        explored = check_mask("where", where, len(log))
+        explored = check_mask("where", by_row(where, "where"), len(log))
         if not explored.any():
             raise InputError("where is true in no row, so no slot was explored.")
         codes = {}

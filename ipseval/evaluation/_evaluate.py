@@ -12,11 +12,11 @@ from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval._base.counts import RESULT, Count, some
 from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLike, TieChoice
 from ipseval.data.splits import Split
-from ipseval.data.splits._base import check_split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators._estimate import estimate_of
 from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
+from ipseval.evaluation._inputs import resolve_split
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
     DEFAULT_METRICS,
@@ -28,10 +28,12 @@ from ipseval.evaluation._request import (
     warn_about_sampling,
 )
 from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.sanity import check_sanity, word_warning
 from ipseval.evaluation.segments import TrainingCounts
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.inference._frame import FRAME_COLUMNS, joined, judged
 from ipseval.metrics import Metric
+from ipseval.metrics._gains import check_test_grades
 from ipseval.propensity import ImpressionPropensity, Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking._candidates import is_catalogue
@@ -49,9 +51,11 @@ __all__ = ["FRAME_COLUMNS", "Evaluation", "evaluate", "evaluate_ranks"]
 
 def evaluate(
     models: Mapping[str, Any],
-    split: Split,
+    split: Split | None = None,
     *,
-    propensity: Propensity | PropensityModel | str | None = None,
+    train: Any | None = None,
+    test: Any | None = None,
+    propensity: Propensity | PropensityModel | Mapping[Any, float] | str | None = None,
     metrics: Iterable[str | Metric] = DEFAULT_METRICS,
     estimators: Iterable[str | Estimator] | None = None,
     candidates: Any = "all",
@@ -71,10 +75,12 @@ def evaluate(
     models : mapping
         Name -> scorer: see `rank_positives`, or a trained model of a library that `ipseval.adapters` knows;
         RankedPositives are used as they are.
-    split : Split
+    split : Split, optional
         `split.test` holds the positives; `split.train` is excluded from the candidates, unless the split
         was made with `seen="include"`.
-    propensity : Propensity, an unfitted propensity model, its label, or None
+    train, test : data frames, logs, mappings or sparse matrices, optional
+        Instead of `split`: the training and held-out interactions, as in `Split.from_frames`.
+    propensity : Propensity, an unfitted propensity model, its label, {item: P}, Series, or None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
         unweighted estimators are computed. Positives without a propensity are dropped from all estimators,
         aoa included; the note gives their number.
@@ -113,7 +119,7 @@ def evaluate(
     """
     # All that can be checked is checked before the ranking, which may take hours.
     check_models(models, "models", "scorer")
-    check_split(split)
+    split = resolve_split(split, train, test)
     for name, model in models.items():
         if isinstance(model, RankedPositives):
             check_belongs(model, split, name)
@@ -136,9 +142,14 @@ def evaluate(
         has_rewards=_have_sums(models),
     )
     check_candidates(candidates, request.metrics)
+    check_test_grades(request.metrics, split.test.value)
     evaluation = _ranked(resolve_lists(models, split), split, request, candidates, compute)
+    sanity = check_sanity(evaluation.ranks, models, split)
+    for warning in sanity:
+        warn_user(word_warning(warning), DataWarning)
     return replace(
         evaluation,
+        sanity=sanity,
         _training_counts=TrainingCounts.of(split.train),
         _counts=split.counted + evaluation._counts,
         _split_summary=SplitSummary.from_split(split),

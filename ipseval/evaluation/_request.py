@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import numpy as np
+import pandas as pd
 
 from ipseval._base.checks import (
     as_generator,
@@ -25,7 +26,7 @@ from ipseval.estimators._sample import Extent, NRelevantLike, check_drawn, weigh
 from ipseval.inference._intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
-from ipseval.propensity import Propensity, parse_propensity
+from ipseval.propensity import KnownPropensity, Propensity, parse_propensity
 from ipseval.ranking import RankedPositives, SampledCandidates
 from ipseval.ranking._ranked import OWN_LIST
 
@@ -151,13 +152,15 @@ def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Prop
     """Return the propensity that is given, or that `fit` makes of a model, or of the model a label names."""
     if isinstance(propensity, str):
         propensity = parse_propensity(propensity)
+    if isinstance(propensity, (Mapping, pd.Series)):
+        propensity = KnownPropensity(item=propensity)
     if propensity is None or isinstance(propensity, Propensity):
         return propensity
     if not hasattr(propensity, "fit") or isinstance(propensity, type):
         raise PropensityError(
             "propensity must be a Propensity or a model with fit(train), as PowerLawPropensity(gamma=0) is; "
-            f"got {type(propensity).__name__}. Values that are known go into KnownPropensity(item=…) or "
-            "KnownPropensity(pair=…)."
+            f"got {type(propensity).__name__}. Pass known values as {{item: P}}, or as "
+            "KnownPropensity(item=…) or KnownPropensity(pair=…)."
         )
     return fit(propensity)
 

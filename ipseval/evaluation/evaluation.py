@@ -34,6 +34,7 @@ from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
 from ipseval.evaluation.report_tables import build_tables
+from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
 from ipseval.evaluation.segments._build import segment
 from ipseval.evaluation.segments._built_in import resolve
@@ -134,6 +135,9 @@ class Evaluation(Result):
         The objects behind the labels.
     segments : dict
         Name -> the `Segments` that a cluster was asked for, where the positives stay; `by` reads them.
+    sanity : tuple of SanityWarning
+        What looks like reversed scores, shuffled rows or columns, or training on the test part; see
+        `ipseval.evaluation.sanity`.
     """
 
     estimates: dict[Key, Estimate]
@@ -146,6 +150,7 @@ class Evaluation(Result):
     provenance: dict[str, Any] = field(default_factory=dict)
     definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
     segments: dict[str, Segments] = field(default_factory=dict)
+    sanity: tuple[SanityWarning, ...] = ()
     _size: Extent = field(default=NOBODY, metadata=STORED)
     _counts: tuple[Count, ...] = field(default=(), metadata=STORED)
     _training_counts: TrainingCounts | None = field(default=None, metadata=STORED)
@@ -673,6 +678,7 @@ class Evaluation(Result):
             confidence_level=self.confidence_level,
             counts=self._counts,
             split=self._split_summary,
+            sanity=self.sanity,
             page=self._page_content() if page else None,
         )
 

@@ -12,6 +12,7 @@ from ipseval.estimators import Estimator
 from ipseval.estimators._labels import display_names
 from ipseval.estimators._sample import Extent
 from ipseval.evaluation._sweeps import PageCurves
+from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
@@ -99,6 +100,7 @@ class ReportContent:
     confidence_level: float
     counts: tuple[Count, ...] = ()
     split: SplitSummary | None = None
+    sanity: tuple[SanityWarning, ...] = ()
     page: PageContent | None = None
 
     @property

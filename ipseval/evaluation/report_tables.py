@@ -15,6 +15,7 @@ from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page import page_parts
 from ipseval.evaluation.printed_estimates import print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
+from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
 from ipseval.ranking._ranked import ALL_ITEMS
 from ipseval.report import Tables
@@ -103,6 +104,8 @@ def _remarks(content: ReportContent) -> list[Remark]:
         remarks.append(Remark("Assumption", (text.assumption,)))
     if text.next_step:
         remarks.append(Remark("Next step", (text.next_step,)))
+    if content.sanity:
+        remarks.append(Remark("Sanity", (" ".join(map(word_warning, content.sanity)),)))
     weights = _describe_weights(content)
     if weights:
         remarks.append(Remark("Weights", (weights,)))

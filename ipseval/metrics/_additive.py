@@ -11,13 +11,12 @@ import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import Definition, Metric, Parameter, cached, mean_rank, one_of
+from ipseval.metrics._base import Definition, Metric, cached, mean_rank
+from ipseval.metrics._gains import GAIN, Gain, compute_gains
 from ipseval.metrics._ties import Prefix, places
 from ipseval.ranking import RankedPositives
 
 TOTAL = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
-Gain = Literal["binary", "linear", "exponential"]
-GAIN = Parameter("binary", one_of("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1")
 
 
 @dataclass(frozen=True, repr=False)
@@ -92,16 +91,6 @@ def share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
 
 
-def gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
-    """Return the gain of each positive, (n_pos,): its graded relevance, or 2^relevance − 1."""
-    if ranked.gain is None:
-        raise InputError(
-            f"{label} needs graded relevance, but the test interactions have no value; "
-            "name the column with value= when the split is made."
-        )
-    return ranked.gain if gain == "linear" else np.exp2(ranked.gain) - 1
-
-
 @dataclass(frozen=True, repr=False)
 class Recall(AdditiveMetric):
     """Σ 1{r_i ≤ k} / s."""
@@ -150,7 +139,7 @@ class Cg(AdditiveMetric):
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         value = over_ties(super().at_rank, ranked, rule, self.cutoff)
-        return value if self.gain == "binary" else value * gains(ranked, self.gain, self.label)
+        return value if self.gain == "binary" else value * compute_gains(ranked, self.gain, self.label)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)

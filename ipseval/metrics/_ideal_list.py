@@ -10,8 +10,9 @@ import numpy as np
 
 from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.errors import InputError
-from ipseval.metrics._additive import GAIN, Gain, gains, log_discount, over_ties
+from ipseval.metrics._additive import log_discount, over_ties
 from ipseval.metrics._base import Definition, Metric, Parameter, buckets, cached, one_of, place_in_user
+from ipseval.metrics._gains import GAIN, Gain, compute_gains
 from ipseval.metrics._ties import MOST_LEVELS, by_bucket
 from ipseval.ranking import RankedPositives
 
@@ -70,7 +71,7 @@ class ArrangedMetric(Metric):
         kind = getattr(self, "gain", "binary")
         if kind == "binary":
             return weights
-        gain = gains(ranked, kind, self.label)
+        gain = compute_gains(ranked, kind, self.label)
         return gain if weights is None else weights * gain
 
     def _best_worth(self, ranked: RankedPositives, worth: FloatArray) -> FloatArray:

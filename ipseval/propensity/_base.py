@@ -44,14 +44,31 @@ def check_range(values: FloatArray, *, is_probability: bool) -> None:
             "be observed cannot be weighted: give it a positive propensity, or NaN to leave its positives "
             "out."
         )
-    with np.errstate(over="ignore"):
-        n_infinite = int(np.isinf(1 / values).sum())
-    if n_infinite:
-        raise PropensityError(
-            f"propensity is too small: the weight 1/P is infinite for {n_infinite:,} of {values.size:,} "
-            f"values (smallest: {values.min():g}). Give larger values; up to a factor, multiply all by one "
-            "number."
-        )
+    _check_size_of_weights(values, is_probability=is_probability)
+
+
+# Squares of weights enter standard errors and effective sample sizes. Within these limits they neither
+# overflow nor become 0, with gains between 1e-50 and 1e50 (`ipseval.metrics`) included.
+SMALLEST_PROPENSITY = 1e-100
+LARGEST_PROPENSITY = 1e100
+
+
+def _check_size_of_weights(values: FloatArray, *, is_probability: bool) -> None:
+    """Raise `PropensityError`, with the count, for values whose weights cannot be squared."""
+    outside = (values < SMALLEST_PROPENSITY) | (values > LARGEST_PROPENSITY)
+    if not outside.any():
+        return
+    if is_probability:
+        requirement = f"at least {SMALLEST_PROPENSITY:g}"
+        advice = "Raise the smallest values, for example with numpy.maximum(values, 1e-6)."
+    else:
+        requirement = f"between {SMALLEST_PROPENSITY:g} and {LARGEST_PROPENSITY:g}"
+        advice = "Multiply all values by the same number; relative propensities keep their meaning."
+    raise PropensityError(
+        f"propensity must be {requirement}, because squared weights (1/P)^2 leave the range of "
+        f"floating-point numbers otherwise; got {values[outside][0]:g} (in {int(outside.sum()):,} of "
+        f"{values.size:,} values). {advice}"
+    )
 
 
 def check_same_ids(exposure: Any, train: Any) -> FloatArray:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from ipseval._base.checks import as_float_vector, check_bool, check_choice, kind_of
 from ipseval._base.columns import as_frame
 from ipseval._base.ids import by_label
-from ipseval._base.types import AnyArray, FloatArray, HasIds
+from ipseval._base.types import AnyArray, FloatArray, HasIds, assign
 from ipseval.data._interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
@@ -23,12 +25,13 @@ class KnownPropensity:
 
     Parameters
     ----------
-    item : (n_items,) array-like, Series or data frame, optional
-        P_i in (0, 1] in the order of `split.item_ids`, a pandas Series with item ids as labels, or a frame
-        with columns item and propensity. NaN or no row: unknown, its positives are left out and counted.
+    item : (n_items,) array-like, mapping, Series or data frame, optional
+        P_i in (0, 1] in the order of `split.item_ids`, {item id: P}, a pandas Series with item ids as labels,
+        or a frame with columns item and propensity. NaN or no entry: unknown, its positives are left out and
+        counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
-    user : (n_users,) array-like or Series, optional
+    user : (n_users,) array-like, mapping or Series, optional
         With `item`: P_ui = a_u p_i, this being a_u in the order of `split.user_ids` or by label.
     function : callable, optional
         (user codes (n,), item codes (n,)) -> P_ui (n,); the codes are places in `split.user_ids` and
@@ -63,6 +66,10 @@ class KnownPropensity:
     def __post_init__(self) -> None:
         check_choice("basis", self.basis, BASES)
         check_bool("is_probability", self.is_probability)
+        for name in ("item", "user"):
+            values = getattr(self, name)
+            if isinstance(values, Mapping):
+                assign(self, **{name: _label_mapping(values, name)})
         n_given = sum(one is not None for one in (self.item, self.pair, self.function))
         if n_given != 1 or (self.user is not None and self.item is None):
             raise PropensityError(
@@ -130,6 +137,18 @@ class KnownPropensity:
         values = np.full(item_ids.size, np.nan)
         values[codes] = as_float_vector("propensity", table["propensity"].to_numpy())
         return values
+
+
+def _label_mapping(values: Mapping[Any, Any], name: str) -> pd.Series:
+    """Return {id: value} as a Series with the ids as labels."""
+    if not values:
+        raise PropensityError(
+            f"`{name}` must contain at least one propensity; got an empty mapping. Pass {{id: P}}."
+        )
+    # An index made here is never the one that pandas only numbers, so the keys always count as ids.
+    labels = pd.Index(list(values), tupleize_cols=False)
+    numbers = as_float_vector("propensity", list(values.values()))
+    return pd.Series(numbers, index=labels)
 
 
 def _columns(table: Any, names: tuple[str, ...]) -> Any:

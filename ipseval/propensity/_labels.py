@@ -39,6 +39,9 @@ _BUILT_IN: dict[str, type[Any]] = {
     "logged": LoggedPropensity,
 }
 PROPENSITIES = Registry("propensity model", "ipseval.propensities", _BUILT_IN, _model_class)
+# Names that other libraries have, and the label here.
+_POPULARITY = 'A propensity by popularity is "power-law:gamma=0".'
+ELSEWHERE = dict.fromkeys(("popularity", "pop", "item_popularity", "log_popularity", "naive"), _POPULARITY)
 # Options that hold data have no text.
 DATA = {"exposure", "biased", "recommendations", "features", "log", "examination"}
 DATA |= {"item", "pair", "user", "function"}
@@ -69,7 +72,7 @@ def parse_propensity(label: str) -> PropensityModel:
             f"a propensity label is name:option=value,… or name(option=value, …); got {label!r}."
         )
     name, *inside = found.groups()
-    model = PROPENSITIES.find(name)
+    model = PROPENSITIES.find(name, ELSEWHERE)
     parameters = signature(model).parameters
     names = [one for one in parameters if one not in DATA]
     options: dict[str, Any] = {}

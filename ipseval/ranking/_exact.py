@@ -19,6 +19,7 @@ from ipseval.data.splits._base import check_split
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._candidates import Targets, as_candidates, is_catalogue, restrict_items, restrict_lists
 from ipseval.ranking._factors import Factors
+from ipseval.ranking._list_forms import convert_lists
 from ipseval.ranking._lists import ListEntries, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
 from ipseval.ranking._ranked import RankedPositives
@@ -53,8 +54,9 @@ def rank_positives(
           DataFrame with ids as labels, or a scipy.sparse matrix, in which an entry that is not stored is 0;
         * a (user_factors, item_factors[, item_bias]) tuple, the fastest, in single or double precision;
         * a callable users -> (len(users), n_items), called in this thread with ascending user codes;
-        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored; `Lists` of
-          other forms, and with items that are no candidates;
+        * a top-K frame with columns user, item and rank or score: ranks beyond K are censored; {user: [item,
+          …]}, best first, or {user: {item: score}}; a list with a list of item ids for each user, in the
+          order of `split.user_ids`; `Lists` of other forms, and with items that are no candidates;
         * a trained model of a library that `ipseval.adapters` knows;
         * RankedPositives, which are returned as they are.
         Scores are real numbers, higher is better, and keep their order and their ties whatever their type;
@@ -109,6 +111,7 @@ def _rank(
     """Return the ranks of the positives; with `top`, of none, as each user's best items are handed to it."""
     check_split(split)
     resources = Resources(check_compute(compute), name)
+    model = convert_lists(model, split, name)
     adapted = model if isinstance(model, (Lists, ListEntries)) else adapt(model, split, name=name)
     is_lists = isinstance(adapted, (Lists, ListEntries)) or is_list_frame(adapted)
     if top is not None and (is_lists or isinstance(adapted, RankedPositives)):

@@ -18,6 +18,7 @@ from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._candidates import CandidateLists, Targets
+from ipseval.ranking._list_forms import convert_lists
 from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._top_lists import TopK
 
@@ -169,7 +170,8 @@ def resolve_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
     """Return the models with lists in the id space of the split; raise with all that is wrong with them."""
     found: dict[str, Any] = {}
     wrong: dict[str, list[Problem]] = {}
-    for name, model in models.items():
+    for name, given in models.items():
+        model = convert_lists(given, split, name)
         found[name] = model
         if isinstance(model, Lists) or is_list_frame(model):
             lists = model if isinstance(model, Lists) else Lists(model, gaps="raise")

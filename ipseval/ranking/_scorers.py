@@ -131,7 +131,7 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
     raise InputError(
         f"{name} is {kind_of(model)}; expected an (n_users, n_items) array, DataFrame or sparse "
         "matrix, a tuple (user_factors, item_factors[, item_bias]), a callable users -> scores, "
-        f"a top-K frame, or RankedPositives. {ADAPT}"
+        f"a top-K frame, {{user: [item, …]}}, or RankedPositives. {ADAPT}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ipseval._base.checks import check_real, warn_user
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation
-from ipseval.testing._gate import gate, same_quantity
+from ipseval.testing._gate import check_gate_options, gate, same_quantity
 
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 
@@ -26,10 +26,12 @@ def assert_not_worse(
     update : bool
         Write the baseline instead of comparing.
     **options
-        Of `gate`.
+        Of `gate`. They are checked with `update` as well.
 
     Raises
     ------
+    UnknownNameError
+        For an option that `gate` does not have.
     AssertionError
         When it does not pass: worse, suspiciously better, or, unless `strict=False`, it cannot tell.
     InputError
@@ -40,6 +42,7 @@ def assert_not_worse(
     DataWarning
         When it cannot tell, with `strict=False`.
     """
+    check_gate_options(options)
     old = _stored(evaluation, baseline, update)
     if old is None:
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -11,8 +12,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_fraction, check_positive_int, check_real
-from ipseval.errors import InputError
+from ipseval._base.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
+from ipseval.errors import InputError, UnknownNameError, hint
 from ipseval.estimators._labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._differences import EvaluationDiff
@@ -217,11 +218,22 @@ def gate(
         When data, options or the definition of the metric differ, an estimate is missing or undefined, or it
         is not clear who the candidate is.
     """
+    check_gate_options(
+        {
+            "candidate": candidate,
+            "incumbent": incumbent,
+            "metric": metric,
+            "estimator": estimator,
+            "margin": margin,
+            "weeks": weeks,
+            "suspicious": suspicious,
+            "strict": strict,
+            "confidence_level": confidence_level,
+        }
+    )
     old = new if old is None else old
     pair = _named(new, old, candidate, incumbent)
-    check_positive_int("weeks", weeks)
-    level = (1 - check_fraction("confidence_level", confidence_level)) / weeks
-    suspicious = check_real("suspicious, a share,", suspicious, low=0.0)
+    level = (1 - confidence_level) / weeks
     verdict = _verdict(new, old, metric)
     metric, estimator, chosen = verdict.metric, _estimator(verdict, estimator, new), estimator is not None
     _check_comparable(new, old, metric, estimator)
@@ -232,7 +244,6 @@ def gate(
             raise InputError(f"{key} of the {name} result is undefined, or has no standard error.")
     found = Difference.of(first, second)
     relevant = RELEVANT * abs(second.value) if margin is None else margin
-    relevant = check_real("margin, the loss that is tolerated,", relevant, low=0.0, low_open=False)
     margin = 0.0 if margin is None else relevant
     low, high = found.bounds(level)
     smallest = rounded_up(found.smallest_visible(level, margin))
@@ -260,11 +271,54 @@ def gate(
     )  # fmt: skip
 
 
+GATE_OPTIONS = (
+    *("candidate", "incumbent", "metric", "estimator"),
+    *("margin", "weeks", "suspicious", "strict", "confidence_level"),
+)
+
+
+def check_gate_options(options: Mapping[str, Any]) -> None:
+    """Raise an error for an option that `gate` does not have, or with a value that it does not accept.
+
+    Functions that pass options on to `gate` call this first, also where no gate is computed.
+
+    Raises
+    ------
+    UnknownNameError
+        For an unknown option.
+    InputError
+        For a value of the wrong type or out of range.
+    """
+    for name in options:
+        if name not in GATE_OPTIONS:
+            raise UnknownNameError("option", name, GATE_OPTIONS, hint(name))
+    for name in ("candidate", "incumbent", "metric", "estimator"):
+        check_type(name, options.get(name), (str, type(None)))
+    if options.get("margin") is not None:
+        check_real("margin, the loss that is tolerated,", options["margin"], low=0.0, low_open=False)
+    if "weeks" in options:
+        check_positive_int("weeks", options["weeks"])
+    if "suspicious" in options:
+        check_real("suspicious, a share,", options["suspicious"], low=0.0)
+    if "strict" in options:
+        check_bool("strict", options["strict"])
+    if "confidence_level" in options:
+        check_fraction("confidence_level", options["confidence_level"])
+
+
+def _check_has_model(role: str, name: str | None, evaluation: Evaluation) -> None:
+    """Raise `UnknownNameError` for a candidate or incumbent that the evaluation does not contain."""
+    if name is not None and name not in evaluation.models:
+        raise UnknownNameError(f"{role}:", name, evaluation.models)
+
+
 def _named(new: Evaluation, old: Evaluation, candidate: str | None, incumbent: str | None) -> tuple[str, str]:
     """Return the names of candidate and incumbent."""
     for one in (new, old):
         if not isinstance(one, Evaluation):
             raise InputError(f"a gate takes evaluations; got {type(one).__name__}.")
+    _check_has_model("candidate", candidate, new)
+    _check_has_model("incumbent", incumbent, old)
     first, second = [candidate] if candidate else new.models, [incumbent] if incumbent else old.models
     if new is old and len(new.models) == 2 and first != second:
         first = [one for one in first if [one] != second]

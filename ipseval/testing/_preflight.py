@@ -19,7 +19,7 @@ from ipseval.report import Tables
 from ipseval.report._reported import Result
 from ipseval.report._tables import Remark, Table
 from ipseval.report._words import listed
-from ipseval.testing._gate import Gate, Outcome, gate, unseen_below
+from ipseval.testing._gate import Gate, Outcome, check_gate_options, gate, unseen_below
 
 POPULARITY = "popularity"
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")
@@ -114,6 +114,7 @@ def preflight(
     InputError
         When the evaluation has no ranks, or several recommenders and no incumbent is named.
     """
+    check_gate_options(options)
     others = [one for one in evaluation.models if one != POPULARITY] or evaluation.models
     if incumbent is None and len(others) > 1:
         raise InputError(f"name incumbent=: the evaluation has {', '.join(evaluation.models)}.")

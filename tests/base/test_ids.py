@@ -170,8 +170,8 @@ def test_a_series_is_brought_in_the_order_of_the_ids_by_its_labels():
         "the labels of x repeat ids; each may occur once."
     )
     assert refused(lambda: ids.by_label(by_word.set_axis(["a", "z"]), words, "x")) == (
-        "1 of 2 labels of x are no ids of the split ('z'; its ids start with 'a', 'b', 'c'). Values in the "
-        "order of the ids need no labels: to_numpy()."
+        "1 of 2 labels of x are not ids of the split ('z'; its ids start with 'a', 'b', 'c'). Leave these "
+        "labels out, or pass an array where the values are in the order of the ids."
     )
     frame = pd.DataFrame([[1, 2, 3], [4, 5, 6]], index=["b", "a"])
     assert ids.by_label(frame, words[:2], "x").to_numpy().tolist() == [[4, 5, 6], [1, 2, 3]]

@@ -228,13 +228,13 @@ def test_an_option_that_is_not_there_is_answered_with_those_that_are(made):
     assert refused(lambda: made.area(1, zzz=1)) == "area has no option zzz=. It has side, flag, wide."
     assert refused(lambda: made.area(1, k=1)).startswith("area has no option k=. Use the cutoff in the label")
     assert refused(lambda: made.area(1, True, True)) == (
-        "area takes side and flag without a name; name the others: wide=."
+        "area accepts `side` and `flag` by position. Pass the others by keyword: wide=."
     )
     assert refused(lambda: made.fixed(1)) == (
-        "fixed takes nothing without a name; name the others: there are none."
+        "fixed accepts nothing by position. Remove the other arguments."
     )
     assert refused(lambda: made.Shape(1, 2)) == (
-        "Base takes size without a name; name the others: there are none."
+        "Base accepts `size` by position. Remove the other arguments."
     )
     assert refused(lambda: made.total("a", zzz=1)) == "total has no option zzz=. It has strict."
     for call in (made.area, lambda: made.area(1, side=2), made.Shape, made.loose, lambda: made.loose(more=1)):

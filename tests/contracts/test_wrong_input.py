@@ -202,7 +202,7 @@ CASES = [
     ),
     (
         lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[7, 1]))),
-        r"1 of 2 labels of item are no ids of the split \(7",
+        r"1 of 2 labels of item are not ids of the split \(7",
     ),
     (lambda: run(propensity=known(pd.Series([0.5, 0.5], index=[1, 1]))), r"labels of item repeat ids"),
     (lambda: run(propensity=known([np.nan] * 3)), r"no item or pair has a propensity: all values are NaN"),

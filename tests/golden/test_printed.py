@@ -12,11 +12,13 @@ from tests.golden.situations import FOLDER, SITUATIONS
 LONG = ("exposure", "a_hundred_models", "thirty_models", "saved_and_loaded")  # a third of the time
 
 
+@pytest.mark.filterwarnings("ignore:random .* as many as by chance")
 @pytest.mark.parametrize("name", [one for one in SITUATIONS if one not in LONG])
 def test_a_result_is_printed_as_its_file_says(name):
     assert f"{SITUATIONS[name]()!r}\n" == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
 
 
+@pytest.mark.filterwarnings("ignore:random .* as many as by chance")
 @pytest.mark.parametrize("name", LONG)
 def test_a_result_that_takes_longer_is_printed_as_its_file_says(name):
     test_a_result_is_printed_as_its_file_says(name)

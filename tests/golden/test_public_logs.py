@@ -118,7 +118,7 @@ def test_the_windows_of_movielens_hold_every_later_row_once():
     assert splits.frame["n_test"].sum() == tested.size
 
 
-@pytest.mark.filterwarnings("ignore:the median user has")
+@pytest.mark.filterwarnings("ignore:the median user has", "ignore:one order scores training items")
 def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_a_real_log():
     log = load_coat(shared_data("coat")).biased
     log = log.select(log.value >= 4)

@@ -114,9 +114,14 @@ CASES: dict[str, Callable[[], object]] = {
     "user must hold codes from 0 to 1": lambda: (
         KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
     ),
-    "the weight 1/P is infinite for 1 of 2 values": lambda: at(item=[1.0, 5e-324]),
-    "weight 1/P is infinite for 1 of 2 values": lambda: Propensity(
-        np.array([1.0, 1e-309]), False, "known", 2
+    "at least 1e-100, .*; got 4.94066e-324 .in 1 of 2 values.. Raise the smallest": lambda: at(
+        item=[1.0, 5e-324]
+    ),
+    "between 1e-100 and 1e.100, .*; got 1e-101 .in 1 of 2 values.. Multiply all": lambda: Propensity(
+        np.array([1.0, 1e-101]), False, "known", 2
+    ),
+    "between 1e-100 and 1e.100, .*; got 1e.200 .in 2 of 2 values": lambda: Propensity(
+        np.array([1e200, 2e200]), False, "known", 2
     ),
     "1 are 0": lambda: at(user=[1e-200, 1.0], item=[1e-200, 1.0]),
     # The power law

@@ -263,7 +263,7 @@ def test_the_pair_is_the_only_one_or_is_named():
     for bad, words in (
         ({}, "name candidate= and incumbent=: the new result has v1, v2, the old one v1, v2"),
         ({"candidate": "v1", "incumbent": "v1"}, "v1 is candidate and incumbent of the same result"),
-        ({"candidate": "v3", "incumbent": "v1"}, r"no estimate \('v3'"),
+        ({"candidate": "v3", "incumbent": "v1"}, "unknown candidate: 'v3'. Choices: v1, v2."),
     ):
         with pytest.raises(InputError, match=words):
             gate(one, **bad)

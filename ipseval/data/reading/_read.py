@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_choice, check_type, examples
+from ipseval._base.counts import Count
 from ipseval._base.ids import as_ids, of_one_type
 from ipseval._base.types import AnyArray
 from ipseval.data._impression_log import ImpressionLog
@@ -23,6 +25,7 @@ from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading._values import check_threshold
+from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix, refuse_plain_array
 from ipseval.errors import InputError, Problem, ProblemsError
 
 
@@ -66,9 +69,10 @@ def read(
     source : path, data frame, or mapping
         A file of text (CSV, TSV, u.data), of JSON (.json as pandas writes it, .jsonl, .ndjson), packed by
         gzip, bz2, xz or zip; of Parquet, or a folder of such; any data frame that narwhals reads (pandas,
-        polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}. A column of lists,
-        such as `items`, becomes a row for each entry. Numbers may have decimal commas. A file of relevance
-        judgments (TREC qrels) gives pairs of at least grade 1.
+        polars, pyarrow, DuckDB relations, …); a mapping of columns, or {user: [item, …]}; a scipy sparse
+        matrix, users × items, whose ids are `users` and `items` or the numbers of rows and columns. A column
+        of lists, such as `items`, becomes a row for each entry. Numbers may have decimal commas. A file of
+        relevance judgments (TREC qrels) gives pairs of at least grade 1.
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
         Names of columns; see `ImpressionLog` for those that come with clicks. Default: the usual names, such
         as user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two
@@ -123,6 +127,14 @@ def read(
     given = dict(zip(ROLES, names, strict=True))
     for name, column in given.items():
         check_type(name, column, (str, type(None)))
+    sparse_counts: tuple[Count, ...] = ()
+    if is_sparse_matrix(source):
+        table = read_sparse_matrix(source, users, items, allow_negative=threshold is not None)
+        source = table.frame
+        users = table.users
+        items = table.items
+        sparse_counts = table.counts
+    refuse_plain_array(source)
     absent = _as_tuple("na_values", na_values)
     how = Reading(separator, header, encoding, layout, absent, names)
     opened = open_source(source, how)
@@ -140,7 +152,8 @@ def read(
     if "clicked" in draft.names:
         check_options(duplicates=duplicates)
         return draft.exposures(duplicates, gaps, unshown_clicks)
-    return draft.interactions(duplicates)
+    log = draft.interactions(duplicates)
+    return replace(log, counted=(*log.counted, *sparse_counts)) if sparse_counts else log
 
 
 def _as_tuple(name: str, texts: str | Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from ipseval._base.counts import Count, counts_frame, some
 from ipseval._base.ids import among, of_one_type, refuse_header, repeated, same_ids
 from ipseval._base.types import AnyArray
 from ipseval.data._interactions import Duplicates, Interactions, Universe, check_interactions, encode
+from ipseval.data.splits._parts import read_parts
 from ipseval.errors import DataWarning, InputError
 
 Overlap = Literal["raise", "drop"]
@@ -212,8 +213,8 @@ class Split(Universe):
         test: Any,
         *,
         validation: Any | None = None,
-        user: str = "user",
-        item: str = "item",
+        user: str | None = None,
+        item: str | None = None,
         value: str | None = None,
         timestamp: str | None = None,
         users: Any | None = None,
@@ -226,10 +227,17 @@ class Split(Universe):
 
         Parameters
         ----------
-        train, test, validation : data frames or Interactions
-            One row per pair, columns as in `Interactions.from_frame`; or logs, as `ipseval.read` returns
-            them. `train` None: there are no training items, so none is left out of the candidates. A
-            propensity that is fitted to n* needs these counts from elsewhere then: `fit(popularity=…)`.
+        train, test, validation : data frames, Interactions, mappings or sparse matrices
+            One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or scipy sparse
+            matrices, users × items, all of one shape, whose ids are `users` and `items` or the numbers of
+            rows and columns. `train` None: there are no training items, so none is left out of the
+            candidates. A propensity that is fitted to n* needs these counts from elsewhere then:
+            `fit(popularity=…)`.
+        user, item : str, optional
+            Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
+            such as user_id and sku, in each frame.
+        value, timestamp : str, optional
+            Names of the columns of values and times; not read by default.
         users, items : array-like of ids, optional
             The whole universe in order. Default: every id in the frames, sorted. Give the whole catalogue
             when it is larger than what was ever interacted with: those items compete in the ranking too.
@@ -250,19 +258,17 @@ class Split(Universe):
         check_choice("seen", seen, SEEN)
         if test is None:
             raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
-        columns: dict[str, Any] = {"user": user, "item": item, "value": value, "timestamp": timestamp}
-        logs = [
-            part
-            if isinstance(part, Interactions)
-            else Interactions.from_frame(part, **columns, duplicates=duplicates)
-            for part in (test if train is None else train, test, validation)
-            if part is not None
-        ]
+        given_parts = {"train": test if train is None else train, "test": test, "validation": validation}
+        parts = {name: part for name, part in given_parts.items() if part is not None}
+        columns = {"user": user, "item": item, "value": value, "timestamp": timestamp}
+        logs = read_parts(parts, columns, users=users, items=items, duplicates=duplicates)
         if train is None:
             logs[0] = nothing(logs[0])
-        users = _union([log.user_ids for log in logs], user) if users is None else users
-        items = _union([log.item_ids for log in logs], item) if items is None else items
-        recoded = [_recode(log, users, items, user, item) for log in logs]
+        user_name = "user" if user is None else user
+        item_name = "item" if item is None else item
+        users = _union([log.user_ids for log in logs], user_name) if users is None else users
+        items = _union([log.item_ids for log in logs], item_name) if items is None else items
+        recoded = [_recode(log, users, items, user_name, item_name) for log in logs]
         n_merged, n_dropped = recoded[1].n_repeats, 0
         recoded[1:] = [log.distinct for log in recoded[1:]]
         if overlap == "drop" and seen == "exclude":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from narwhals.typing import IntoDataFrame
@@ -14,11 +14,20 @@ from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
 from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.data.reading import read
+from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError, ProblemsError
 
-# A log, a log of what was shown, or a data frame that `read` understands.
-LogLike = Interactions | ImpressionLog | IntoDataFrame
+
+class SparseMatrix(Protocol):
+    """A sparse matrix or array of scipy."""
+
+    def tocsr(self) -> Any:
+        """Return the matrix in compressed rows."""
+
+
+# A log, a log of what was shown, or a data frame or sparse matrix that `read` understands.
+LogLike = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix
 
 _WORD = 64
 
@@ -96,10 +105,10 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 
 
 def as_log(log: LogLike) -> Interactions:
-    """Return a log as it is, the positives of an exposure log, or what `read` finds in a frame."""
-    of_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
+    """Return a log as it is, the positives of an impression log, or what `read` finds in other data."""
+    is_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
     found: Any = log
-    if of_frame:
+    if is_frame or is_sparse_matrix(log):
         try:
             found = read(log)
         except ProblemsError as error:

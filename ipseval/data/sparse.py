@@ -1,0 +1,102 @@
+"""Interactions from a scipy sparse matrix, users × items, as implicit and LightFM hold them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from ipseval._base.counts import Count, some
+from ipseval._base.ids import to_id_array
+from ipseval._base.types import AnyArray
+from ipseval.errors import InputError
+
+
+def is_sparse_matrix(source: Any) -> bool:
+    """Return whether `source` is a sparse matrix or array of scipy, in any of its formats."""
+    return hasattr(source, "tocsr") and hasattr(source, "nnz")
+
+
+def refuse_plain_array(source: Any) -> None:
+    """Raise `InputError` for an array without names of columns: it may hold pairs, or be a matrix."""
+    is_array = isinstance(source, np.ndarray) and not np.ma.isMaskedArray(source)
+    if is_array and source.dtype.names is None:
+        raise InputError(
+            f"`source` must be a path, a data frame, a mapping or a sparse matrix; got an array of shape "
+            f"{source.shape}. Pass pandas.DataFrame(source, columns=['user', 'item']) if its rows are pairs, "
+            "or scipy.sparse.csr_matrix(source) if it is a users × items matrix."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SparseTable:
+    """The entries of a sparse matrix as rows of a frame, and the ids of its rows and columns.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        Columns user and item, and value unless every entry is 1.
+    users, items : arrays
+        Ids of all rows and columns of the matrix, those without an entry included.
+    counts : tuple of Count
+        Stored zeros, which are no interactions.
+    """
+
+    frame: pd.DataFrame
+    users: AnyArray
+    items: AnyArray
+    counts: tuple[Count, ...]
+
+
+def read_sparse_matrix(
+    matrix: Any, users: Any | None, items: Any | None, *, allow_negative: bool = False
+) -> SparseTable:
+    """Return the entries of a users × items matrix as a table.
+
+    Parameters
+    ----------
+    matrix : scipy sparse matrix or array
+        An entry that is stored and not 0 is an interaction; its value is kept unless all values are 1.
+    users, items : array-like of ids, optional
+        Ids of the rows and columns. Default: their numbers, from 0.
+    allow_negative : bool
+        Whether values below 0 are kept, as where a threshold is applied to them afterwards.
+
+    Raises
+    ------
+    InputError
+        For ids that do not match the shape, and for negative entries.
+    """
+    entries = matrix.tocoo()
+    n_users, n_items = entries.shape
+    user_ids = _label_axis("users", "rows", users, n_users)
+    item_ids = _label_axis("items", "columns", items, n_items)
+    is_zero = np.asarray(entries.data == 0)
+    values = entries.data[~is_zero]
+    n_negative = int((values < 0).sum())
+    if n_negative and not allow_negative:
+        raise InputError(
+            f"the sparse matrix must contain values above 0; {n_negative:,} of {values.size:,} entries are "
+            "negative. Remove them with matrix.multiply(matrix > 0), or pass `threshold` to ipseval.read."
+        )
+    frame = pd.DataFrame({"user": user_ids[entries.row[~is_zero]], "item": item_ids[entries.col[~is_zero]]})
+    if not bool((values == 1).all()):
+        frame["value"] = values
+    n_zeros = int(is_zero.sum())
+    counts = some(Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size))
+    return SparseTable(frame, user_ids, item_ids, counts)
+
+
+def _label_axis(name: str, axis: str, ids: Any | None, size: int) -> AnyArray:
+    """Return the ids of rows or columns; their numbers where none are passed."""
+    if ids is None:
+        return np.arange(size)
+    labels = to_id_array(ids, name)
+    if labels.size != size:
+        raise InputError(
+            f"`{name}` must contain one id for each of {size:,} {axis} of the sparse matrix; got "
+            f"{labels.size:,}. Pass the ids in the order of the {axis}."
+        )
+    return labels

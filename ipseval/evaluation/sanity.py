@@ -1,0 +1,216 @@
+"""Sanity checks of an evaluation: reversed scores, shuffled rows or columns, and training on the test part.
+
+Each check compares a figure with its value by chance and asks a question where the difference has no usual
+explanation. A warning is a value, a code with its figures; `word_warning` is the one place that words it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from ipseval._base.types import AnyArray, FloatArray
+from ipseval.data.splits import Split
+from ipseval.evaluation._sanity_scores import RowReader, SampledScores, sample_scores
+from ipseval.ranking import RankedPositives
+
+Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
+
+DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
+LEVEL = 1e-4  # significance level of "below chance"
+# At chance: within two standard errors, where half as much more than chance would have been found in 98% of
+# cases.
+WITHIN = 2.0
+VISIBLE_GAIN = 0.5
+POWER = WITHIN + 2.33
+# Scores of training items.
+FEWEST_USERS = 5
+CLEARLY_ABOVE = 3.0  # standard errors by which a fitted model ranks training items above chance
+LARGEST_ERROR = 0.1  # of the mean percentile, for a statement about it
+EXCHANGEABLE = 0.35  # share of other rows that rank a user's training items higher; 0.5 when shuffled
+PERSONAL = 0.02  # least spread between rows, in percentiles
+# Test items that are ranked as high as training items. Item-based nearest neighbours rank them nearly as high
+# without having seen them, so only a clear advantage of training items counts.
+FEWEST_TEST_ITEMS = 50
+FAR_ABOVE = 0.18  # least advantage of training items over other users' rows, in percentiles
+ALIKE = 0.95  # least share of this advantage that test items have
+HARDLY_HIGHER = 0.03  # largest share of other rows that rank test items higher
+EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above a test item
+
+
+@dataclass(frozen=True, kw_only=True)
+class SanityWarning:
+    """One thing about a recommender that chance does not explain, or that looks like chance.
+
+    Attributes
+    ----------
+    code : str
+        "below-chance", "at-chance": recall in the first part of the ranking. "training-at-chance": a score
+        matrix ranks the training items of users no higher than other items. "rows-exchangeable": it ranks
+        them as high for other users. "test-like-training": it ranks test items as high as training items.
+    model : str
+        Name of the recommender.
+    figures : dict
+        The numbers that led to it.
+    """
+
+    code: Code
+    model: str
+    figures: dict[str, float]
+
+
+def check_sanity(
+    ranks: Mapping[str, RankedPositives], models: Mapping[str, Any], split: Split
+) -> tuple[SanityWarning, ...]:
+    """Return what looks like a mistake in the scores or in the training of the recommenders.
+
+    Parameters
+    ----------
+    ranks : mapping
+        Name -> ranks of the test positives.
+    models : mapping
+        Name -> what was ranked. Score matrices and factors are read for at most 60 users, and for at most 2%
+        of the users; every other model is judged by its ranks alone.
+    split : Split
+
+    Examples
+    --------
+    A recommender whose scores have the wrong sign:
+
+    >>> import pandas as pd
+    >>> from ipseval.data.splits import split_random
+    >>> from ipseval.ranking import rank_positives
+    >>> rng = np.random.default_rng(0)
+    >>> user, item = np.nonzero(rng.random((200, 100)) < np.linspace(0.02, 0.5, 100))
+    >>> split = split_random(pd.DataFrame({"user": user, "item": item}), rng=0)
+    >>> counts = np.tile(split.train.popularity, (200, 1))
+    >>> warnings = check_sanity({"reversed": rank_positives(-counts, split)}, {}, split)
+    >>> [warning.code for warning in warnings]
+    ['below-chance']
+    """
+    warnings: list[SanityWarning] = []
+    reader = RowReader.of(split)
+    for name, ranked in ranks.items():
+        model = models.get(name)
+        if getattr(model, "draws_at_random", False):
+            continue
+        warnings += _check_recall(name, ranked, split)
+        sampled = sample_scores(model, reader)
+        if sampled is not None:
+            warnings += _check_training_scores(name, sampled)
+    return tuple(warnings)
+
+
+def word_warning(warning: SanityWarning) -> str:
+    """Return a warning as text: the figure, and what it may mean."""
+    return WORDS[warning.code].format(model=warning.model, **warning.figures)
+
+
+WORDS: dict[str, str] = {
+    "below-chance": (
+        "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
+        "fewer than by chance (p = {p_value:.1g}). Are the scores reversed? Higher scores must be better."
+    ),
+    "at-chance": (
+        "{model} finds {recall:.1%} of the held-out positives in the first {depth:.1%} of the candidates, "
+        "as many as by chance. Are the rows and columns of its scores in the order of split.user_ids and "
+        "split.item_ids?"
+    ),
+    "training-at-chance": (
+        "{model} scores training items of a user above {percentile:.0%} of all items (mean over "
+        "{n_users:.0f} users; 50% by chance). Are its rows or columns shuffled, or its scores reversed?"
+    ),
+    "rows-exchangeable": (
+        "{model} scores training items of a user as high for other users: {share:.0%} of their rows rank "
+        "these items higher ({n_users:.0f} users; 50% for shuffled rows). Are its rows in the order of "
+        "split.user_ids?"
+    ),
+    "test-like-training": (
+        "{model} scores a training item above a test item of the same user with probability "
+        "{probability:.2f} ({n_users:.0f} users; 0.5 when trained on both parts). Was it trained on the test "
+        "part?"
+    ),
+}
+
+
+def _check_recall(name: str, ranked: RankedPositives, split: Split) -> list[SanityWarning]:
+    """Compare recall with chance, over positives whose items occur in training."""
+    use = split.train.popularity[ranked.item] > 0 if len(split.train) else np.ones(len(ranked), dtype=bool)
+    if ranked.list_length is not None:  # of a user without a list nothing is known
+        use &= ranked.list_length[ranked.user] > 0
+    if not use.any():
+        return []
+    n = ranked.n_candidates[use].astype(np.float64)
+    cutoff = np.ceil(DEPTH * n)
+    if ranked.max_rank is not None:
+        cutoff = np.minimum(cutoff, ranked.max_rank)
+    above = ranked.n_above[use]
+    hits = np.clip((cutoff - above) / (ranked.n_tied[use] + 1.0), 0.0, 1.0)
+    chance = np.minimum(cutoff / n, 1.0)
+    error = _clustered_error(hits - chance, ranked.user[use], ranked.item[use], chance)
+    if error == 0:
+        return []
+    recall = float(hits.mean())
+    expected = float(chance.mean())
+    z = (recall - expected) / error
+    p_value = float(ndtr(z))
+    figures = {"recall": recall, "depth": expected, "p_value": p_value}
+    if p_value < LEVEL:
+        return [SanityWarning(code="below-chance", model=name, figures=figures)]
+    if abs(z) < WITHIN and POWER * error < VISIBLE_GAIN * expected:
+        return [SanityWarning(code="at-chance", model=name, figures=figures)]
+    return []
+
+
+def _clustered_error(residual: FloatArray, user: AnyArray, item: AnyArray, chance: FloatArray) -> float:
+    """Return the standard error of the mean residual under chance, clustered by users and by items.
+
+    Positives of one user, and of one item, are not independent: a recommender may rank an item alike for all
+    users. The error is never smaller than that of independent hits.
+    """
+    by_user = np.bincount(user, residual)
+    by_item = np.bincount(item, residual)
+    clustered = float(by_user @ by_user + by_item @ by_item)
+    independent = float((chance * (1 - chance)).sum())
+    return math.sqrt(max(clustered, independent)) / residual.size
+
+
+def _check_training_scores(name: str, sampled: SampledScores) -> list[SanityWarning]:
+    """Ask whether a user's training items are scored high, higher than for others, and than test items."""
+    n_users = float(sampled.own.size)
+    percentile = float(sampled.own.mean())
+    error = sampled.percentile_error
+    if sampled.own.size < FEWEST_USERS:
+        return []
+    if error < LARGEST_ERROR and percentile - 0.5 < CLEARLY_ABOVE * error:
+        figures = {"percentile": percentile, "n_users": n_users}
+        return [SanityWarning(code="training-at-chance", model=name, figures=figures)]
+    share = float(sampled.share_higher.mean())
+    if sampled.spread > PERSONAL and share > EXCHANGEABLE:
+        figures = {"share": share, "n_users": n_users}
+        return [SanityWarning(code="rows-exchangeable", model=name, figures=figures)]
+    return _check_test_scores(name, sampled)
+
+
+def _check_test_scores(name: str, sampled: SampledScores) -> list[SanityWarning]:
+    """Ask whether test items are scored as high as training items that the model has learnt."""
+    advantage = float(sampled.advantage.mean())
+    test_advantage = float(sampled.test_advantage.mean())
+    probabilities = sampled.training_over_test
+    probability = float(probabilities.mean())
+    error = float(probabilities.std(ddof=1)) / math.sqrt(probabilities.size)
+    is_learnt = advantage > FAR_ABOVE and sampled.n_test_items >= FEWEST_TEST_ITEMS
+    is_alike = (
+        test_advantage > ALIKE * advantage
+        and float(sampled.test_share_higher.mean()) < HARDLY_HIGHER
+        and probability + error < EXCHANGED
+    )
+    if not (is_learnt and is_alike):
+        return []
+    figures = {"probability": probability, "n_users": float(probabilities.size)}
+    return [SanityWarning(code="test-like-training", model=name, figures=figures)]

@@ -1,0 +1,94 @@
+"""Recommendation lists as Python objects: {user: [item, …]}, {user: {item: score}} and lists of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ipseval._base.checks import kind_of
+from ipseval._base.types import AnyArray
+from ipseval.data.reading import Lists
+from ipseval.data.splits import Split
+from ipseval.errors import InputError
+
+
+def convert_lists(model: Any, split: Split, name: str) -> Any:
+    """Return recommendation lists in Python objects as `Lists`, and every other model as it is.
+
+    Parameters
+    ----------
+    model : object
+        * {user: [item, …]}, best first, {user: {item: score}} or {user: [(item, score), …]};
+        * a list with a list of item ids for each user, in the order of `split.user_ids`;
+        * a list with a list of scores of all items for each user, which becomes an array.
+    split : Split
+    name : str
+        Name of the model, for errors.
+
+    Raises
+    ------
+    InputError
+        For a list of another length than the number of users, and for entries that are neither item ids nor
+        scores.
+    """
+    if isinstance(model, Mapping):
+        return _convert_mapping(model, name)
+    if isinstance(model, list):
+        return _convert_rows(model, split, name)
+    return model
+
+
+def _convert_mapping(model: Mapping[Any, Any], name: str) -> Any:
+    """Return a mapping from users to their items as `Lists`."""
+    if not model:
+        raise InputError(
+            f"{name} must contain at least one recommendation list; got an empty mapping. Pass "
+            "{user: [item, …]} or {user: {item: score}}."
+        )
+    value = next(iter(model.values()))
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Mapping, Sequence, np.ndarray)):
+        raise InputError(
+            f"{name} must map users to recommendation lists; got {kind_of(value)} for the first user. Pass "
+            "{user: [item, …]}, best first, or {user: {item: score}}."
+        )
+    return Lists(model)
+
+
+def _convert_rows(model: list[Any], split: Split, name: str) -> Any:
+    """Return one list for each user, in the order of the split, as `Lists`, or as an array of scores."""
+    if not model or not all(isinstance(row, (list, tuple, np.ndarray)) for row in model):
+        kinds = "an empty list" if not model else f"a list with {kind_of(model[0])}"
+        raise InputError(
+            f"{name} must be scores or recommendation lists; got {kinds}. Pass {{user: [item, …]}}, or one "
+            "list of item ids for each user in the order of split.user_ids."
+        )
+    if len(model) != split.n_users:
+        raise InputError(
+            f"{name} must have one list for each of the {split.n_users:,} users, in the order of "
+            f"split.user_ids; got {len(model):,} lists. Pass {{user: [item, …]}} to name the users."
+        )
+    scores = _read_scores(model, split)
+    if scores is not None:
+        return scores
+    users = split.user_ids.tolist()
+    return Lists(dict(zip(users, model, strict=True)))
+
+
+def _read_scores(model: list[Any], split: Split) -> AnyArray | None:
+    """Return rows of one score for each item as an array; None for lists of item ids."""
+    if any(len(row) != split.n_items for row in model):
+        return None
+    try:
+        array = np.asarray(model)
+    except ValueError:  # rows of tuples of different lengths
+        return None
+    if array.shape != (split.n_users, split.n_items) or array.dtype.kind not in "fiu":
+        return None
+    # Whole numbers in rows of this length are full lists of item ids where no row repeats a number and each
+    # number is the id of an item.
+    is_list = array.dtype.kind in "iu" and bool(np.isin(array, split.item_ids).all())
+    if is_list and all(np.unique(row).size == row.size for row in array):
+        return None
+    return array

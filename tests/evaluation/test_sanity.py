@@ -1,0 +1,143 @@
+"""Sanity checks warn of reversed, shuffled and leaked recommenders, and are silent for correct ones."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+
+import ipseval
+from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes
+from ipseval.errors import DataWarning
+from ipseval.evaluation.sanity import WORDS, SanityWarning, check_sanity, word_warning
+
+N_USERS, N_ITEMS = 1000, 200
+
+
+@cache
+def log() -> ipseval.Interactions:
+    """Return a log of users with tastes, and items with popularities."""
+    rng = np.random.default_rng(0)
+    taste = rng.normal(size=(N_USERS, 6))
+    kind = rng.normal(size=(N_ITEMS, 6))
+    logit = 0.9 * taste @ kind.T + rng.normal(size=N_ITEMS) - 3.0
+    user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 1 / (1 + np.exp(-logit)))
+    return ipseval.read(pd.DataFrame({"user": user, "item": item}))
+
+
+@cache
+def split() -> ipseval.Split:
+    return ipseval.split_random(log(), rng=0)
+
+
+def codes(model) -> list[str]:
+    ranked = ipseval.rank_positives(model, split())
+    return [warning.code for warning in check_sanity({"m": ranked}, {"m": model}, split())]
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+def test_correct_baselines_are_silent_masked_or_not(baseline):
+    for label, scores in make_correct(baseline, split()).items():
+        assert codes(scores) == [], label
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_they_are_silent_on_leave_one_out_splits(seed):
+    parts = ipseval.split_leave_one_out(log(), order="random", rng=seed)
+    for baseline in BASELINES:
+        scores = fit_scores(baseline, parts.train)
+        ranked = ipseval.rank_positives(scores, parts)
+        assert check_sanity({"m": ranked}, {"m": scores}, parts) == (), baseline
+
+
+EXPECTED = {
+    "rows shuffled": {"rows-exchangeable", "training-at-chance"},
+    "columns shuffled": {"training-at-chance", "at-chance"},
+    "sign reversed": {"below-chance", "training-at-chance"},
+    "trained on the test part": {"test-like-training"},
+}
+
+
+# Leakage is visible where a model memorises its training items, which EASE does not on 200 items.
+@pytest.mark.parametrize(
+    ("baseline", "mistake"),
+    [("pure_svd", mistake) for mistake in MISTAKES] + [("ease", mistake) for mistake in MISTAKES[:3]],
+)
+def test_the_four_mistakes_warn(baseline, mistake):
+    scores = make_mistakes(baseline, split(), np.random.default_rng(1))[mistake]
+    found = codes(scores)
+    assert found
+    assert set(found) <= EXPECTED[mistake] | {"at-chance"}
+
+
+@pytest.mark.parametrize("form", ["frame", "sparse", "factors"])
+def test_frames_sparse_matrices_and_factors_are_read(form):
+    if form == "factors":
+        users, items = ipseval.baselines.pure_svd(split().train)[:2]
+        right, wrong = (users, items), (users[::-1].copy(), items)
+    else:
+        scores = fit_scores("ease", split().train)
+        ids = {"index": split().user_ids, "columns": split().item_ids}
+        make = (lambda array: pd.DataFrame(array, **ids)) if form == "frame" else scipy.sparse.csr_matrix
+        right, wrong = make(scores), make(scores[::-1].copy())
+    assert codes(right) == []
+    assert set(codes(wrong)) & EXPECTED["rows shuffled"]
+
+
+def test_a_frame_is_read_by_its_labels():
+    scores = fit_scores("ease", split().train)
+    frame = pd.DataFrame(scores, index=split().user_ids, columns=split().item_ids)
+    assert codes(frame.sample(frac=1, random_state=0).sample(frac=1, axis=1, random_state=0)) == []
+
+
+def test_a_random_recommender_warns_unless_it_is_the_baseline():
+    own = np.random.default_rng(0).random((N_USERS, N_ITEMS))
+    assert "at-chance" in codes(own)
+    assert codes(ipseval.baselines.random(split().train, rng=0)) == []
+
+
+def test_lists_and_functions_are_judged_by_their_ranks_alone():
+    reverse = -fit_scores("popularity", split().train)
+    assert codes(lambda users: reverse[users]) == ["below-chance"]
+    assert codes({int(user): [] for user in split().user_ids} | {0: [int(split().test.item[0])]}) == []
+
+
+def test_evaluate_warns_and_keeps_the_warnings(tmp_path):
+    scores = -fit_scores("popularity", split().train)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        evaluation = ipseval.evaluate({"m": scores}, split())
+    assert {warning.category for warning in caught} == {DataWarning}
+    assert ["reversed" in str(warning.message) for warning in caught] == [True, True]
+    assert [warning.code for warning in evaluation.sanity] == ["below-chance", "training-at-chance"]
+    evaluation.save(tmp_path / "a.npz")
+    assert ipseval.Evaluation.load(tmp_path / "a.npz").sanity == evaluation.sanity
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert ipseval.evaluate({"m": -scores}, split()).sanity == ()
+
+
+FIGURES = {
+    **dict.fromkeys(("recall", "depth", "p_value", "percentile", "share", "probability"), 0.25),
+    "n_users": 18.0,
+}
+
+
+@pytest.mark.parametrize("code", WORDS)
+def test_every_code_has_a_text_with_its_figures_and_a_question(code):
+    text = word_warning(SanityWarning(code=code, model="ease", figures=FIGURES))
+    assert text.startswith("ease ")
+    assert "25" in text
+    assert "?" in text
+
+
+def test_a_small_log_is_not_read():
+    small = ipseval.split_random(
+        pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 1, 2]}), test_fraction=0.5, rng=0
+    )
+    scores = np.zeros((2, 3))
+    assert check_sanity({"m": ipseval.rank_positives(scores, small)}, {"m": scores}, small) == ()
