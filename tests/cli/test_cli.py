@@ -53,8 +53,8 @@ def test_evaluate_prints_aoa_beside_snips_and_writes_json(files, capsys):
     assert "3 recommenders" in printed
     result = json.loads((files / "out.json").read_text())
     assert len(result["estimates"]) == 3 * 3 * 2
-    assert result["created_with"]["propensity"] == "power law, gamma = 0.5"
-    assert len(result["created_with"]["data_sha256"]) == 64
+    assert result["settings"]["propensity"] == "power law, gamma = 0.5"
+    assert len(result["data"]["positives_sha256"]) == 64
     assert all(0 <= row["estimate"] <= 1 for row in result["estimates"])
 
 

@@ -32,7 +32,7 @@ def test_a_sparse_matrix_of_ones_is_read_over_all_its_rows_and_columns(form, kin
 def test_values_and_stored_zeros_of_a_sparse_matrix():
     matrix = scipy.sparse.csr_matrix(DENSE * 3.0)
     matrix.data[:] = [3, 0, 5, 1, 0, 2]
-    log = ipseval.read(matrix)
+    log = ipseval.read(matrix, threshold="all")
     assert pairs(log) == [(0, 0), (1, 1), (1, 3), (2, 1)]
     assert log.value.tolist() == [3, 5, 1, 2]
     counts = log.data.set_index("what")["count"]

@@ -137,7 +137,7 @@ def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
     assert frame.loc["snips-pooled", "max_weight_share"].between(0, 1).all()
     assert frame.loc["snips-pooled", "note"].str.contains("effective sample size").all()
     assert frame["claim"].str.len().gt(0).all()
-    assert "unreliable, see the warning above: snips-pooled" in repr(evaluation.explain())
+    assert "unreliable, see the warning above: SNIPS pooled" in repr(evaluation.explain())
 
 
 def test_the_diagnostics_frame_has_one_row_per_estimator():

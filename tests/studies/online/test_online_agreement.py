@@ -249,7 +249,7 @@ def test_the_report_has_the_best_first_and_says_what_was_found():
     alone = OnlineAgreement(frame[:1].drop(columns=["metric", "gamma"]), frame, 0, 1.0, 0.0, 9, 0.9, 0.1, ())
     assert (alone.tables().parts[0].n_keys, alone.tables(digits=4).parts[0].rows[0][0].text) == (
         1,
-        "0.5000 [0.2500, .7500]",
+        "0.5000 [0.2500, 0.7500]",
     )
     assert "Best by cross-validation: the indicator, chosen" in alone.verdict
 
