@@ -30,7 +30,9 @@ VISIBLE_GAIN = 0.5
 POWER = WITHIN + 2.33
 # Scores of training items.
 FEWEST_USERS = 12
-NO_HIGHER = 0.56  # mean percentile of training items up to which they count as ranked no higher than by chance
+NO_HIGHER = (
+    0.56  # mean percentile of training items up to which they count as ranked no higher than by chance
+)
 LARGEST_ERROR = 0.1  # of the mean percentile, for a statement about it
 EXCHANGEABLE = 0.35  # share of other rows that rank a user's training items higher; 0.5 when shuffled
 PERSONAL = 0.02  # least spread between rows, in percentiles
