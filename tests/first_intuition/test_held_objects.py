@@ -1,7 +1,7 @@
 """Ninety first calls with the objects that people of six libraries hold.
 
 The libraries are not needed: RecTools, LensKit and RecBole hold frames with columns of their own names, ranx
-holds mappings, implicit holds sparse matrices and pairs of arrays, and ir_measures holds frames of judgements.
+holds mappings, implicit holds sparse matrices and pairs of arrays, and ir_measures holds frames of qrels.
 """
 
 from __future__ import annotations
