@@ -51,8 +51,8 @@ class RowReader:
         both = (split.train.activity > 0) & (split.test.activity > 0)
         eligible = np.flatnonzero(both)
         n_users = min(MOST_USERS, math.floor(SHARE_OF_USERS * split.n_users), eligible.size)
-        place = np.linspace(0, eligible.size - 1, n_users).astype(np.int64) if n_users else []
-        users = eligible[place] if n_users else eligible[:0]
+        positions = np.linspace(0, max(eligible.size - 1, 0), n_users).astype(np.int64)
+        users = eligible[positions]  # spread evenly over the ids
         training = [_choose(items, rng) for items in _items_of(split.train, users)]
         test = [_choose(items, rng) for items in _items_of(split.test, users)]
         n_background = min(N_BACKGROUND, split.n_items)
@@ -168,6 +168,8 @@ def read_scores(model: Any, reader: RowReader) -> FloatArray | None:
     if isinstance(model, np.ndarray) and model.shape == shape:
         scores = model[np.ix_(users, items)]
     elif isinstance(model, pd.DataFrame):
+        if not (model.index.is_unique and model.columns.is_unique):  # a frame of recommendation lists
+            return None
         rows = model.index.get_indexer(pd.Index(split.user_ids[users]))
         columns = model.columns.get_indexer(pd.Index(split.item_ids[items]))
         if (rows < 0).any() or (columns < 0).any():

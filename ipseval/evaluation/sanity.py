@@ -29,8 +29,10 @@ WITHIN = 2.0
 VISIBLE_GAIN = 0.5
 POWER = WITHIN + 2.33
 # Scores of training items.
-FEWEST_USERS = 5
-CLEARLY_ABOVE = 3.0  # standard errors by which a fitted model ranks training items above chance
+FEWEST_USERS = 12
+NO_HIGHER = (
+    0.56  # mean percentile of training items up to which they count as ranked no higher than by chance
+)
 LARGEST_ERROR = 0.1  # of the mean percentile, for a statement about it
 EXCHANGEABLE = 0.35  # share of other rows that rank a user's training items higher; 0.5 when shuffled
 PERSONAL = 0.02  # least spread between rows, in percentiles
@@ -187,7 +189,7 @@ def _check_training_scores(name: str, sampled: SampledScores) -> list[SanityWarn
     error = sampled.percentile_error
     if sampled.own.size < FEWEST_USERS:
         return []
-    if error < LARGEST_ERROR and percentile - 0.5 < CLEARLY_ABOVE * error:
+    if error < LARGEST_ERROR and percentile < NO_HIGHER:
         figures = {"percentile": percentile, "n_users": n_users}
         return [SanityWarning(code="training-at-chance", model=name, figures=figures)]
     share = float(sampled.share_higher.mean())

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from ipseval._base.checks import kind_of
+from ipseval._base.columns import frame_columns
 from ipseval._base.types import AnyArray
 from ipseval.data.reading import Lists
+from ipseval.data.reading._names import choose
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+
+MOST_COLUMNS = 10  # of a frame of lists; a frame of scores has a column for each item
 
 
 def convert_lists(model: Any, split: Split, name: str) -> Any:
@@ -37,7 +41,18 @@ def convert_lists(model: Any, split: Split, name: str) -> Any:
         return _convert_mapping(model, name)
     if isinstance(model, list):
         return _convert_rows(model, split, name)
+    if _has_list_columns(model):
+        return Lists(model, gaps="raise")
     return model
+
+
+def _has_list_columns(model: Any) -> bool:
+    """Return whether a frame has columns of users, items and ranks or scores by other usual names."""
+    columns = sorted(frame_columns(model), key=str)
+    if {"user", "item"} <= set(columns) or not 3 <= len(columns) <= MOST_COLUMNS:
+        return False
+    roles = choose(columns, {}, ("user", "item", "rank", "score")).columns
+    return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
 
 
 def _convert_mapping(model: Mapping[Any, Any], name: str) -> Any:
@@ -51,7 +66,7 @@ def _convert_mapping(model: Mapping[Any, Any], name: str) -> Any:
     if isinstance(value, (str, bytes)) or not isinstance(value, (Mapping, Sequence, np.ndarray)):
         raise InputError(
             f"{name} must map users to recommendation lists; got {kind_of(value)} for the first user. Pass "
-            "{user: [item, …]}, best first, or {user: {item: score}}."
+            '{user: [item, …]}, best first, or {user: {item: score}}; models are {"name": {user: …}}.'
         )
     return Lists(model)
 

@@ -13,6 +13,7 @@ import scipy.sparse
 import ipseval
 from benchmarks.sanity import BASELINES, MISTAKES, fit_scores, make_correct, make_mistakes
 from ipseval.errors import DataWarning
+from ipseval.evaluation._sanity_scores import RowReader, sample_scores
 from ipseval.evaluation.sanity import WORDS, SanityWarning, check_sanity, word_warning
 
 N_USERS, N_ITEMS = 1000, 200
@@ -98,6 +99,11 @@ def test_a_random_recommender_warns_unless_it_is_the_baseline():
     own = np.random.default_rng(0).random((N_USERS, N_ITEMS))
     assert "at-chance" in codes(own)
     assert codes(ipseval.baselines.random(split().train, rng=0)) == []
+
+
+def test_a_frame_of_lists_is_not_read_as_scores():
+    frame = pd.DataFrame({"user": [0, 0], "item": [0, 1], "rank": [1, 2]}, index=[7, 7])
+    assert sample_scores(frame, RowReader.of(split())) is None
 
 
 def test_lists_and_functions_are_judged_by_their_ranks_alone():

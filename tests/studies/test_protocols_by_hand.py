@@ -216,7 +216,7 @@ def test_a_report_has_every_number_in_words_and_tables(found: ProtocolStudy, tmp
     texts = [cell.text for cell in splits.rows[0]]
     low, high = replicated(0, 1, 2, 3)["src"]
     assert texts[:2] + texts[-2:] == ["RO_RS", "TO_RS", "1", "2"]
-    bounds = [f"{end:.2f}".replace("0.", ".", 1) for end in (low, high)]
+    bounds = [f"{end:.2f}" for end in (low, high)]
     assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"
     assert len(splits.rows) == 1
     assert estimators.header == ("estimator_a", "estimator_b", "split", *splits.header[2:])

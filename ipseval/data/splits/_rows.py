@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -27,7 +28,7 @@ class SparseMatrix(Protocol):
 
 
 # A log, a log of what was shown, or a data frame or sparse matrix that `read` understands.
-LogLike = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix
+LogLike = Interactions | ImpressionLog | IntoDataFrame | SparseMatrix | Mapping[Any, Any]
 
 _WORD = 64
 
@@ -107,8 +108,9 @@ def share_of(counts: IntArray, fraction: float) -> IntArray:
 def as_log(log: LogLike) -> Interactions:
     """Return a log as it is, the positives of an impression log, or what `read` finds in other data."""
     is_frame = hasattr(log, "columns") and not isinstance(log, (Interactions, ImpressionLog))
+    is_readable = is_frame or is_sparse_matrix(log) or isinstance(log, Mapping)
     found: Any = log
-    if is_frame or is_sparse_matrix(log):
+    if is_readable:
         try:
             found = read(log)
         except ProblemsError as error:
