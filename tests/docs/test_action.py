@@ -36,6 +36,7 @@ def run_action(folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.filterwarnings("ignore:als finds .* Are the scores reversed")
 def test_the_steps_pass_an_equal_recommender_and_stop_at_a_worse_one_and_at_a_broken_file(tmp_path):
     for name, line in PROGRAMS.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
