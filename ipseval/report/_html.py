@@ -23,7 +23,9 @@ class Raw(str):
 
 def to_html_tables(tables: Tables) -> str:
     """Return verdict, tables and notes alone, for a notebook."""
-    verdict = [element("p", element("b", one.name), " ", " ".join(one.lines)) for one in tables.verdict]
+    verdict = [
+        element("p", element("b", one.name), " ", with_code(" ".join(one.lines))) for one in tables.verdict
+    ]
     return "\n".join([*verdict, *(html_part(part) for part in tables.parts), html_list(tables.legend)])
 
 
@@ -37,6 +39,22 @@ def element(name: str, *inside: str, **attributes: str) -> Raw:
 def escaped(text: str) -> str:
     """Return a text that no browser reads as markup."""
     return text if isinstance(text, Raw) else html.escape(visible(text))
+
+
+def with_code(text: str) -> Raw:
+    """Return a text in which what stands between backticks is an element for code."""
+    pieces = text.split("`")
+    if len(pieces) % 2 == 0:  # a backtick without its partner
+        return escaped_text(text)
+    marked = [
+        element("code", piece) if number % 2 else escaped_text(piece) for number, piece in enumerate(pieces)
+    ]
+    return Raw("".join(marked))
+
+
+def escaped_text(text: str) -> Raw:
+    """Return a text as HTML that no browser reads as markup."""
+    return Raw(escaped(text))
 
 
 def html_part(part: Part, *, page: bool = False) -> Raw:

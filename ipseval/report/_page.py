@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from ipseval.report._drawing import picture_style
-from ipseval.report._html import Raw, element, html_list, html_part
+from ipseval.report._html import Raw, element, html_list, html_part, with_code
 from ipseval.report._tables import LEADING, Heading, Part, Remark, Tables
 
 _THEMES = (("", "as the system"), ("light", "light"), ("dark", "dark"))
@@ -81,7 +81,7 @@ def _verdict(tables: Tables) -> Raw:
     return element(
         "section",
         element("h2", first.name, id="verdict"),
-        *(element("p", line) for line in first.lines),
+        *(element("p", with_code(line)) for line in first.lines),
         *_terms([*leading[1:], *others]),
         kind="verdict",
         aria_labelledby="verdict",
@@ -92,7 +92,7 @@ def _terms(remarks: Sequence[Remark]) -> list[Raw]:
     """Return remarks as a list of terms and descriptions; nothing where there is none."""
     items = []
     for remark in remarks:
-        items += [element("dt", remark.name), element("dd", " ".join(remark.lines))]
+        items += [element("dt", remark.name), element("dd", with_code(" ".join(remark.lines)))]
     return [element("dl", *items)] if items else []
 
 
