@@ -105,9 +105,10 @@ def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
     without = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
     if without:
         n_all = int(counts[without[0]].sum())
+        names = ", ".join(map(repr, without))
         raise InputError(
-            f"the lists of {', '.join(map(repr, without))} must contain {units} with held-out interactions; got "
-            f"lists of none of these {n_all:,} {units}. Check that lists and test part have the same ids."
+            f"the lists of {names} must contain {units} with held-out interactions; got lists of none of these "
+            f"{n_all:,} {units}. Check that lists and test part have the same ids."
         )
 
 

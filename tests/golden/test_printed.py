@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 
-from tests.golden.situations import FOLDER, SITUATIONS
+import ipseval
+from tests.golden.situations import DATA, FOLDER, RECALL, SITUATIONS
 
 LONG = ("exposure", "a_hundred_models", "thirty_models", "saved_and_loaded")  # a third of the time
 
@@ -77,3 +79,18 @@ def test_no_sentence_speaks_of_a_correction_that_nobody_asked_for(name):
 def test_a_loaded_result_prints_what_it_printed_before():
     printed = [(FOLDER / f"{name}.txt").read_bytes() for name in ("commonest", "saved_and_loaded")]
     assert printed[0] == printed[1]
+
+
+@pytest.mark.parametrize(
+    ("missing_lists", "words"),
+    [
+        ("zero", "the lists of 'm' must contain users with held-out interactions; got lists of none"),
+        ("drop", "no users with test positives have a list of every model"),
+    ],
+)
+def test_lists_of_no_test_user_are_refused_instead_of_printed_as_zeros(missing_lists, words):
+    """u000 has lists and no held-out interactions."""
+    data = ipseval.Split(DATA.train, DATA.test.select(DATA.test.user > 0))
+    lists = pd.DataFrame({"user": "u000", "item": DATA.item_ids[-10:], "rank": range(1, 11)})
+    with pytest.raises(ipseval.InputError, match=words):
+        ipseval.evaluate({"m": lists}, data, metrics=RECALL, missing_lists=missing_lists)
