@@ -107,8 +107,8 @@ def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
         n_all = int(counts[without[0]].sum())
         names = ", ".join(map(repr, without))
         raise InputError(
-            f"the lists of {names} must contain {units} with held-out interactions; got lists of none of these "
-            f"{n_all:,} {units}. Check that lists and test part have the same ids."
+            f"the lists of {names} must contain {units} with held-out interactions; got lists of none of "
+            f"these {n_all:,} {units}. Check that lists and test part have the same ids."
         )
 
 

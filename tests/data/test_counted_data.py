@@ -91,7 +91,7 @@ def test_an_evaluation_counts_missing_users_short_lists_and_positives_without_pr
 def test_the_table_survives_a_file_and_stands_in_json_and_on_the_page(evaluation, tmp_path):
     evaluation.save(tmp_path / "evaluation.npz")
     assert ipseval.Evaluation.load(tmp_path / "evaluation.npz").data.equals(evaluation.data)
-    found = json.loads(evaluation.to_json())["counted"]
+    found = json.loads(evaluation.to_json())["counts"]
     assert {"what": "train pairs", "count": 3, "of": None, "subject": "split"} in found
     page = evaluation.to_html()
     assert "no list, counted as misses" in page
