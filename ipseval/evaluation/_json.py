@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -20,6 +21,8 @@ from ipseval.report._tables import LEADING
 
 SCHEMA = "ipseval.evaluation"
 SCHEMA_VERSION = 1  # a key that is renamed, removed or changes its meaning makes it one larger
+# Characters that a terminal obeys instead of showing them; `json` escapes those of ASCII.
+HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 VERSIONS = ("ipseval", "python", "numpy", "pandas")
 SETTINGS = (
     *("confidence_level", "interval", "refit", "ties", "candidates", "missing_lists", "low_ess"),
@@ -82,7 +85,8 @@ def evaluation_record(
         "metrics": _metric_records(page, basis["metrics"]),
         "data": basis["data"],
     }
-    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    return HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
 def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:

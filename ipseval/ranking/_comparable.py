@@ -80,6 +80,7 @@ def check_lists(
     """Raise or warn of users without a list, and of short lists; `counts`: model -> `list_counts`."""
     # `units`: "users", or "queries" where lists are of queries; so below.
     n_all = int(next(iter(counts.values())).sum())
+    _check_coverage(counts, units)
     lacking = [f"{name!r} lacks {one[0]:,} ({one[0] / n_all:.1%})" for name, one in counts.items() if one[0]]
     text = f"top-K lists are missing for some of the {n_all:,} {units} with test positives: "
     text = f"{text}{'; '.join(lacking)}." if lacking else ""
@@ -96,6 +97,18 @@ def check_lists(
             f"every list of {', '.join(short)} is shorter than {next(iter(counts.values())).size - 1}, the "
             "largest cutoff; what is missing counts as misses.",
             DataWarning,
+        )
+
+
+def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
+    """Raise `InputError` for lists that cover none of the users with test positives."""
+    without = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
+    if without:
+        n_all = int(counts[without[0]].sum())
+        names = ", ".join(map(repr, without))
+        raise InputError(
+            f"the lists of {names} must contain {units} with held-out interactions; got lists of none of "
+            f"these {n_all:,} {units}. Check that lists and test part have the same ids."
         )
 
 

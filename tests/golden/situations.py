@@ -187,6 +187,12 @@ def design() -> ipseval.Evaluation:
     return evaluate("als", "bpr", "random", propensity=ipseval.KnownPropensity(item=known, basis="design"))
 
 
+def design_undecided() -> ipseval.Evaluation:
+    """A logged randomisation in which the paired test does not decide."""
+    known = np.linspace(0.9, 0.3, N_ITEMS).round(2)
+    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=known, basis="design"))
+
+
 def exposure() -> ipseval.Evaluation:
     """γ fitted to random exposure."""
     rng = np.random.default_rng(3)
@@ -406,6 +412,7 @@ SITUATIONS: dict[str, Callable[[], object]] = {
         plain_only,
         distributed,
         design,
+        design_undecided,
         exposure,
         fitted,
         thin,

@@ -23,6 +23,7 @@ ASSUMPTIONS = {
     "exposure": "γ = −0.17 from random exposure",
     "thin": "γ = 2.5 assumed",
     "design": "propensities known by design",
+    "design_undecided": "propensities known by design",
     "impressions": "propensities from impressions",
     "one_model": "γ = 0 assumed",
     "all_equal": "",

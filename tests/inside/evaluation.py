@@ -18,6 +18,7 @@ from ipseval.evaluation.partitions._partition import (
 )
 from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
 from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
+from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.segments._build import _trust
 from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._segments import (
@@ -33,3 +34,5 @@ from ipseval.evaluation.segments._segments import (
 from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
 from ipseval.evaluation.segments._tables import _groups_differ, _leads
 from ipseval.evaluation.tracking import metric_names
+from ipseval.evaluation.verdict import Outcome, Standing, Verdict
+from ipseval.evaluation.verdict_text import write_verdict

@@ -11,8 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.report import plots
-from tests.inside.evaluation import KINDS, _weights
-from tests.inside.report import Table
+from tests.inside.evaluation import PLOT_KINDS
 from tests.worlds import random_split
 
 mpl.use("Agg")
@@ -183,14 +182,14 @@ def evaluation() -> ipseval.Evaluation:
 
 
 def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_frame(evaluation):
-    """a is highest. The frame holds b − a and a − c: a − c is turned round."""
+    """a is highest, then c by AOA. The frame holds b − a and a − c: a − c is turned round."""
     ax = evaluation.plot("differences")
     frame = evaluation.compare().query("metric == 'recall@5'").set_index(["estimator", "model", "reference"])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "c"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b"]
     for (marks, bars), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
         first, second = frame.loc[(estimator, "b", "a")], frame.loc[(estimator, "a", "c")]
-        assert marks[:, 0] == pytest.approx([first["difference"], -second["difference"]])
-        assert bars[1][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
+        assert marks[:, 0] == pytest.approx([-second["difference"], first["difference"]])
+        assert bars[0][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
     assert list(ax.lines[-1].get_xdata()) == [0, 0]
 
 
@@ -226,7 +225,7 @@ def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
     apart = {"differences", "popularity", "sensitivity", "weights"}  # these are drawn above and below
-    for kind in set(KINDS) - apart:
+    for kind in set(PLOT_KINDS) - apart:
         assert evaluation.plot(kind).get_xlabel()
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
@@ -239,9 +238,37 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
 
 def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     """The effective sample size that is printed is the length of the bar."""
-    widths, page = [bar.get_width() for bar in evaluation.plot("weights").patches], _weights(evaluation)
-    (table,) = [one for one in page if isinstance(one, Table)]
+    widths = [bar.get_width() for bar in evaluation.plot("weights").patches]
+    (table,) = [
+        part
+        for part in evaluation.tables(page=True).appendix
+        if getattr(part, "title", "") == "Weights of each estimator"
+    ]
     texts = [cell.plain for row in table.rows for cell in row]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
-    said = " ".join(line for one in evaluation.tables().verdict for line in one.lines)
-    assert f"{widths[-1]:,.0f} effective of " in said
+    said = " ".join(line for remark in evaluation.tables().verdict for line in remark.lines)
+    assert (
+        f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal weights"
+        in said
+    )
+
+
+def test_an_unreliable_estimate_is_a_hollow_mark_without_an_interval_and_its_legend_says_so():
+    flagged = estimates().assign(flag=["", "", "few", "few"])
+    ax = plots.plot_estimates(flagged)
+    reliable, unreliable = ax.containers
+    assert reliable[2]
+    assert not unreliable[2]
+    assert unreliable[0].get_xdata().tolist() == [0.2, 0.22]
+    assert unreliable[0].get_markerfacecolor() == "none"
+    assert reliable[0].get_markerfacecolor() == plots.COLOURS[0]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips,\nunreliable"]
+
+
+def test_a_picture_holds_one_estimand_and_names_it():
+    mixed = estimates().assign(estimand=["mean over users"] * 2 + ["mean over interactions"] * 2)
+    with pytest.raises(ipseval.InputError, match="several estimands; choose one of mean over users"):
+        plots.plot_estimates(mixed)
+    ax = plots.plot_estimates(mixed, estimand="mean over interactions")
+    assert ax.get_xlabel() == "recall@5, mean over interactions, with confidence interval"
+    assert len(ax.containers) == 1
