@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import io
 import lzma
 import zipfile
 from collections.abc import Iterator
@@ -49,7 +50,8 @@ PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 def read_bytes(path: Path) -> bytes:
     """Return the whole content of a file, unpacked where it is compressed."""
     with _unpacked(path) as stream:
-        return _read_within_limit(path, stream)
+        is_plain = isinstance(stream, io.BufferedReader)
+        return stream.read() if is_plain else _read_within_limit(path, stream)
 
 
 def read_start(path: Path) -> bytes:

@@ -106,7 +106,9 @@ def _are_at_ends(data: AnyArray, places: IntArray, separator: int) -> bool:
 def count_fields(content: bytes, separator: int, quoting: Quoting) -> IntArray:
     """Return the number of fields of each record of a text that ends with a newline, (n_records,)."""
     data = np.frombuffer(content, dtype=np.uint8)
-    marks = np.flatnonzero((data == separator) | (data == NEWLINE))
+    is_mark = data == separator
+    is_mark |= data == NEWLINE
+    marks = np.flatnonzero(is_mark)
     if quoting == "records":
         quotes = np.flatnonzero(data == QUOTE)
         marks = marks[np.searchsorted(quotes, marks) % 2 == 0]

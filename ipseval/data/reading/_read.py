@@ -76,11 +76,16 @@ def read(
     user, item, timestamp, value, position, shown, clicked, propensity, query : str, optional
         Names of columns; see `ImpressionLog` for those that come with clicks. Default: the usual names, such
         as user_id, sku, ts, rating. A text file without a header has columns "column 1", "column 2", …; two
-        of them are user and item, four are user, item, value and timestamp.
+        of them are user and item, four are user, item, value and timestamp, and the third of three is the
+        value if it holds ratings. Columns that are not named here must fit what they are read as: another
+        assignment that fits better is an error, or a note below 50 rows.
     ignore : str or sequence of str
         Columns that are not read, whatever they are called.
-    threshold : float, optional
+    threshold : float or "all", optional
         Rows with a smaller value are left out and counted; their users and items stay in the universe.
+        "all": every row is a positive, whatever its value. Without a threshold, rows of value 0 are left out
+        and counted, and ratings (3 to 21 values in equal steps, at most 10) are an error; where `value` names
+        their column, or its name may mean something else, such as overall or weight, a `DataWarning`.
     users, items : array-like of ids, optional
         The whole universe, as in `Interactions`. Default: the ids that were read, sorted.
     duplicates : {"raise", "drop", "keep"}
@@ -96,8 +101,15 @@ def read(
         Of times that are numbers. "auto": what puts all of them between 1980 and 2100; they become dates,
         nanoseconds since 1970. "none", and numbers that fit no unit: they stay what they are. Times without a
         time zone are UTC.
+    na_values : str or sequence of str
+        Text that names a missing entry, as in pandas. Ids are otherwise missing only where they are empty: NA
+        and null are ids.
+    layout : {"auto", "table", "pairs", "adjacency", "trec"}
+        Of a text file: columns; user and item as the first two; lines of a user and its items; or qrels.
+        "auto" finds all but "pairs" in the content.
     separator, header, encoding
-        Of a text file. Default: separator and header are told from the first lines.
+        Of a text file. Default: separator and header are found in the first 64 kB. Quotation marks are part
+        of the text unless they are balanced and enclose fields.
 
     Raises
     ------

@@ -190,10 +190,10 @@ def _normalise(path: Path, content: bytes, separator: str) -> Lines:
             content = re.sub(rb"[ \t]+", b" ", content)
             content = content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
         separator = " "
-    content = b"\n" + content.strip(b"\n") + b"\n"
-    if b"\n\n" in content or b"\n " in content:
-        content = _BLANK_LINES.sub(b"", content)
-    content = content[1:]
+    if not content.endswith(b"\n"):
+        content += b"\n"
+    if content[:1] in (b"\n", b" ") or b"\n\n" in content or b"\n " in content:
+        content = _BLANK_LINES.sub(b"", b"\n" + content)[1:]
     separator_bytes = separator.encode()
     if len(separator_bytes) > 1:
         if _STAND_IN in content:
