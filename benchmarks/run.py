@@ -36,7 +36,7 @@ SCRIPTS = (  # each makes a table of docs/performance.md
     "correction.py",
     "reading.py",
     "out_of_core.py",
-    "distributed_lists.py --positives 1000000 --partitions 16",
+    "distributed_lists.py --engine dask --positives 1000000 --partitions 16",
 )
 SMALL = (  # what is run against another commit unless scripts are named
     "evaluate.py --cases W1 --no-libraries --repeats 1",
