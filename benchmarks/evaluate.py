@@ -11,7 +11,7 @@ The first table compares, for every workload,
 * `ipseval.evaluate`, the function that users call: seven metrics by three estimators with standard errors.
 
 The second table compares the product, `ipseval.evaluate` and other libraries on a tenth of the users of each
-synthetic workload. All calls of a table are warm and run in turn. Processor time is that of all threads. The
+synthetic workload, with one thread of BLAS and all threads of their own. All calls of a table are warm and run in turn. Processor time is that of all threads. The
 product is measured with one thread of BLAS for processor time, because more threads wait for each other
 actively, and with all threads for wall time.
 
@@ -247,7 +247,7 @@ def compare_on_workload(name: str, peers: Iterable[str], options: argparse.Names
     for peer in peers:
         programs[describe_peer(peer)] = PEERS[peer](workload, options.threads)
 
-    with quiet_output():
+    with quiet_output(), threadpool_limits(1, user_api="blas"):
         values = {label: program() for label, program in programs.items()}
         times = measure_in_turn({"product": product, **programs}, options.library_repeats)
     base = times["product"]
@@ -275,7 +275,7 @@ def compare_libraries(options: argparse.Namespace) -> str:
     reference = next(iter(first.values.values()))
     for label, values in first.values.items():
         ratios = [f"{comparisons[name].ratios[label]:.2f}" for name in SYNTHETIC]
-        difference = f"{largest_difference(values, reference):.0e}"
+        difference = f"{largest_difference(values, reference):.1g}"
         rows.append((label, *ratios, difference, ", ".join(values)))
     header = ("program", *SYNTHETIC, "largest difference", "metrics")
     table = markdown(header, rows)

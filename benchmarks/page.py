@@ -60,7 +60,8 @@ def describe_blas() -> str:
     from threadpoolctl import threadpool_info
 
     for library in threadpool_info():
-        if library["user_api"] == "blas":
+        # SciPy brings a copy of its own, which no measured product uses.
+        if library["user_api"] == "blas" and "scipy.libs" not in library["filepath"]:
             name = library["internal_api"].replace("openblas", "OpenBLAS")
             kernels = library.get("architecture", "unknown")
             return f"{name} {library['version']} with {kernels} kernels"
