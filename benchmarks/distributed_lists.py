@@ -29,9 +29,11 @@ import numpy as np
 import pandas as pd
 import psutil
 from out_of_core import N_ITEMS, PER_USER, item_at
+from page import add_write_option, deliver
 
 from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.propensity import PowerLawPropensity
+from reproductions.tables import markdown
 
 LIST_LENGTH, ROWS = 100, 50_000  # positives of a file with --growth
 GROWN = (100_000, 1_000_000, 10_000_000)
@@ -239,6 +241,7 @@ def main() -> None:
     parser.add_argument("--growth", type=int, nargs="+", metavar="WORKERS")
     parser.add_argument("--tested", type=float, metavar="SHARE")
     parser.add_argument("--folder", default=str(Path(tempfile.gettempdir()) / "ipseval-distributed-lists"))
+    add_write_option(parser)
     options = parser.parse_args()
     engine = dask_frames if options.engine == "dask" else spark_frames
     if options.growth:
@@ -250,13 +253,20 @@ def main() -> None:
         if options.tested:
             sys.exit(tested_alone(frames, options.partitions, options.tested))
         shuffle = dask_own if engine is dask_frames else spark_own
-        for _ in range(2):  # the first round warms up
+        rows = []
+        for round_name in ("first", "second"):
             _, own = spent("own", lambda: shuffle(frames, options.partitions))
             result, ours = evaluated(frames, options.partitions)
+            seconds = (f"{ours[1]:.1f}", f"{own[1]:.1f}", f"{ours[1] / own[1]:.2f}")
+            wall_ratio = f"{ours[0] / own[0]:.2f}"
+            rows.append((options.engine, f"{options.positives:,}", round_name, *seconds, wall_ratio))
     memory.done.set()
     print(result.frame[["model", "metric", "estimator", "estimate", "std_error", "n_users", "n_positives"]])
     print(result.compare()[["model", "metric", "estimator", "difference", "std_error"]])
-    print(f"{options.engine}: {ours[1] / own[1]:.2f} × its own; peak memory in GB: {memory.peak}")
+    print(f"peak memory in GB: {memory.peak}")
+    header = ("engine", "positives", "round", "ipseval, s", "engine alone, s", "ratio", "ratio of wall time")
+    packages = ("dask", "distributed") if options.engine == "dask" else ("pyspark",)
+    deliver(f"distributed-{options.engine}", markdown(header, rows), options.write, packages)
 
 
 if __name__ == "__main__":

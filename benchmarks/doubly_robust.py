@@ -14,11 +14,13 @@ from functools import partial
 
 import numpy as np
 from clocks import in_turn
+from page import add_write_option, deliver
 from workloads import SIZES, make
 
 import ipseval
 from ipseval import ComputeOptions, ImpressionLog, KnownPropensity, rank_positives
 from ipseval.policies.rewards import FactorReward, ItemReward, RewardModel, Rewards
+from reproductions.tables import markdown
 
 METRICS = ("recall@5", "recall@10", "precision@10", "dcg@10")
 
@@ -30,6 +32,7 @@ def main() -> None:
     parser.add_argument("--engine", choices=("numpy", "numba"), default="numba")
     parser.add_argument("--depth", type=int, default=50, help="the places that the fifth metric reads")
     parser.add_argument("--repeats", type=int, default=5)
+    add_write_option(parser)
     options = parser.parse_args()
     work, rng = make(options.workload), np.random.default_rng(1)
     split, compute = work.split, ComputeOptions(n_threads=1, engine=options.engine)
@@ -65,10 +68,11 @@ def main() -> None:
     }
     found = in_turn({"ranking": ranking, **rewards}, options.repeats)
     base = np.array(found.pop("ranking"))
-    print(f"{options.workload}, {options.models} recommenders, {options.engine}: ranking {base.min():.2f} s")
+    rows = [("ranking", f"{np.median(base):.2f}", "1")]
     for name, seconds in found.items():
         ratio = np.median(np.array(seconds) / base)
-        print(f"{name}: evaluate {min(seconds):.2f} s; {ratio:.2f} times the ranking (median)")
+        rows.append((f"`dm` and `dr` with `{name}`", f"{np.median(seconds):.2f}", f"{ratio:.2f}"))
+    deliver("doubly-robust", markdown(("call", "s", "× ranking"), rows), options.write)
 
 
 if __name__ == "__main__":

@@ -137,6 +137,7 @@ def main() -> None:
     parser.add_argument("--memory", default="4GB", help="limit of DuckDB's memory")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--run", choices=list(RUNS), help=argparse.SUPPRESS)
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
     options = parser.parse_args()
     if options.run:
         folder = Path(options.folder)
@@ -146,19 +147,24 @@ def main() -> None:
         spent = {"cpu": used.ru_utime + used.ru_stime, "wall": time.perf_counter() - start}
         print(json.dumps({**spent, "peak": used.ru_maxrss / 1e6, "values": values}))
         return
+    # The measured processes must not load what only the table needs.
+    from page import deliver
+
+    from reproductions.tables import markdown
+
     folder = Path(options.folder) / f"{options.size:.0e}"
     make_data(folder, int(options.size))
     size = sum(one.stat().st_size for name in NAMES for one in (folder / name).iterdir()) / 1e9
     print(f"{options.size:,.0f} positives, {size:.2f} GB of files, {os.cpu_count()} cores")
     found = [{name: measured(name, folder, options) for name in RUNS} for _ in range(options.repeats)]
+    rows = []
     for name in RUNS:
         cpu, wall, peak = (np.median([one[name][key] for one in found]) for key in ("cpu", "wall", "peak"))
-        print(
-            f"{name}: {cpu:.1f} s of processor time, {wall:.1f} s, peak {peak:.2f} GB",
-            found[0][name]["values"],
-        )
-    ratio = np.median([one["ipseval"]["cpu"] / one["DuckDB"]["cpu"] for one in found])
-    print(f"ratio of processor time: {ratio:.2f}")
+        ratio = np.median([run[name]["cpu"] / run["DuckDB"]["cpu"] for run in found])
+        rows.append((name, f"{cpu:.1f}", f"{ratio:.2f}", f"{wall:.1f}", f"{peak:.2f}"))
+        print(name, found[0][name]["values"])
+    header = ("program", "processor time, s", "× DuckDB", "wall time, s", "peak memory, GB")
+    deliver("out-of-core", markdown(header, rows), options.write, ("duckdb", "pyarrow"))
 
 
 if __name__ == "__main__":

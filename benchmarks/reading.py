@@ -25,9 +25,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 from clocks import in_turn
+from page import add_write_option, deliver
 from pyarrow import parquet
 
 import ipseval
+from reproductions.tables import markdown
 
 PER_USER = 50
 N_ITEMS = 50_000
@@ -38,13 +40,16 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--profile", action="store_true", help="print where read spends its time")
+    add_write_option(parser)
     options = parser.parse_args()
-    print(f"pandas {pd.__version__}, polars {pl.__version__}, pyarrow {pa.__version__}")
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for ids in ("text", "numbers"):
             path = Path(folder) / f"{ids}.parquet"
             write(path, options.rows, as_text=ids == "text")
-            compare(path, ids, options)
+            rows += compare(path, ids, options)
+    header = ("ids", "reader", "s", "× pandas", "× polars")
+    deliver("reading", markdown(header, rows), options.write, ("pandas", "polars", "pyarrow"))
 
 
 def write(path: Path, n_rows: int, *, as_text: bool) -> None:
@@ -85,24 +90,25 @@ def with_polars(path: Path) -> object:
     return codes, frame["ts"].to_numpy()
 
 
-def compare(path: Path, ids: str, options: argparse.Namespace) -> None:
+def compare(path: Path, ids: str, options: argparse.Namespace) -> list[tuple[str, ...]]:
+    """Return the rows of a file."""
     runs: dict[str, Callable[..., object]] = {
         "pandas": with_pandas,
         "polars": with_polars,
-        "read": ipseval.read,
-        "read, repeats kept": partial(ipseval.read, duplicates="keep"),
+        "`ipseval.read`": ipseval.read,
+        '`ipseval.read(…, duplicates="keep")`': partial(ipseval.read, duplicates="keep"),
     }
     seconds = in_turn({name: partial(run, path) for name, run in runs.items()}, options.repeats)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
-    print(f"\n{options.rows:,} rows, ids as {ids}, {path.stat().st_size / 2**20:,.0f} MiB")
+    rows = []
     for name, median in medians.items():
-        ratios = [f"{median / medians[other]:5.2f} × {other}" for other in ("pandas", "polars")]
-        spread = f"{min(seconds[name]):.2f} to {max(seconds[name]):.2f}"
-        print(f"  {name:20} {median:6.2f} s ({spread})   {', '.join(ratios)}")
+        ratios = [f"{median / medians[reader]:.2f}" for reader in ("pandas", "polars")]
+        rows.append((ids, name, f"{median:.2f}", *ratios))
     if options.profile:
         profile = cProfile.Profile()
         profile.runcall(ipseval.read, path)
         pstats.Stats(profile).sort_stats("tottime").print_stats(12)
+    return rows
 
 
 if __name__ == "__main__":

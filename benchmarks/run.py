@@ -1,9 +1,9 @@
 """All benchmarks, in one file with versions and hardware; or two commits in alternation.
 
     python benchmarks/run.py                                # every script once, into build/benchmarks.md
-    python benchmarks/run.py splits.py "ingest.py --pairs 650000"
+    python benchmarks/run.py segments.py "ties.py --users 1000"
     python benchmarks/run.py --against main                 # what got slower: small sizes, in five minutes
-    python benchmarks/run.py ingest.py --against main --repeats 5
+    python benchmarks/run.py ties.py --against main --repeats 5
 
 With `--against` each script runs in this tree and in a fresh checkout of the other commit, in turn. The ratio
 of processor time (of the process and its children) is the median over the pairs of runs, with the least and
@@ -22,31 +22,26 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from page import describe_processor, installed_version
+
 ROOT = Path(__file__).resolve().parents[1]
-SCRIPTS = (
-    "inference",
-    "ingest",
-    "metrics",
-    "propensity",
-    "ranking",
-    "reading",
-    "report",
-    "sampled",
-    "sensitivity",
-    "splits",
-    "ties",
-    "validation",
+SCRIPTS = (  # each makes a table of docs/performance.md
+    "evaluate.py",
+    "ties.py",
+    "segments.py",
+    "doubly_robust.py",
+    "validation.py",
+    "correction.py",
+    "reading.py",
+    "out_of_core.py",
+    "distributed_lists.py --engine dask --positives 1000000 --partitions 16",
 )
 SMALL = (  # what is run against another commit unless scripts are named
-    "ingest.py --pairs 200000 --repeats 1",
-    "metrics.py --users 2000 --repeat 1",
-    "ranking.py --workloads small --threads 1 --repeats 1",
+    "evaluate.py --cases W1 --no-libraries --repeats 1",
     "ties.py --users 100 --items 5000 --repeats 1",
-    "sampled.py",
-    "report.py --models 8",
+    "reading.py --rows 1000000 --repeats 1",
 )
 PACKAGES = ("numpy", "scipy", "pandas", "pyarrow", "polars", "numba", "threadpoolctl")
 
@@ -61,7 +56,7 @@ def main() -> None:
     parts = [header(options.against)]
     print(parts[0], flush=True)
     if options.against is None:
-        for script in options.scripts or [f"{name}.py" for name in SCRIPTS]:
+        for script in options.scripts or SCRIPTS:
             parts.append(f"## {script}\n\n```text\n{run(ROOT, script)[1].strip()}\n```\n")
             print(parts[-1], flush=True)
     else:
@@ -75,10 +70,10 @@ def header(other: str | None) -> str:
     rows = {"commit": commit(ROOT, "HEAD")}
     if other is not None:
         rows["against"] = commit(ROOT, other)
-    rows |= {"processor": processor(), "cores": str(os.cpu_count()), "system": platform.platform()}
+    rows |= {"processor": describe_processor(), "cores": str(os.cpu_count()), "system": platform.platform()}
     rows["memory"] = f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
     rows["python"] = platform.python_version()
-    rows |= {name: installed(name) for name in PACKAGES}
+    rows |= {name: installed_version(name) for name in PACKAGES}
     lines = [f"| {name} | {value} |" for name, value in rows.items()]
     return "\n".join(["# Benchmarks", "", "| what | value |", "|---|---|", *lines, ""])
 
@@ -143,26 +138,6 @@ def git(*arguments: str, tree: Path = ROOT) -> str:
     if done.returncode:
         raise SystemExit(f"git {' '.join(arguments)}: {done.stderr.strip()}")
     return done.stdout.strip()
-
-
-def processor() -> str:
-    """Return the model of the processor, and whether it has AVX-512."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    found = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
-    found = {key.strip(): value.strip() for key, value in found.items()}
-    wide = "AVX-512" if "avx512f" in found.get("flags", "") else "no AVX-512"
-    if "model name" not in found:
-        return platform.processor()
-    kind = f"{found['model name']}, family {found.get('cpu family')} model {found.get('model')}"
-    return f"{kind}, {wide}"
-
-
-def installed(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 if __name__ == "__main__":

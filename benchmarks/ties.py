@@ -1,7 +1,7 @@
 """What ranking costs where many scores are equal or nearly so, relative to the same shapes without ties.
 
     python benchmarks/ties.py                          # all cases, both engines, processor time of one thread
-    python benchmarks/ties.py --cases copies near      # some of them
+    python benchmarks/ties.py --cases groups whole     # some of them
     python benchmarks/ties.py --dimensions 16
 
 "clear" are the factors of `workloads.py`, W1 with fewer users, whose scores are hardly ever close. Each case
@@ -17,9 +17,11 @@ from functools import partial
 
 import numpy as np
 from clocks import in_turn
+from page import add_write_option, deliver
 from workloads import build
 
 from ipseval import ComputeOptions, rank_positives
+from reproductions.tables import markdown
 
 Pair = tuple[np.ndarray, np.ndarray]
 
@@ -87,23 +89,23 @@ def one_place_double(rng: np.random.Generator, user: np.ndarray, item: np.ndarra
 
 CASES: dict[str, Callable[..., Pair]] = {
     "clear": lambda rng, user, item: (user, item),
-    "clear, double": lambda rng, user, item: (user.astype(float), item.astype(float)),
-    "clear x 1e4": lambda rng, user, item: (user * np.float32(1e4), item * np.float32(1e4)),
-    "copies, 2": copies(2),
-    "copies, 8": copies(8),
-    "copies, 100": copies(100),
-    "copies, 1000": copies(1000),
-    "almost copies, 10": almost_copies(10),
-    "almost copies, 30": almost_copies(30),
-    "almost copies, 100": almost_copies(100),
-    "rounding noise": rounding_noise,
-    "two factors": two_factors,
+    "clear, double precision": lambda rng, user, item: (user.astype(float), item.astype(float)),
+    "clear, factors times 10,000": lambda rng, user, item: (user * np.float32(1e4), item * np.float32(1e4)),
+    "groups of 2 equal items": copies(2),
+    "groups of 8 equal items": copies(8),
+    "groups of 100 equal items": copies(100),
+    "groups of 1,000 equal items": copies(1000),
+    "groups of 10 that differ in the last bits": almost_copies(10),
+    "groups of 30 that differ in the last bits": almost_copies(30),
+    "groups of 100 that differ in the last bits": almost_copies(100),
+    "groups of 100 that differ in the last bits, double precision": rounding_noise,
+    "rank two, 200 directions and noise of 1e-7": two_factors,
     "whole numbers": whole_numbers,
-    "tenths": tenths,
-    "popularity": popularity,
-    "short tail": short_tail,
-    "one place": one_place,
-    "one place, double": one_place_double,
+    "whole numbers times 0.1": tenths,
+    "one count for each item": popularity,
+    "nine items in ten 100 million times shorter": short_tail,
+    "all items equal up to the last bits": one_place,
+    "all items equal up to the last bits, double precision": one_place_double,
 }
 
 
@@ -117,11 +119,11 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=20_000)
     parser.add_argument("--dimensions", type=int, default=64)
     parser.add_argument("--repeats", type=int, default=3)
+    add_write_option(parser)
     options = parser.parse_args()
     work = build("ties", options.users, options.items, options.dimensions)
     chosen = [name for name in CASES if name.startswith(tuple(options.cases)) and name != "clear"]
-    print(f"{options.users:,} users x {options.items:,} items x {options.dimensions}; one thread")
-    print(f"{'':20}" + "".join(f"{engine:>8}" for engine in options.engines) + "   times the clear case")
+    rows = []
     for name in chosen:
         pair = CASES[name](np.random.default_rng(1), work.user_factors, work.item_factors)
         found = []
@@ -131,7 +133,9 @@ def main() -> None:
             runs = {"clear": partial(rank, (work.user_factors, work.item_factors)), name: partial(rank, pair)}
             clear, times = in_turn(runs, options.repeats).values()
             found.append(np.median(times) / np.median(clear))
-        print(f"{name:20}" + "".join(f"{ratio:8.2f}" for ratio in found), flush=True)
+        rows.append((name, *(f"{ratio:.2f}" for ratio in found)))
+        print(" | ".join(rows[-1]), flush=True)
+    deliver("ties", markdown(("scores", *options.engines), rows), options.write)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import numpy as np
 from clocks import in_turn
+from page import add_write_option, deliver
 
 from ipseval import Interactions, rank_positives, split_random
 from ipseval.data.random_exposure import RandomExposure
@@ -27,12 +28,13 @@ from ipseval.validation import default_models, default_propensities, validate
 from ipseval.validation._validate import METRICS, NOT_A_LOGGER
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
 from ipseval.validation.simulation import World
+from reproductions.tables import markdown
 
 ESTIMATORS = ("snips", "snips-global", "snips-pooled")
 
 
-def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
-    """Print the processor time of the rankings and of the validation, and their ratio."""
+def compare(name: str, study: RandomExposureStudy, repeats: int) -> tuple[str, ...]:
+    """Return the processor time of the rankings and of the validation, and their ratios."""
     split = split_random(study.positives().biased, test_fraction=0.2, rng=0)
     models = {label: train(split.train) for label, train in default_models().items()}
     shown = RandomExposure.from_ratings(study.random, threshold=study.threshold).without(split.train)
@@ -50,25 +52,38 @@ def compare(name: str, study: RandomExposureStudy, repeats: int) -> None:
         "validate": lambda: validate(models, study, split=split, rng=0, **given),
     }
     ranks, lists, whole = (statistics.median(values) for values in in_turn(runs, repeats).values())
-    print(
-        f"{name}: {split.n_users:,} users, {split.n_items:,} items, {key.size:,} positives, {len(models)} "
-        f"recommenders, {len(propensities)} propensities: ranks {ranks:.2f} s, lists {lists:.2f} s, validate "
-        f"{whole:.2f} s, {whole / ranks:.1f} × the ranks, {whole / (ranks + lists):.1f} × ranks and lists",
-        flush=True,
-    )
+    size = f"{name}, {split.n_users:,} × {split.n_items:,}"
+    seconds = [f"{value:.2f}" for value in (ranks, lists, whole)]
+    ratios = [f"{whole / ranks:.1f}", f"{whole / (ranks + lists):.1f}"]
+    row = (size, str(len(models)), str(len(propensities)), *seconds, *ratios)
+    print(" | ".join(row), flush=True)
+    return row
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--coat", metavar="FOLDER", help="the original files of Coat")
     parser.add_argument("--repeats", type=int, default=3)
+    add_write_option(parser)
     options = parser.parse_args()
+    rows = []
     warnings.simplefilter("ignore")  # what propensities say of these worlds is not the question
     if options.coat:
-        compare("Coat", STUDIES["coat"](options.coat), options.repeats)
+        rows.append(compare("Coat", STUDIES["coat"](options.coat), options.repeats))
     for n_users, n_items, relevant in ((2_000, 1_000, 30.0), (15_000, 1_000, 60.0), (15_000, 5_000, 60.0)):
         world = World(n_users=n_users, n_items=n_items, mean_relevant=relevant, rng=0)
-        compare("World", world.study(1), options.repeats)
+        rows.append(compare("simulated", world.study(1), options.repeats))
+    header = (
+        "log, users × items",
+        "recommenders",
+        "propensities",
+        "ranks, s",
+        "lists, s",
+        "`validate`, s",
+        "× ranks",
+        "× ranks and lists",
+    )
+    deliver("validation", markdown(header, rows), options.write)
 
 
 if __name__ == "__main__":

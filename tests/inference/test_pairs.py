@@ -47,7 +47,6 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_many_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path, monkeypatch):
-    """`benchmarks/large.py` times a thousand recommenders."""
     monkeypatch.setattr("ipseval.inference._comparisons.FEW", 10)
     found = evaluation(
         10, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"

@@ -129,7 +129,7 @@ def test_beyond_the_styles_there_are_lines_stay_grey_and_have_no_key():
 
 
 def test_the_page_of_15_recommenders_by_a_metric_and_two_estimators_is_smaller_than_48_kilobytes():
-    """`benchmarks/report.py` measures a larger one; the size does not depend on the number of users."""
+    """The size of the page does not depend on the number of users."""
     rng = np.random.default_rng(0)
     split = random_split(rng, 10, 8)
     page = ipseval.evaluate(
