@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -59,7 +60,8 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
             header.append(content.head(metric, label))
             by_model = rows[rows["estimator"] == label].set_index("model").reindex(others)
             flag = content.flag(metric, label)
-            columns.append({model: _difference(by_model.loc[model], flag) for model in others})
+            cells = by_model.to_dict("index")
+            columns.append({model: _difference(cells[model], flag) for model in others})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in others)
         if body:
             title = f"{layout.title}, minus {first}"
@@ -68,7 +70,7 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
     return parts
 
 
-def _difference(row: pd.Series[Any], flag: str) -> Cell:
+def _difference(row: Mapping[Any, Any], flag: str) -> Cell:
     """Return the cell of one difference; an unreliable one has neither interval nor p-value."""
     difference = row["difference"]
     low = row["ci_low"]

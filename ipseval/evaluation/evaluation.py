@@ -717,12 +717,7 @@ class Evaluation(Result):
         parts = []
         for layout in self._content().layouts:
             is_column = (frame["metric"] == layout.metric) & frame["estimator"].isin(layout.labels)
-            places = {model: place for place, model in enumerate(layout.models)}
-            parts.append(
-                frame[is_column].sort_values(
-                    "model", key=lambda models, places=places: models.map(places), kind="stable"
-                )
-            )
+            parts.append(_sort_rows(frame[is_column], layout))
         published = pd.concat(parts, ignore_index=True)
         return hide_precision(published, published["flag"])
 
@@ -736,7 +731,7 @@ class Evaluation(Result):
         )
         return deliver(record, path)
 
-    def to_latex(  # type: ignore[override]  # a table for a paper has more options
+    def to_latex(
         self,
         path: str | Path | None = None,
         *,
@@ -967,5 +962,10 @@ def _plotted_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, 
         rows = rows[rows["metric"] == layout.metric]
     if "estimator" in rows:
         rows = rows[rows["estimator"].isin(layout.labels)]
+    return _sort_rows(_with_names(rows, names), layout)
+
+
+def _sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
+    """Return rows in the order of the recommenders of a table."""
     places = {model: place for place, model in enumerate(layout.models)}
-    return _with_names(rows, names).sort_values("model", key=lambda models: models.map(places), kind="stable")
+    return rows.sort_values("model", key=lambda models: models.map(places), kind="stable")
