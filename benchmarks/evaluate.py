@@ -11,9 +11,11 @@ The first table compares, for every workload,
 * `ipseval.evaluate`, the function that users call: seven metrics by three estimators with standard errors.
 
 The second table compares the product, `ipseval.evaluate` and other libraries on a tenth of the users of each
-synthetic workload, with one thread of BLAS and all threads of their own. All calls of a table are warm and
-run in turn. Processor time is that of all threads. The product is measured with one thread of BLAS for
-processor time, because more threads wait for each other actively, and with all threads for wall time.
+synthetic workload. There BLAS has one thread, and the libraries have all threads of their own.
+
+All calls of a table are warm and run in turn. Processor time is that of all threads. The product is measured
+with one thread of BLAS for processor time, because more threads wait for each other actively, and with all
+threads for wall time.
 
 MovieLens 100K and Gowalla are read from the folder in the environment variable IPSEVAL_DATA, by default
 `../shared/data` beside the project. Libraries that are not installed are named below the second table.
