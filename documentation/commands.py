@@ -78,7 +78,7 @@ def _row(action: argparse.Action) -> str:
 
 
 def _escaped(words: str) -> str:
-    return re.sub(r"([|*<>_'])", r"\\\1", words)
+    return re.sub(r"([|*<>_])", r"\\\1", words)
 
 
 def _upper(text: str) -> str:

@@ -126,8 +126,8 @@ def table(rows: pd.DataFrame) -> str:
             part = rows[of_size & (rows["known"] == known)]
             lines.append((f"{known}, {size}", f"{len(part):,}", *_rates(part)))
     lines.append(("together", f"{len(rows):,}", *_rates(rows)))
-    header = ("what is known, recommenders", "tables", "named", "wrong", "before: named", "wrong")
-    return markdown((*header, "loss of the one kept", "expected"), lines)
+    header = ("what is known, recommenders", "tables", "named", "wrong", "test: named", "wrong")
+    return markdown((*header, "regret of the choice", "expected regret"), lines)
 
 
 def _rates(part: pd.DataFrame) -> tuple[str, ...]:

@@ -221,7 +221,10 @@ def test_the_gate_in_three_lines_of_pytest_passes_and_fails(gated, tmp_path):
     names["test_als"](baseline)
     names["test_als"](comparing(baseline))
     names["model"] = -gated["model"]
-    with pytest.raises(AssertionError, match=r"WORSE by recall@10 \(aoa\)"):
+    with (
+        pytest.raises(AssertionError, match=r"WORSE by recall@10 \(aoa\)"),
+        pytest.warns(ipseval.errors.DataWarning, match="fewer than by chance"),
+    ):
         names["test_als"](comparing(baseline))
 
 

@@ -40,10 +40,3 @@ def test_the_page_of_movielens_is_what_the_command_makes(made):
         if remark.name in ("Verdict", "Weights"):
             assert all(line.replace("<", "&lt;") in stored for line in remark.lines)
     assert made.data_hash in stored
-
-
-def test_the_first_table_of_the_readme_is_that_of_movielens(made):
-    printed = str(made)
-    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"```output\n(.*?)```", readme, flags=re.DOTALL)
-    assert [line for line in shown.splitlines() if line not in printed.splitlines()] == []

@@ -1,14 +1,16 @@
-"""The README has its two commands, and the first page shows what its commands print."""
+"""The README has its two commands, and its example and that of the first page print what stands below them."""
 
 from __future__ import annotations
 
 import re
 import runpy
+import shutil
 import warnings
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import shared_data
 from tests.inside.cli import demo_log, demo_world
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -16,8 +18,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 INDEX = (ROOT / "docs/index.md").read_text(encoding="utf-8")
 
 
-def blocks(kind: str) -> list[str]:
-    return re.findall(rf"```{kind}\n(.*?)```", INDEX, flags=re.DOTALL)
+def blocks(kind: str, page: str = INDEX) -> list[str]:
+    return re.findall(rf"```{kind}\n(.*?)```", page, flags=re.DOTALL)
 
 
 @pytest.fixture(name="at_the_root")
@@ -43,6 +45,27 @@ def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(capsy
 
 def test_the_readme_has_two_commands():
     assert README.count("```sh") == 2
+
+
+@pytest.mark.usefixtures("at_the_root")
+def test_the_example_of_the_readme_prints_what_stands_below_it(capsys, tmp_path, monkeypatch):
+    shutil.copy(shared_data("ml-100k") / "u.data", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    (program,) = blocks("python", README)
+    (printed,) = blocks("output", README)
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+    assert lines(capsys.readouterr().out) == printed.rstrip()
+
+
+@pytest.mark.parametrize(
+    "words", ["unbiased", "confidence interval", "missing not at random", "import ipseval"]
+)
+def test_the_readme_uses_the_words_that_readers_search_for(words):
+    assert words in README.lower()
+
+
+def test_the_readme_fits_two_screens():
+    assert len(README.splitlines()) <= 80
 
 
 @pytest.mark.usefixtures("at_the_root")
