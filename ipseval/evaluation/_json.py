@@ -82,7 +82,7 @@ def evaluation_record(
         "metrics": _metric_records(page, basis["metrics"]),
         "data": basis["data"],
     }
-    return json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    return json.dumps(_plain(document), indent=2, allow_nan=False)
 
 
 def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:

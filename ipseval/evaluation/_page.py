@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -57,9 +58,9 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
         header = ["recommender"]
         for label in layout.labels:
             header.append(content.head(metric, label))
-            by_model = rows[rows["estimator"] == label].set_index("model").reindex(others)
+            by_model = rows[rows["estimator"] == label].set_index("model").to_dict("index")
             flag = content.flag(metric, label)
-            columns.append({model: _difference(by_model.loc[model], flag) for model in others})
+            columns.append({model: _difference(by_model[model], flag) for model in others})
         body = tuple((Cell(model), *(column[model] for column in columns)) for model in others)
         if body:
             title = f"{layout.title}, minus {first}"
@@ -68,7 +69,7 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
     return parts
 
 
-def _difference(row: pd.Series[Any], flag: str) -> Cell:
+def _difference(row: Mapping[str, Any], flag: str) -> Cell:
     """Return the cell of one difference; an unreliable one has neither interval nor p-value."""
     difference = row["difference"]
     low = row["ci_low"]

@@ -51,8 +51,8 @@ class RowReader:
         both = (split.train.activity > 0) & (split.test.activity > 0)
         eligible = np.flatnonzero(both)
         n_users = min(MOST_USERS, math.floor(SHARE_OF_USERS * split.n_users), eligible.size)
-        place = np.linspace(0, eligible.size - 1, n_users).astype(np.int64) if n_users else []
-        users = eligible[place] if n_users else eligible[:0]
+        places = np.linspace(0, eligible.size - 1, n_users).astype(np.int64)
+        users = eligible[places]
         training = [_choose(items, rng) for items in _items_of(split.train, users)]
         test = [_choose(items, rng) for items in _items_of(split.test, users)]
         n_background = min(N_BACKGROUND, split.n_items)

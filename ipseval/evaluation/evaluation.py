@@ -718,11 +718,9 @@ class Evaluation(Result):
         for layout in self._content().layouts:
             is_column = (frame["metric"] == layout.metric) & frame["estimator"].isin(layout.labels)
             places = {model: place for place, model in enumerate(layout.models)}
-            parts.append(
-                frame[is_column].sort_values(
-                    "model", key=lambda models, places=places: models.map(places), kind="stable"
-                )
-            )
+            rows = frame[is_column]
+            order = rows["model"].map(places).argsort(kind="stable")
+            parts.append(rows.iloc[order])
         published = pd.concat(parts, ignore_index=True)
         return hide_precision(published, published["flag"])
 
@@ -736,7 +734,7 @@ class Evaluation(Result):
         )
         return deliver(record, path)
 
-    def to_latex(  # type: ignore[override]  # a table for a paper has more options
+    def to_latex(
         self,
         path: str | Path | None = None,
         *,

@@ -93,7 +93,7 @@ def test_thirteen_domains_of_amazon_hold_three_million_pairs():
 
 
 def films() -> Interactions:
-    log = ipseval.read(shared_data("ml-100k") / "u.data")
+    log = ipseval.read(shared_data("ml-100k") / "u.data", threshold="all")
     assert (len(log), log.n_users, log.n_items, log.user_ids[0]) == (100_000, 943, 1682, 1)
     return log
 
