@@ -115,8 +115,8 @@ def test_of_several_metrics_the_first_is_drawn_and_another_on_demand(draw):
 def test_a_result_without_a_metric_is_drawn_by_its_data_or_measure():
     frame = pd.DataFrame(ONE_ROW).drop(columns=["metric", "estimator"])
     for more, words in (
-        ({"data": "test"}, "estimate, with its interval"),
-        ({"measure": "novelty"}, "novelty, with its interval"),
+        ({"data": "test"}, "estimate, with confidence interval"),
+        ({"measure": "novelty"}, "novelty, with confidence interval"),
     ):
         ax = report.plot_result(frame.assign(**more))
         assert ax.get_xlabel() == words
@@ -155,7 +155,7 @@ def test_swaps_are_those_of_one_metric_and_estimator_in_order():
     one = plots.plot_sensitivity(
         pd.DataFrame(ONE_ROW).assign(model="_als"), tipping=points.assign(metric="rr", estimator="aoa")[1:2]
     )
-    assert [text.get_text() for text in one.get_legend().get_texts()] == [" _als", "two swap places"]
+    assert [text.get_text() for text in one.get_legend().get_texts()] == [" _als", "two swap ranks"]
     assert report.tipping_gammas(points.iloc[:0], "a", "x") == report.tipping_gammas(None, "a", "x") == []
 
 

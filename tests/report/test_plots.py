@@ -11,7 +11,7 @@ import pytest
 
 import ipseval
 from ipseval.report import plots
-from tests.inside.evaluation import KINDS, _weights
+from tests.inside.evaluation import PLOT_KINDS, _weights
 from tests.inside.report import Table
 from tests.worlds import random_split
 
@@ -131,7 +131,7 @@ def test_results_are_drawn_as_their_frames_are(evaluation):
     assert [marks[:, 0].tolist() for marks, _ in error_bars(drawn)] == [
         frame[label].tolist() for label in ("aoa", "snips-global")
     ]
-    widths = [bar.get_width() for bar in plots.plot_weights(evaluation).patches]
+    widths = [bar.get_width() for bar in plots.plot_weights(evaluation._content(page=True)).patches]
     assert widths == [*evaluation.diagnostics["ess_equal"][:2], *evaluation.diagnostics["ess_own"][:2]]
     # Popularities 0, 1, 3, 3: four, three and two items have at least 0, 1 and 3.
     log = ipseval.Interactions.from_frame(
@@ -186,11 +186,11 @@ def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_fra
     """a is highest. The frame holds b − a and a − c: a − c is turned round."""
     ax = evaluation.plot("differences")
     frame = evaluation.compare().query("metric == 'recall@5'").set_index(["estimator", "model", "reference"])
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "c"]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b"]  # as in the table
     for (marks, bars), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
         first, second = frame.loc[(estimator, "b", "a")], frame.loc[(estimator, "a", "c")]
-        assert marks[:, 0] == pytest.approx([first["difference"], -second["difference"]])
-        assert bars[1][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
+        assert marks[:, 0] == pytest.approx([-second["difference"], first["difference"]])
+        assert bars[0][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
     assert list(ax.lines[-1].get_xdata()) == [0, 0]
 
 
@@ -226,7 +226,7 @@ def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
 
 def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
     apart = {"differences", "popularity", "sensitivity", "weights"}  # these are drawn above and below
-    for kind in set(KINDS) - apart:
+    for kind in set(PLOT_KINDS) - apart:
         assert evaluation.plot(kind).get_xlabel()
     assert (
         evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
@@ -239,9 +239,12 @@ def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
 
 def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     """The effective sample size that is printed is the length of the bar."""
-    widths, page = [bar.get_width() for bar in evaluation.plot("weights").patches], _weights(evaluation)
+    widths, page = (
+        [bar.get_width() for bar in evaluation.plot("weights").patches],
+        _weights(evaluation._content(page=True)),
+    )
     (table,) = [one for one in page if isinstance(one, Table)]
     texts = [cell.plain for row in table.rows for cell in row]
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
     said = " ".join(line for one in evaluation.tables().verdict for line in one.lines)
-    assert f"{widths[-1]:,.0f} effective of " in said
+    assert f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal" in said

@@ -15,11 +15,16 @@ import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.evaluation.report_content import ReportContent
+from ipseval.evaluation.verdict import Outcome, Standing, Verdict
+from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.report import Tables
 from tests.inside import report
-from tests.inside.evaluation import Standing, Verdict, explained_tables
+from tests.inside.estimators import Extent, resolve_estimator
+from tests.inside.evaluation import explained_tables
 from tests.inside.inference import PairTests
 from tests.inside.report import (
+    WIDTH,
     Cell,
     Heading,
     Remark,
@@ -32,6 +37,7 @@ from tests.inside.report import (
 )
 
 NAN = float("nan")
+KEY = ["model", "metric", "estimator"]
 ATTACK = "<script>alert(1)</script>"
 
 
@@ -105,7 +111,7 @@ def test_html_holds_every_number_and_its_day_and_escapes_what_users_wrote(evalua
     for value in evaluation.frame["estimate"]:
         assert np.abs(shown - value).min() <= 0.0005
     assert evaluation.data_hash in page
-    assert "Definitions and claims" in page
+    assert "Definitions and guarantees" in page
     assert "page of 1971-01-01" in page
 
 
@@ -134,15 +140,15 @@ def test_the_mark_of_a_difference_is_that_of_the_paired_test_with_its_correction
     written = evaluation.to_markdown()
     rows = [line for line in written.splitlines() if line.startswith("| a\\|b")]
     assert all(row.count("†") == 3 for row in rows)
-    assert "Holm's correction" in written
+    assert "differs significantly from the highest (paired test, Holm" in written
 
 
-def test_bounds_lack_the_zero_before_the_point_and_no_bound_is_minus_zero():
+def test_bounds_have_a_leading_zero_and_no_bound_is_minus_zero():
     frame = pd.DataFrame({"model": ["a"], "x": [-0.02], "x_low": [-0.0001], "x_high": [1.05]})
     (row,) = Table.of(frame, formats=".3f").rows
-    assert [cell.text for cell in row] == ["a", "-0.020 [.000, 1.050]"]
+    assert [cell.text for cell in row] == ["a", "-0.020 [0.000, 1.050]"]
     (row,) = Table.of(frame.assign(x_low=-0.3), formats=".2f").rows
-    assert row[1].text == "-0.02 [-.30, 1.05]"
+    assert row[1].text == "-0.02 [-0.30, 1.05]"
 
 
 def test_letters_are_explained_where_they_can_stand(evaluation):
@@ -153,36 +159,46 @@ def test_letters_are_explained_where_they_can_stand(evaluation):
         {"mine": evaluation.samples[ATTACK].ranked}, metrics=["ndcg@5", "recall@5"], estimators=["aoa"]
     )
     part = repr(alone.explain())
-    claims = [line for line in part.splitlines() if line.startswith("aoa (")]
-    assert [line.split(":")[0] for line in claims] == ["aoa (ndcg@5)", "aoa (recall@5)"]
+    claims = [line for line in part.splitlines() if line.startswith("AOA (")]
+    assert [line.split(":")[0] for line in claims] == ["AOA (ndcg@5)", "AOA (recall@5)"]
     for words in ("Propensity P: ", "order by", "highest"):
         assert words not in part
 
 
 def by_hand(values, errors, told_apart=(), flags=("", "")):
-    """Return the tables of recommenders a, b, … by two estimators, `values[estimator][recommender]`."""
+    """Return the tables of recommenders a, b, … by AOA and SNIPS, `values[estimator][recommender]`."""
     names = "abcdef"[: len(values[0])]
+    labels = ("aoa", "snips-global")
     rows = [
-        (model, "recall@5", f"e{number}", value, error, value - error, value + error, "claimed", "")
-        for number, (column, spread) in enumerate(zip(values, errors, strict=True))
+        (model, "recall@5", label, value, error, value - error, value + error, "claimed", "")
+        for label, column, spread in zip(labels, values, errors, strict=True)
         for model, value, error in zip(names, column, spread, strict=True)
     ]
     columns = ["model", "metric", "estimator", "estimate", "std_error", "ci_low", "ci_high", "claim", "note"]
     frame = pd.DataFrame(rows, columns=columns)
-    # By e1 no adjusted test tells anybody apart.
+    # By SNIPS no recommender differs significantly.
     standings = {
-        label: Standing.of(part, paired(names, told_apart if label == "e0" else ()))
+        label: Standing.from_rows(part, paired(names, told_apart if label == "aoa" else ()))
         for label, part in frame.groupby("estimator", sort=False)
     }
-    return explained_tables(
-        frame,
-        pd.DataFrame(
-            {"estimator": ["e0", "e1"], "flag": flags, "cautions": "", "remark": "", "weighted": True}
+    outcome = Outcome.SINGLE if len(standings["aoa"].ranked) == 1 else Outcome.NOT_IDENTIFIED
+    verdict = Verdict("recall@5", standings, unweighted="aoa", weighted="snips-global", outcome=outcome)
+    content = ReportContent(
+        models=tuple(names),
+        frame=frame,
+        diagnostics=pd.DataFrame(
+            {"estimator": labels, "flag": flags, "cautions": "", "remark": "", "weighted": [False, True]}
         ),
-        [Verdict("recall@5", standings, "e0")],
-        flags={("recall@5", f"e{number}"): flag for number, flag in enumerate(flags)},
-        summary=["4 recommenders"],
+        verdicts=(verdict,),
+        text=write_verdict([verdict]),
+        estimators=tuple(resolve_estimator(label) for label in labels),
+        propensity=None,
+        flags={("recall@5", label): flag for label, flag in zip(labels, flags, strict=True)},
+        size=Extent(np.array([0, 4])),
+        candidates="all items",
+        confidence_level=0.95,
     )
+    return explained_tables(content)
 
 
 def paired(names, told_apart) -> PairTests:
@@ -195,11 +211,11 @@ def paired(names, told_apart) -> PairTests:
 
 
 def test_rows_and_order_lines_are_sorted_by_the_estimates():
-    """By e0 the order is c, a, b and only c is told from both; by e1 it is b, a, c and only a from b."""
+    """By AOA the order is c, a, b, and c differs from both; by SNIPS it is b, a, c, and none differ."""
     tables = by_hand([[0.2, 0.1, 0.9], [0.2, 0.3, 0.1]], 2 * [[0.01, 0.01, 0.01]], [("c", "a"), ("b", "c")])
     lines = to_text(tables).splitlines()
-    assert [line.split()[0] for line in lines[3:6]] == ["c", "a", "b"]
-    assert lines[6:8] == ["  order by e0: c > a, b", "  order by e1: b, a, c"]
+    assert [line.split()[0] for line in lines[4:7]] == ["c", "a", "b"]
+    assert lines[7:9] == ["  order by AOA: c > a, b", "  order by SNIPS: b, a, c"]
 
 
 def test_only_a_column_that_can_be_relied_on_has_a_best_and_marks():
@@ -216,7 +232,7 @@ def test_only_a_column_that_can_be_relied_on_has_a_best_and_marks():
 def test_an_order_separates_only_what_every_pair_supports():
     values = 2 * [[0.4, 0.3, 0.2, 0.1]], 2 * [[0.01] * 4]
     told = ["ac", "bc", "ad", "bd"]
-    assert "  order by e0: a, b > c, d\n" in to_text(by_hand(*values, told))
+    assert "  order by AOA: a, b > c, d\n" in to_text(by_hand(*values, told))
     assert "order by every estimator: a, b, c, d\n" in to_text(by_hand(*values, told[:2] + told[3:]))
 
 
@@ -227,18 +243,18 @@ def test_an_unreliable_column_has_no_best_no_mark_and_no_place_in_an_order(unrel
     assert not flags["aoa"]
     assert tests.loc["aoa", "p_adjusted"] < 0.05
     (table,) = [part for part in unreliable.tables().parts if isinstance(part, Table)]
-    assert table.header[1:3] == ("plain average (aoa)", "weighted (snips-global), unreliable")
+    assert table.header[1:3] == ("AOA", "SNIPS (propensities assumed), unreliable")
     for row in table.rows:
         assert row[2].flag
         assert not row[2].strong
         assert not row[2].mark
         assert not row[1].flag
-    assert "Unreliable: snips-global. " in repr(unreliable).split("\n\n")[1]
+    assert "Unreliable: SNIPS. " in repr(unreliable).split("\n\n")[2]
     text = repr(unreliable.explain())
-    assert "Unreliable: snips-global. " in text.split("\n\n")[1]
-    assert "order by aoa: " in text
+    assert "Unreliable: SNIPS. " in text.split("\n\n")[1]
+    assert "order by AOA: " in text
     assert text.lower().count("effective sample size") == 2  # the warning, and what it means
-    assert not re.search("order by .*(snips-global|every)", text)
+    assert not re.search("order by .*(SNIPS|every)", text)
 
 
 def test_standard_errors_have_two_significant_digits():
@@ -253,13 +269,13 @@ def test_standard_errors_have_two_significant_digits():
     assert "0.100 ± 0.020  0.000320 ± 0.000023" in text
     # One error far below the others of its column is still shown, and does not lengthen theirs.
     lines = to_text(by_hand([[0.2, 0.1, 0.3]] * 2, [[0.01, 0.02, 0.00001]] * 2)).splitlines()
-    assert lines[3].split()[1:4] == ["0.300000", "±", "0.000010"]
-    assert lines[5].split()[1:4] == ["0.100", "±", "0.020"]
+    assert lines[4].split()[1:4] == ["0.300000", "±", "0.000010"]
+    assert lines[6].split()[1:4] == ["0.100", "±", "0.020"]
 
 
 def test_undefined_values_stand_last_and_in_no_order():
     tables = by_hand([[np.nan, 0.1], [np.nan, 0.3]], 2 * [[np.nan, 0.01]])
-    assert [line.split()[:2] for line in to_text(tables).splitlines()[3:5]] == [
+    assert [line.split()[:2] for line in to_text(tables).splitlines()[4:6]] == [
         ["b", "0.100"],
         ["a", "undefined"],
     ]
@@ -271,7 +287,9 @@ def test_json_holds_the_estimates_and_is_written_to_a_path(evaluation, tmp_path)
     assert (tmp_path / "e").read_text(encoding="utf-8") == evaluation.to_json()
     stored = json.loads(evaluation.to_json())
     assert json.dumps(stored, indent=2) == evaluation.to_json()
-    assert [one["estimate"] for one in stored["estimates"]] == evaluation.frame["estimate"].tolist()
+    assert {
+        tuple(row[name] for name in KEY): row["estimate"] for row in stored["estimates"]
+    } == evaluation.frame.set_index(KEY)["estimate"].to_dict()
 
 
 @pytest.mark.parametrize(("metrics", "has_choice"), [(("recall@5", "auc"), True), (("auc", "auc"), False)])
@@ -298,18 +316,19 @@ def test_numbers_in_words_at_their_bounds():
     assert [report.decimals([0.0123], 3), report.decimals([math.inf, 0.0123])] == [4, 3]
     assert [report.decimals([300.0]), report.decimals([NAN, 0.0], default=2)] == [0, 2]
     assert [report.number(one) for one in (-0.001, 0.334, 12.0, -2.5)] == ["0", "0.33", "12", "−2.5"]
-    assert [report.bare(one, 2) for one in (0.5, -0.5, 10.05, -1.0)] == [".50", "−.50", "10.05", "−1.00"]
+    texts = ["0.50", "−0.50", "10.05", "−1.00", "0.00"]
+    assert [report.fixed(one, 2) for one in (0.5, -0.5, 10.05, -1.0, -0.001)] == texts
     signed = [report.signed(one, 2) for one in (12.3, -1234.0, 0.0204, 1.0, 0.0, NAN)]
-    assert signed == ["+12", "−1234", "+0.020", "+1.0", "0", "undefined"]
-    p_values = {0.00099: "< .001", 0.001: "= .001", 0.0496: "= .0496", 0.05: "= .050", 0.0999: "= .100"}
-    p_values |= {0.1: "= .10", 0.994: "= .99", 0.996: "= 1"}
+    assert signed == ["+12", "−1,234", "+0.020", "+1.0", "0", "undefined"]
+    p_values = {0.00099: "< 0.001", 0.001: "= 0.001", 0.0496: "= 0.0496", 0.05: "= 0.050", 0.0999: "= 0.100"}
+    p_values |= {0.1: "= 0.10", 0.994: "= 0.99", 0.996: "= 1"}
     assert [report.shown_p(one) for one in p_values] == [f"p {text}" for text in p_values.values()]
     assert report.shown_p(NAN) == "not tested"
     assert report.shown_p(1.0, most=True) == "p ≤ 1"
 
 
-@pytest.mark.parametrize(("last", "n_pieces"), [(36, 1), (37, 2)])
-def test_a_table_of_a_hundred_columns_is_one_piece_and_a_wider_one_two(last, n_pieces):
+@pytest.mark.parametrize(("last", "n_pieces"), [(46, 1), (47, 2)])
+def test_a_table_as_wide_as_a_text_is_one_piece_and_a_wider_one_two(last, n_pieces):
     # Keys of 10 and 20, of 6, 8 and 14, or of 24; values of 28 or 36, and `last`; gaps of 2.
     for keys, first in (([10, 20], 28), ([6, 8, 14], 28), ([24], 36)):
         cells = tuple(Cell("x" * width) for width in (*keys, first, last))
@@ -318,19 +337,19 @@ def test_a_table_of_a_hundred_columns_is_one_piece_and_a_wider_one_two(last, n_p
         assert text.splitlines()[1] == "  ".join(cell.text for cell in cells[: len(cells) + 1 - n_pieces])
 
 
-@pytest.mark.parametrize(("rest", "shown"), [(89, "± 0.123456"), (90, "± 0.1")])
-def test_errors_are_short_where_a_table_is_wider_than_a_hundred_columns(rest, shown):
+@pytest.mark.parametrize(("rest", "shown"), [(99, "± 0.123456"), (100, "± 0.1")])
+def test_errors_are_short_where_a_table_is_wider_than_a_text(rest, shown):
     # A key of 1, a gap of 2, and a value of `rest` letters with its error.
     cells = (Cell("k"), Cell("v" * (rest - 3), "± 0.123456", short="± 0.1"))
     assert shown in to_text(Tables((), (Table(("a", "b"), (cells,)),))).splitlines()[1][rest:]
 
 
-@pytest.mark.parametrize(("n", "n_lines"), [(90, 1), (91, 2)])
-def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, n_lines):
-    # A name of 10 columns, 4 letters, a gap of 2.
-    text = to_text(Tables((), (), verdict=(Remark("Data", ("word",)),), hint="h" * (n - 6)))
-    assert len(text.splitlines()) == n_lines
-    assert text.endswith("h" * (n - 6))
+@pytest.mark.parametrize(("n", "has_room"), [(WIDTH - 10, True), (WIDTH - 9, False)])
+def test_a_hint_stands_behind_the_last_remark_where_there_is_room(n, has_room):
+    # A name of 12 columns with its gap, 4 letters, a gap of 2.
+    text = to_text(Tables((), (), verdict=(Remark("Data", ("word",)),), hint="h" * (n - 8)))
+    assert len(text.splitlines()) == 1
+    assert text.endswith("h" * (n - 8) if has_room else "word")
 
 
 def names_shown(*names: str) -> list[str]:
@@ -364,7 +383,7 @@ def test_bounds_of_a_name_of_several_words_stand_beside_it():
     frame = pd.DataFrame({"my_gain": [0.5], "my_gain_low": [0.4], "my_gain_high": [0.6], "a_low": ["x"]})
     table = Table.of(frame, formats=".1f")
     assert table.header == ("my_gain", "a_low")
-    assert table.rows == ((Cell("0.5 [.4, .6]"), Cell("x")),)
+    assert table.rows == ((Cell("0.5 [0.4, 0.6]"), Cell("x")),)
     assert table.words == {0, 1}
     apart = Table.of(frame, formats=".1f", intervals=False, n_keys=2)
     assert apart.header == tuple(frame.columns)
