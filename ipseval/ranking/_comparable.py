@@ -88,6 +88,13 @@ def check_lists(
         raise InputError(f"{text} Make the lists, or pass missing_lists='zero' or missing_lists='drop'.")
     if n_left_out and not n_all:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
+    for name, one in counts.items():
+        if n_all and one[0] == n_all:
+            raise InputError(
+                f"the lists of {name!r} must cover at least one of the {units} with test positives; "
+                f"got lists for none of {n_all:,}. Check that the lists and the log have the same user ids, "
+                "and that the lists were made for this split."
+            )
     if text:
         text += f" These {units} count as misses. missing_lists='drop' leaves them out of every model."
         warn_user(text, DataWarning)

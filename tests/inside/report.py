@@ -9,7 +9,7 @@ from ipseval.report._page import to_html
 from ipseval.report._pictures import curves, scatter
 from ipseval.report._reported import Report, Reported, Result
 from ipseval.report._tables import Cell, Code, Heading, Notes, Picture, Remark, Table
-from ipseval.report._text import to_text
+from ipseval.report._text import WIDTH, to_text
 from ipseval.report._words import csv_text, decimals, fixed, listed, number, shown_p, signed
 from ipseval.report.plots._base import limits, plain, reach, tipping_gammas
 from ipseval.report.plots._curves import plot_exposure_curve
