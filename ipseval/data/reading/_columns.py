@@ -106,7 +106,7 @@ def _find_odd_ids(ids: Ids, name: str) -> list[Problem]:
             "Write each id into a row of its own",
         ),
         (
-            lambda label: len(label) > 1 and label[0] == label[-1] == '"',
+            lambda label: label.startswith('"'),
             '"' in together,
             f"{name} must hold ids without quotation marks; got some, because they are not balanced",
             "Correct the line with a single quotation mark",
