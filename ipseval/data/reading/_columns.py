@@ -106,7 +106,7 @@ def _find_odd_ids(ids: Ids, name: str) -> list[Problem]:
             "Write each id into a row of its own",
         ),
         (
-            lambda label: len(label) > 1 and label[0] == label[-1] == '"',
+            lambda label: label.startswith('"'),
             '"' in together,
             f"{name} must hold ids without quotation marks; got some, because they are not balanced",
             "Correct the line with a single quotation mark",
@@ -277,13 +277,22 @@ def _fits(values: AnyArray, unit: str) -> BoolArray:
     return np.asarray((values >= FIRST * per_second) & (values < LAST * per_second))
 
 
+def _share_of(values: AnyArray, unit: str) -> float:
+    """Return the share of numbers that are times between 1980 and 2100 in a unit."""
+    ends = np.array([values.min(), values.max()])
+    per_second = 10**9 // NANOSECONDS[unit]
+    if ends[1] < FIRST * per_second or ends[0] >= LAST * per_second:
+        return 0.0
+    return 1.0 if _fits(ends, unit).all() else float(_fits(values, unit).mean())
+
+
 def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     """Return times that are numbers in nanoseconds since 1970, where their unit is given or plain to see."""
     values = found.values
     if units == "auto":
         units = "none"
         kept = values[~found.missing]
-        shares = {unit: _fits(kept, unit).mean() for unit in NANOSECONDS} if kept.size else {}
+        shares = {unit: _share_of(kept, unit) for unit in NANOSECONDS} if kept.size else {}
         best = max(shares, key=lambda unit: shares[unit], default="s")
         if shares.get(best, 0) == 1:
             units = best  # type: ignore[assignment]  # a key of NANOSECONDS

@@ -18,6 +18,7 @@ BLANKS = r"\s+"
 N_LINES = 500  # of the first 64 kB, from which separator and header are found
 NAMES = frozenset(name for names in USUAL.values() for name in names)
 NEWLINE = 10
+BLOCK = 2**18  # bytes that stay in the cache while they are compared
 QUOTE = 34
 # Numbers, with a comma for the point as well, and times as ISO 8601 writes them; an empty cell is one.
 _NUMBER = re.compile(
@@ -103,16 +104,23 @@ def _are_at_ends(data: AnyArray, places: IntArray, separator: int) -> bool:
     return bool(np.isin(before, edges).all() and np.isin(after, edges).all())
 
 
+def _keep_marks(data: AnyArray, separator: int) -> AnyArray:
+    """Return the separators and newlines of a block of a text, in their order."""
+    return data[(data == separator) | (data == NEWLINE)]
+
+
 def count_fields(content: bytes, separator: int, quoting: Quoting) -> IntArray:
     """Return the number of fields of each record of a text that ends with a newline, (n_records,)."""
     data = np.frombuffer(content, dtype=np.uint8)
-    is_mark = data == separator
-    is_mark |= data == NEWLINE
-    marks = np.flatnonzero(is_mark)
     if quoting == "records":
+        marks = np.flatnonzero((data == separator) | (data == NEWLINE))
         quotes = np.flatnonzero(data == QUOTE)
-        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
-    ends = np.flatnonzero(data[marks] == NEWLINE)
+        letters = data[marks[np.searchsorted(quotes, marks) % 2 == 0]]
+    else:
+        letters = np.concatenate(
+            [_keep_marks(data[start : start + BLOCK], separator) for start in range(0, data.size, BLOCK)]
+        )
+    ends = np.flatnonzero(letters == NEWLINE)
     n_fields = np.diff(ends, prepend=-1)
     if quoting == "lines":
         for row, line in enumerate(content.split(b"\n")):

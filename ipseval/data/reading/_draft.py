@@ -46,6 +46,7 @@ class Draft(Treatment):
     unnamed: dict[str, str]  # role -> "place" or "name", by which its column was chosen
     noun: str
     keep: BoolArray
+    first_cells: dict[str, list[str]] = field(default_factory=dict)  # of columns of a frame, as text
     written: set[str] = field(default_factory=set)  # roles whose ids are text of a file
     ids: dict[str, Ids] = field(default_factory=dict)
     columns: dict[str, Numbers] = field(default_factory=dict)
@@ -72,6 +73,9 @@ class Draft(Treatment):
             keep=np.ones(n_rows, dtype=bool),
             problems=list(chosen.problems),
         )
+        if source.layout is None:
+            checked = [name for role, name in names.items() if role in CHECKED]
+            draft.first_cells = {name: _as_text(table[name].head(N_CELLS).to_list()) for name in checked}
         if names and not n_rows:
             draft.fault(f"there are no {noun}", "Give at least one")
             draft.raise_problems()
@@ -122,7 +126,7 @@ class Draft(Treatment):
         if source.layout is not None and source.layout.name in ("pairs", "adjacency"):
             return
         pool = list(source.columns) if has_layout else list(assigned.values())
-        cells = _first_cells(source, pool)
+        cells = _first_cells(source, pool) if source.layout is not None else self.first_cells
         options = {"n_rows": self.keep.size, "lists": source.lists}
         doubt = doubt_roles(assigned, self.unnamed, cells, **options)
         if doubt is not None and has_layout and self.keep.size > N_CELLS:
@@ -330,13 +334,12 @@ def _read_as(role: str, column: Any, words: str, units: Units, na_values: Sequen
 
 
 def _first_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
-    """Return the first cells of columns as text; for a file, those that its layout was found on."""
-    if source.layout is not None:
-        body = source.layout.body
-        place = {name: at for at, name in enumerate(source.layout.columns)}
-        return {name: [row[place[name]] for row in body] for name in names if name in place}
-    table = source.load(list(names), [])
-    return {name: _as_text(table[name].head(N_CELLS).to_list()) for name in names}
+    """Return the first cells of columns of a file as text: those that its layout was found on."""
+    if source.layout is None:
+        return {}
+    body = source.layout.body
+    place = {name: at for at, name in enumerate(source.layout.columns)}
+    return {name: [row[place[name]] for row in body] for name in names if name in place}
 
 
 def _all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
