@@ -50,7 +50,7 @@ MODELS = {
     "ease": scores(DATA, 0.35, 0.5, 2),
     "bpr": scores(DATA, 0.25, 0.3, 3),
     "popular": scores(DATA, 0.0, 3.0, 4),
-    "random": scores(DATA, 0.0, 0.0, 5),
+    "random": baselines.random(DATA.train, rng=5),
 }
 POWER = ipseval.PowerLawPropensity(gamma=0.0)
 
