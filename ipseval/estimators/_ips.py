@@ -9,8 +9,9 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._base import Estimator, Parts
+from ipseval.estimators._base import Estimator
 from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._linear_form import Parts
 from ipseval.estimators._sample import Sample
 from ipseval.estimators._sums import UserSums
 from ipseval.metrics import Metric
@@ -18,12 +19,37 @@ from ipseval.metrics import Metric
 
 @dataclass(frozen=True)
 class Ips(Estimator):
-    """1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c(r_ui)/P_ui, and the unbiased form of every other kind of metric."""
+    """Average a metric with inverse propensity weights over all users of the population (IPS).
 
-    # Every user of the population counts; one without observed positives contributes 0 (for `auc` the
-    # constant of its formula). Users known to have no relevant item are left out and counted.
+    It needs propensities on the scale of probabilities and, for metrics of mean type, the number of relevant
+    items of each user.
 
-    label: str = "ips"
+    Notes
+    -----
+    With c_ui the contribution c(r_ui) of positive i of user u, U the users of the population and s_u the
+    number of relevant items of user u, the estimate is [1]_
+
+    ==========  =============================================
+    mean type   1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c_ui/P_ui
+    sum type    1/|U| Σ_u Σ_{i∈S*_u} c_ui/P_ui
+    ==========  =============================================
+
+    and the unbiased form of every other kind of metric. Every user of the population counts: one without
+    observed positives contributes 0, or the constant of the formula of the metric, as of ``auc``. Users who
+    are known to have no relevant item are left out and counted.
+
+    References
+    ----------
+    .. [1] Yang et al., "Unbiased offline recommender evaluation for missing-not-at-random implicit feedback",
+       RecSys 2018, doi:10.1145/3240323.3240355
+
+    Examples
+    --------
+    >>> Ips().label
+    'ips'
+    """
+
+    label = "ips"
     weighting = "1/P over the number of relevant items, where that is given"
     counts_all_users: ClassVar[bool] = True
     takes_root: ClassVar[bool] = True
@@ -51,22 +77,27 @@ class Ips(Estimator):
             )
 
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return N_u = the user's unbiased estimate, D_u its mass, of the population; raises as `check`."""
+        """Return N_u = the user's unbiased estimate and D_u = its mass, for every user of the population.
+
+        Raises
+        ------
+        InputError, PropensityError
+            As `check` does.
+        """
         self.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
         ranked = sample.ranked
-        values = metric.unbiased(
-            sample.ranks_of(metric), sample.weights, self._relevant(sample), ties=sample.ties
+        values = self._value_without_positives(sample, metric)
+        values[ranked.users] = metric.unbiased(
+            sample.ranks_of(metric), sample.weights, self._number_of_relevant(sample), ties=sample.ties
         )
-        population = self._empty(sample, metric)
-        population[ranked.users] = values
-        population[~self._counted(sample)] = np.nan
-        return UserSums.of(np.arange(ranked.n_population), population, metric.mass(ranked), root=metric.root)
+        values[~self._is_counted(sample)] = np.nan
+        return UserSums.of(np.arange(ranked.n_population), values, metric.mass(ranked), root=metric.root)
 
     def positive_weights(self, sample: Sample) -> FloatArray:
-        """Return w/s_u of each positive; w where s_u is not given, as for sum metrics."""
+        """Return w/s_u of each positive; w where s_u is not given, as for metrics of sum type."""
         if sample.n_relevant_kind == "absent":
             return sample.weights
-        return np.asarray(sample.weights / self._relevant(sample)[sample.ranked.segment])
+        return np.asarray(sample.weights / self._number_of_relevant(sample)[sample.ranked.segment])
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
         """Return a = 1/P, over s_u for means, and V_u = Σa of every user that counts; sums and means only."""
@@ -74,39 +105,43 @@ class Ips(Estimator):
         ranked = sample.ranked
         if metric.kind not in ("mean", "sum") or metric.mass(ranked) is not None:
             return None
-        value = metric.contributions(sample.ranks_of(metric), ties=sample.ties)
-        if value is None:
+        contributions = metric.contributions(sample.ranks_of(metric), ties=sample.ties)
+        if contributions is None:
             return None
-        weight = sample.weights
+
+        weights = sample.weights
         if metric.kind == "mean":
-            weight = weight / self._relevant(sample)[ranked.segment]
-        counts = self._counted(sample)
-        counts[ranked.user[np.isnan(value)]] = False
-        volume = np.bincount(ranked.user, weight, minlength=ranked.n_population).astype(np.float64)
-        return Parts(weight, value, np.flatnonzero(counts), volume[counts])
+            weights = weights / self._number_of_relevant(sample)[ranked.segment]
+        is_counted = self._is_counted(sample)
+        is_counted[ranked.user[np.isnan(contributions)]] = False
+        volume = np.bincount(ranked.user, weights, minlength=ranked.n_population).astype(np.float64)
+        return Parts(weights, contributions, np.flatnonzero(is_counted), volume[is_counted])
 
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return "exactly unbiased" with all that it rests on; no claim where s_u is estimated."""
+        """Return "exactly unbiased" with all its conditions; no claim where s_u is estimated."""
         if not metric.has_unbiased:
             return Claim("no claim", "it has no unbiased form")
         if metric.needs_n_relevant and n_relevant != "known":
             return Claim("no claim", "the numbers of relevant items are estimated from the weights")
         if metric.root:
             return Claim("consistent", "given the propensities, as the root of an unbiased mean")
-        given = ["the propensities"] + (["the numbers of relevant items"] if metric.needs_n_relevant else [])
-        given += ["independent observations"] if metric.needs_independence else []
-        words = given[0] if len(given) == 1 else ", ".join(given[:-1]) + " and " + given[-1]
-        return Claim("exactly unbiased", f"given {words}")
+        conditions = ["the propensities"]
+        if metric.needs_n_relevant:
+            conditions.append("the numbers of relevant items")
+        if metric.needs_independence:
+            conditions.append("independent observations")
+        *first_conditions, last_condition = conditions
+        if not first_conditions:
+            return Claim("exactly unbiased", f"given {last_condition}")
+        return Claim("exactly unbiased", f"given {', '.join(first_conditions)} and {last_condition}")
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
         """Return that s_u is estimated, where it is."""
-        return (
-            ("the numbers of relevant items are estimated by Σ1/P of each user",)
-            if n_relevant == "estimated"
-            else ()
-        )
+        if n_relevant == "estimated":
+            return ("the numbers of relevant items are estimated by Σ1/P of each user",)
+        return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
         """Return log Σ|weight| over the terms of a user's unbiased value, where terms multiply ŷ = 1/P."""
@@ -114,31 +149,36 @@ class Ips(Estimator):
         # subsets T of S*_u; the sizes of their weights add up to Π_i (ŷ_i + |1 − ŷ_i|).
         if not metric.needs_independence:
             return None
-        ranked, y = sample.ranked, sample.weights
+        ranked = sample.ranked
+        inverse = sample.weights
         if metric.kind == "pairwise":
             total = sample.user_weight
-            return np.log(total + 0.5 * (total**2 - ranked.sum_by_user(y**2)))
-        return ranked.sum_by_user(np.log(y + np.abs(1 - y)))
+            return np.log(total + 0.5 * (total**2 - ranked.sum_by_user(inverse**2)))
+        return ranked.sum_by_user(np.log(inverse + np.abs(1 - inverse)))
 
-    def _relevant(self, sample: Sample) -> FloatArray:
+    def _number_of_relevant(self, sample: Sample) -> FloatArray:
         """Return s_u of the users with positives, or Σ1/P in its place."""
-        known = sample.n_relevant
-        return sample.user_weight if known is None else known[sample.ranked.users]
+        if sample.n_relevant is None:
+            return sample.user_weight
+        return sample.n_relevant[sample.ranked.users]
 
-    def _counted(self, sample: Sample) -> BoolArray:
+    def _is_counted(self, sample: Sample) -> BoolArray:
         """Return which users count, (n_users,): neither left out nor known to have no relevant item."""
-        known, left_out = sample.n_relevant, sample.ranked.left_out
-        counts = np.ones(sample.ranked.n_population, dtype=bool) if known is None else known > 0
-        return counts if left_out is None else counts & ~left_out
+        is_counted = np.ones(sample.ranked.n_population, dtype=bool)
+        if sample.n_relevant is not None:
+            is_counted = sample.n_relevant > 0
+        if sample.ranked.left_out is not None:
+            is_counted = is_counted & ~sample.ranked.left_out
+        return is_counted
 
-    def _empty(self, sample: Sample, metric: Metric) -> FloatArray:
+    def _value_without_positives(self, sample: Sample, metric: Metric) -> FloatArray:
         """Return the contribution of users without observed positives, (n_users,)."""
-        ranked, known = sample.ranked, sample.n_relevant
-        if known is None or not metric.counts_unobserved:
+        ranked = sample.ranked
+        if sample.n_relevant is None or not metric.counts_unobserved:
             return np.zeros(ranked.n_population)
         if ranked.candidates_by_user is None:
             raise InputError(
                 f"{self.label} of {metric.label} needs the number of candidates of every user "
                 "(candidates_by_user)."
             )
-        return metric.unobserved(ranked.candidates_by_user.astype(float), known)
+        return metric.unobserved(ranked.candidates_by_user.astype(float), sample.n_relevant)

@@ -9,9 +9,10 @@ from typing import Any, Final
 from ipseval._base.checks import kind_of
 from ipseval._base.registry import Registry
 from ipseval.errors import InputError
-from ipseval.estimators._average import Average, ShrunkSnips
 from ipseval.estimators._base import Estimator, Target
 from ipseval.estimators._ips import Ips
+from ipseval.estimators.aoa import Aoa
+from ipseval.estimators.snips import ShrunkSnips, Snips
 
 AOA: Final = "aoa"
 AOA_POOLED: Final = "aoa-pooled"
@@ -44,12 +45,12 @@ def _estimator(name: str, given: Any) -> Estimator:
 
 
 _BUILT_IN: dict[str, Any] = {
-    AOA: Average(AOA, "equal", "one"),
-    AOA_POOLED: Average(AOA_POOLED, "equal", "total"),
+    AOA: Aoa(normalize="user"),
+    AOA_POOLED: Aoa(normalize="pooled"),
     IPS: Ips(),
-    SNIPS: Average(SNIPS, "inverse", "one"),
-    SNIPS_GLOBAL: Average(SNIPS_GLOBAL, "inverse", "mean"),
-    SNIPS_POOLED: Average(SNIPS_POOLED, "inverse", "total"),
+    SNIPS: Snips(normalize="user"),
+    SNIPS_GLOBAL: Snips(normalize="global"),
+    SNIPS_POOLED: Snips(normalize="pooled"),
     "snips-shrunk": ShrunkSnips(),
     # Those that read impressions are of a wing above, loaded where one is asked for.
     "dm": "ipseval.policies._estimators:DirectMethod",

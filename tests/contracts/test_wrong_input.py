@@ -15,10 +15,10 @@ import ipseval
 import ipseval.report.plots
 from ipseval import inference
 from ipseval.data.splits import k_core, split_sliding
+from ipseval.estimators import Aoa, Ips
 from ipseval.policies import evaluate_policies
 from ipseval.validation.datasets import load_coat, load_movielens
 from tests.fuzz.values import endless
-from tests.inside.estimators import Average, Ips
 from tests.inside.inference import pareto_k
 
 TRAIN = pd.DataFrame({"user": [0, 1, 2], "item": [0, 1, 2]})
@@ -375,7 +375,7 @@ def test_a_mistake_in_the_options_is_found_before_anything_is_ranked(options):
 
 
 def test_one_metric_or_estimator_needs_no_list_around_it():
-    result = run(metrics=ipseval.metric("recall@2"), estimators=Average("aoa", "equal"))
+    result = run(metrics=ipseval.metric("recall@2"), estimators=Aoa())
     assert (result.metrics, result.estimators) == (["recall@2"], ["aoa"])
 
 

@@ -10,16 +10,18 @@ import pytest
 
 import ipseval
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators import Claim, Estimate, LinearForm, Sample, UserSums, claim
+from ipseval.estimators import Aoa, Claim, Estimate, LinearForm, Sample, Snips, UserSums, claim
 from ipseval.ranking import RankedPositives
 from tests.inside.estimators import (
     Extent,
     Moments,
     check_drawn,
     estimate_of,
+    normalized_user_values,
     resolve_estimator,
     weighted_sample,
 )
+from tests.inside.metrics import Recall
 
 
 def ranked() -> RankedPositives:
@@ -340,3 +342,31 @@ def test_fewer_than_five_positives_in_the_median_are_too_few_for_weights_within_
         said = f"the median {unit} has {words}. Prefer snips-global or snips-pooled."
         assert snips.caution(np.array(counts), unit) == said
     assert " user has 2 test positives: " in snips.caution(np.full(3, 2))
+
+
+@pytest.mark.parametrize(
+    "label", ["recall@1", "recall@2", "atop", "mean_dcg@2", "precision@2", "ndcg@2", "rr"]
+)
+def test_snips_divides_as_the_weighted_value_of_the_metric_does(label):
+    sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
+    metric = ipseval.metric(label)
+    expected = metric.user_values(sample.ranked, sample.weights)
+    assert normalized_user_values(sample, metric).tolist() == expected.tolist()
+
+
+def test_snips_keeps_the_weighted_value_that_a_metric_defines_for_itself():
+    class CappedRecall(Recall):
+        name = "capped_recall"
+
+        def _user_values(self, ranked, weights, rule):
+            return np.full(ranked.users.size, 0.25)
+
+    sample = Sample(ranked(), np.array([0.3, 0.7, 0.9]))
+    assert normalized_user_values(sample, CappedRecall(2)).tolist() == [0.25, 0.25]
+
+
+def test_an_unknown_normalisation_is_refused_with_the_choices():
+    with pytest.raises(InputError, match=r"normalize.*'users'.*Did you mean 'user'"):
+        Snips(normalize="users")
+    with pytest.raises(InputError, match=r"normalize.*'global'.*pooled, user"):
+        Aoa(normalize="global")

@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 import ipseval
-from ipseval.estimators import claim
+from ipseval.estimators import ShrunkSnips, claim
 from ipseval.evaluation import evaluate_ratings
 from reproductions import ratings_coat
-from tests.inside.estimators import ShrunkSnips
 from tests.inside.inference import leave_one_out
 from tests.inside.metrics import RATING_METRICS, rating_metric
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.estimators._average import Average, ShrunkSnips
 from ipseval.estimators._estimate import FITTED, estimate, estimate_of
-from ipseval.estimators._ips import Ips
 from ipseval.estimators._labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,
@@ -14,3 +12,4 @@ from ipseval.estimators._labels import (
 )
 from ipseval.estimators._sample import Extent, check_drawn, weighted_sample
 from ipseval.estimators._sums import Moments
+from ipseval.estimators.snips import normalized_user_values

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipseval.metrics import _ideal_list
-from ipseval.metrics._additive import Dcg
+from ipseval.metrics._additive import Dcg, Recall
 from ipseval.metrics._base import buckets, mean_rank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _expected_without_each, largest_first
 from ipseval.metrics._pairwise import Auc, _subset_sums

@@ -1,0 +1,133 @@
+"""AOA: the unweighted average over observed positives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ipseval._base.checks import check_choice
+from ipseval._base.types import FloatArray
+from ipseval.estimators._base import Estimator, Target
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._linear_form import LinearForm, Parts
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
+from ipseval.metrics import Metric
+from ipseval.ranking import RankedPositives
+
+
+@dataclass(frozen=True)
+class Aoa(Estimator):
+    """Average a metric over the observed positives without weights (AOA).
+
+    It treats the positives that were observed, S*_u, as if they were all relevant items, S_u. It is the
+    comparator of the weighted estimators.
+
+    Parameters
+    ----------
+    normalize : {"user", "pooled"}
+        "user" (label ``aoa``) gives each user the same weight; "pooled" (label ``aoa-pooled``) gives each
+        positive the same weight.
+
+    Notes
+    -----
+    c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For
+    metrics of mean type:
+
+    ==========  ==========================================
+    "user"      1/|U| Σ_u (1/|S*_u|) Σ_{i∈S*_u} c_ui
+    "pooled"    Σ_u Σ_{i∈S*_u} c_ui / Σ_u |S*_u|
+    ==========  ==========================================
+
+    For other metrics, the value v_u of the user stands in place of (1/|S*_u|) Σ c. Both forms of a metric of
+    sum type are 1/|U| Σ_u v_u. AOA of a metric of mean type is biased unless all propensities are equal [1]_.
+
+    References
+    ----------
+    .. [1] Yang et al., "Unbiased offline recommender evaluation for missing-not-at-random implicit feedback",
+       RecSys 2018, doi:10.1145/3240323.3240355
+
+    Examples
+    --------
+    >>> Aoa().label, Aoa(normalize="pooled").label
+    ('aoa', 'aoa-pooled')
+    """
+
+    weighted = False
+    takes_root: ClassVar[bool] = True
+    normalize: Literal["user", "pooled"] = "user"
+
+    def __post_init__(self) -> None:
+        check_choice("normalize", self.normalize, ("user", "pooled"))
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # follows from normalize
+        """Label that names the estimator in requests and results."""
+        return "aoa-pooled" if self.normalize == "pooled" else "aoa"
+
+    @property
+    def weighting(self) -> str:  # type: ignore[override]  # follows from normalize
+        """Weight of a positive in the estimate, as a formula."""
+        return "1" if self.normalize == "pooled" else "1 over |S*_u|"
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]  # follows from normalize
+        """Average that it estimates: over users, or over all relevant pairs."""
+        return self.normalize
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = v_u and D_u = 1, or pooled N_u = |S*_u| v_u and D_u = |S*_u|."""
+        ranked = sample.ranked
+        values = sample.user_values(metric, weighted=False)
+        if self._gives_users_equal_weight(metric):
+            return UserSums.of(ranked.users, values, root=metric.root)
+        counts = ranked.counts.astype(np.float64)
+        return UserSums.of(ranked.users, counts * values, counts, root=metric.root)
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return 1/|S*_u| for each positive, or pooled 1."""
+        ranked = sample.ranked
+        ones = np.ones(len(ranked))
+        if self.normalize == "pooled":
+            return ones
+        return np.asarray(ones / np.repeat(ranked.counts, ranked.counts))
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return the weight and the contribution of each positive; None for a root of a mean."""
+        if metric.root:
+            return None
+        contributions = metric.attributed(sample.ranks_of(metric), None, ties=sample.ties)
+        if contributions is None:
+            return None
+        if metric.kind != "sum":
+            return Parts(self.positive_weights(sample), contributions)
+        ranked = sample.ranked
+        counts = ranked.counts.astype(np.float64)
+        return Parts(np.ones(len(ranked)), contributions, ranked.users, counts)
+
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return that AOA is biased, with the condition under which it is not."""
+        if metric.kind == "mean":
+            return Claim("biased", "unless all propensities are equal")
+        return Claim("biased", "unless every relevant item is observed")
+
+    def linear_form(
+        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+    ) -> LinearForm | None:
+        """Return how the contributions of `metric` are combined; None for a root of a mean."""
+        if metric.root:
+            return None
+        return LinearForm(
+            ranked,
+            per_user=self._gives_users_equal_weight(metric),
+            weighted=False,
+            is_sum=metric.kind == "sum",
+        )
+
+    def _gives_users_equal_weight(self, metric: Metric) -> bool:
+        """Return whether the estimate is the mean over users: also pooled, where the metric is a sum."""
+        return self.normalize == "user" or metric.kind == "sum"

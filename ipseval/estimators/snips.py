@@ -1,0 +1,328 @@
+"""SNIPS: self-normalised inverse propensity scoring."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ipseval._base.checks import check_choice, check_fraction
+from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.errors import InputError
+from ipseval.estimators._base import Estimator, Target
+from ipseval.estimators._claims import Claim, NRelevant
+from ipseval.estimators._linear_form import LinearForm, Parts
+from ipseval.estimators._sample import Sample
+from ipseval.estimators._sums import UserSums
+from ipseval.metrics import AdditiveMetric, Metric
+from ipseval.ranking import RankedPositives
+
+FEW_POSITIVES = 5  # per-user SNIPS warns below this median number of positives
+
+LABELS = {"user": "snips", "global": "snips-global", "pooled": "snips-pooled"}
+WEIGHTINGS = {"user": "1/P over its user's Σ1/P", "global": "1/P over |S*_u|", "pooled": "1/P"}
+CLAIMS_OF_MEANS = {
+    "user": Claim(
+        "not consistent",
+        "in users: a bias of order 1/(positives per user) stays, even with the true propensities",
+    ),
+    "global": Claim("nearly consistent", "given relative propensities and equally exposed users"),
+    "pooled": Claim("consistent", "given relative propensities, for the average over all relevant pairs"),
+}
+
+
+def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
+    """Return v_u = Σ_{i∈S*_u} w c / Σ_{i∈S*_u} w of each user with positives, w = 1/P.
+
+    A metric that is no mean of contributions c defines its own weighted value v_u, which is returned then.
+    """
+    if not _is_mean_of_contributions(metric):
+        return sample.user_values(metric, weighted=True)
+    ranked = sample.ranks_of(metric)
+    contributions = metric.contributions(ranked, ties=sample.ties)
+    assert contributions is not None
+    weighted_sums = ranked.sum_by_user(sample.weights * contributions)
+    return np.asarray(weighted_sums / sample.user_weight)
+
+
+@dataclass(frozen=True)
+class Snips(Estimator):
+    """Average a metric with inverse propensity weights that are divided by their sum (SNIPS).
+
+    The weight of a positive is w = 1/P. An unknown factor of the propensities cancels.
+
+    Parameters
+    ----------
+    normalize : {"user", "global", "pooled"}
+        Over which positives the weights are summed for the division. "user" (label ``snips``) divides within
+        each user. "global" (label ``snips-global``) divides once, by the sum over users of their mean weight.
+        "pooled" (label ``snips-pooled``) divides once, by the sum of the weights of all positives.
+
+    Notes
+    -----
+    c_ui is the contribution c(r_ui) of positive i of user u, and |U| counts the users with positives. For
+    metrics of mean type:
+
+    ==========  ==================================================================================
+    "user"      1/|U| Σ_u (Σ_{i∈S*_u} c_ui/P_ui) / (Σ_{i∈S*_u} 1/P_ui), equation 9 of [1]_
+    "global"    Σ_u (1/|S*_u|) Σ_{i∈S*_u} c_ui/P_ui / Σ_u (1/|S*_u|) Σ_{i∈S*_u} 1/P_ui
+    "pooled"    Σ_u Σ_{i∈S*_u} c_ui/P_ui / Σ_u Σ_{i∈S*_u} 1/P_ui, the Hájek estimator [2]_
+    ==========  ==================================================================================
+
+    With v_u = Σwc/Σw and a mass m_u, all three are Σ_u m_u v_u / Σ_u m_u: m_u is 1, the mean weight of the
+    user, or the sum of its weights. Other metrics enter with their own weighted value v_u.
+
+    Metrics of sum type under "global" and "pooled" are (Σ_u Σ w c / Σ_u Σ w) · 1/|U| Σ_u |S*_u|: the weights
+    are scaled to the observed number of positives. A metric of pairs such as ``auc`` under "pooled", with P
+    on the scale of probabilities, is the ratio of won pairs to pairs,
+    Σ_u [Σŷ(n − 1 − z) − e₂] / Σ_u [(n − 1)e₁ − 2e₂].
+
+    References
+    ----------
+    .. [1] Yang et al., "Unbiased offline recommender evaluation for missing-not-at-random implicit feedback",
+       RecSys 2018, doi:10.1145/3240323.3240355
+    .. [2] Steck, "Item popularity and recommendation accuracy", RecSys 2011, doi:10.1145/2043932.2043957
+
+    Examples
+    --------
+    >>> Snips().label, Snips(normalize="global").label, Snips(normalize="pooled").label
+    ('snips', 'snips-global', 'snips-pooled')
+    """
+
+    takes_root: ClassVar[bool] = True
+    normalize: Literal["user", "global", "pooled"] = "user"
+
+    def __post_init__(self) -> None:
+        check_choice("normalize", self.normalize, tuple(LABELS))
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # follows from normalize
+        """Label that names the estimator in requests and results."""
+        return LABELS[self.normalize]
+
+    @property
+    def weighting(self) -> str:  # type: ignore[override]  # follows from normalize
+        """Weight of a positive in the estimate, as a formula."""
+        return WEIGHTINGS[self.normalize]
+
+    @property
+    def target(self) -> Target:  # type: ignore[override]  # follows from normalize
+        """Average that it estimates: over users, or over all relevant pairs."""
+        return "pooled" if self.normalize == "pooled" else "user"
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = m_u v_u and D_u = m_u, with the mass m_u of the class's notes."""
+        if self._counts_pairs(metric, sample.is_probability):
+            return self._pair_sums(sample, metric)
+        users = sample.ranked.users
+        values = normalized_user_values(sample, metric)
+        if self.normalize == "user":
+            return UserSums.of(users, values, root=metric.root)
+
+        total_weight = sample.user_weight
+        counts = sample.ranked.counts.astype(np.float64)
+        if metric.kind == "sum":
+            # v_u = |S*_u| Σwc/Σw of a sum, so that N_u = Σwc. The volume |S*_u| scales the ratio.
+            return UserSums.of(users, values * total_weight / counts, total_weight, volume=counts)
+        if self.normalize == "global":
+            mean_weight = total_weight / counts
+            return UserSums.of(users, mean_weight * values, mean_weight, root=metric.root)
+        return UserSums.of(users, total_weight * values, total_weight, root=metric.root)
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w over the sum of the user's w, over |S*_u|, or pooled w itself."""
+        if self.normalize == "pooled":
+            return sample.weights
+        counts = sample.ranked.counts
+        divisor = sample.user_weight if self.normalize == "user" else counts
+        return np.asarray(sample.weights / np.repeat(divisor, counts))
+
+    def parts(self, sample: Sample, metric: Metric) -> Parts | None:
+        """Return the weight and the contribution of each positive; None where they do not add up."""
+        if metric.root or self._counts_pairs(metric, sample.is_probability):
+            return None
+        contributions = metric.attributed(sample.ranks_of(metric), sample.weights, ties=sample.ties)
+        if contributions is None:
+            return None
+        if metric.kind != "sum":
+            return Parts(self.positive_weights(sample), contributions)
+        ranked = sample.ranked
+        counts = ranked.counts.astype(np.float64)
+        weights = sample.weights
+        if self.normalize == "user":
+            weights = self.positive_weights(sample) * counts[ranked.segment]
+        return Parts(weights, contributions, ranked.users, counts)
+
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return what is claimed of the estimate, with its condition."""
+        if self._counts_pairs(metric, is_probability):
+            return Claim(
+                "consistent",
+                "given the propensities and independent observations, for the share of pairs won",
+            )
+        if metric.kind == "mean":
+            return CLAIMS_OF_MEANS[self.normalize]
+        if metric.kind == "sum" and self.normalize != "user":
+            return Claim("consistent", "up to the observation rate, given relative propensities")
+        return Claim("no claim", "observed positives stand in for all relevant items")
+
+    def linear_form(
+        self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
+    ) -> LinearForm | None:
+        """Return how contributions and weights are combined; None for roots and for ratios of pairs.
+
+        A ratio of pairs is quadratic in the weights.
+        """
+        if metric.root or self._counts_pairs(metric, is_probability):
+            return None
+        is_sum = metric.kind == "sum"
+        return LinearForm(
+            ranked,
+            per_user=self.normalize == "user",
+            weighted=True,
+            is_sum=is_sum,
+            users_equal=self.normalize == "global" and not is_sum,
+        )
+
+    def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
+        """Return that the only weight of a user cancels, where every user has one positive."""
+        if self.normalize == "user" and one_positive_each:
+            return (f"{self.label} is identical to aoa here: every user has one positive",)
+        return ()
+
+    def caution(self, counts: IntArray, unit: str = "user") -> str:
+        """Return why per-user SNIPS needs more positives than `counts`, (n_users,); else ""."""
+        median = float(np.median(counts))
+        if self.normalize != "user" or median >= FEW_POSITIVES:
+            return ""
+        consequence = f"per-{unit} {self.label} keeps a bias of order 1/(positives per {unit})"
+        if (counts == 1).all():
+            consequence = f"every {unit} has one positive, so {self.label} is identical to aoa"
+        plural = "" if median == 1 else "s"
+        return (
+            f"the median {unit} has {median:g} test positive{plural}: {consequence}. "
+            "Prefer snips-global or snips-pooled."
+        )
+
+    def _counts_pairs(self, metric: Metric, is_probability: bool) -> bool:
+        """Return whether the estimate of `metric` is the ratio of won pairs to pairs."""
+        return metric.has_pairs and self.normalize == "pooled" and is_probability
+
+    def _pair_sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = won pairs and D_u = pairs of relevant and other items, both estimated with 1/P."""
+        ranked = sample.ranked
+        if sample.ties in ("min", "max") and ranked.has_ties:
+            n_tied = int((ranked.n_tied > 0).sum())
+            raise InputError(
+                f"{self.label} of {metric.label} with P on the scale of probabilities counts pairs of "
+                f"relevant items. With ties={sample.ties!r} it needs to know which tied items are relevant; "
+                f"{n_tied:,} of {len(ranked):,} positives are tied. Use ties='mean' or 'expected', or "
+                "snips-global."
+            )
+        pair_sums = metric.pair_sums(sample.ranks_of(metric), sample.weights, ties=sample.ties)
+        assert pair_sums is not None
+        won_pairs, pairs = pair_sums
+        return UserSums.of(ranked.users, won_pairs, pairs)
+
+
+@dataclass(frozen=True)
+class ShrunkSnips(Estimator):
+    """Average a metric by SNIPS with a normaliser between that of the user and that of all users.
+
+    Parameters
+    ----------
+    shrinkage : float
+        λ in [0, 1]: 1 is ``snips``, 0 is ``snips-global``.
+
+    Notes
+    -----
+    The estimate of a metric of mean type is
+
+        1/|U| Σ_u (Σ_{i∈S*_u} w c) / (λ Σ_{i∈S*_u} w + (1 − λ) |S*_u| w̄),
+
+    where w = 1/P and w̄ is the mean over users of their mean weight. Users whose value is undefined do not
+    enter w̄. Other metrics enter with their own weighted value v_u: Σwc = v_u Σw.
+
+    Examples
+    --------
+    >>> ShrunkSnips(shrinkage=0.5).label
+    'snips-shrunk(0.5)'
+    """
+
+    shrinkage: float = 0.0
+    weighting = "1/P over its user's shrunk normaliser"
+    separable = False
+
+    def __post_init__(self) -> None:
+        check_fraction("shrinkage", self.shrinkage, low_open=False, high_open=False)
+
+    @property
+    def label(self) -> str:  # type: ignore[override]  # follows from λ
+        """Label with its λ."""
+        return f"snips-shrunk({self.shrinkage:g})"
+
+    def with_parameter(self, text: str) -> ShrunkSnips:
+        """Return the estimator with another λ."""
+        try:
+            return ShrunkSnips(float(text))
+        except ValueError:
+            raise InputError(
+                f"estimator 'snips-shrunk({text})': the shrinkage must be a number in [0, 1]."
+            ) from None
+
+    def sums(self, sample: Sample, metric: Metric) -> UserSums:
+        """Return N_u = the shrunk value plus the first-order effect of the user on w̄, and D_u = 1."""
+        ranked = sample.ranked
+        values = normalized_user_values(sample, metric)
+        is_defined = ~np.isnan(values)
+        overall_weight, normalizer = self._normalizer(sample, is_defined)
+        shrunk_values = values * sample.user_weight / normalizer
+
+        # The added term has mean 0, so it leaves the estimate alone and gives it the right influence.
+        derivatives = (
+            -shrunk_values[is_defined]
+            * (1 - self.shrinkage)
+            * ranked.counts[is_defined]
+            / normalizer[is_defined]
+        )
+        slope = float(np.mean(derivatives)) if derivatives.size else 0.0
+        mean_weight = sample.user_weight / ranked.counts
+        return UserSums.of(ranked.users, shrunk_values + slope * (mean_weight - overall_weight))
+
+    def positive_weights(self, sample: Sample) -> FloatArray:
+        """Return w of each positive over the shrunk normaliser of its user."""
+        all_users = np.ones(sample.ranked.counts.size, dtype=bool)
+        _, normalizer = self._normalizer(sample, all_users)
+        return np.asarray(sample.weights / normalizer[sample.ranked.segment])
+
+    def claim(
+        self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
+    ) -> Claim:
+        """Return that nothing is claimed."""
+        if metric.kind == "mean":
+            return Claim("no claim")
+        return Claim("no claim", "observed positives stand in for all relevant items")
+
+    def _normalizer(self, sample: Sample, users: BoolArray) -> tuple[float, FloatArray]:
+        """Return w̄ over the selected users, and the normaliser of every user, (n_users_with_positives,)."""
+        counts = sample.ranked.counts
+        total_weight = sample.user_weight
+        overall_weight = float("nan")
+        if users.any():
+            overall_weight = float((total_weight / counts)[users].mean())
+        normalizer = self.shrinkage * total_weight + (1 - self.shrinkage) * counts * overall_weight
+        return overall_weight, np.asarray(normalizer)
+
+
+def _is_mean_of_contributions(metric: Metric) -> bool:
+    """Return whether the weighted value of a user is Σwc/Σw by definition: no subclass has replaced it."""
+    if metric.kind != "mean" or not isinstance(metric, AdditiveMetric):
+        return False
+    metric_class = type(metric)
+    return (
+        metric_class.user_values is Metric.user_values
+        and metric_class._user_values is AdditiveMetric._user_values
+    )

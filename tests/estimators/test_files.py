@@ -1,0 +1,53 @@
+"""A reader finds an estimator in the file that has its name, with its formula."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import ipseval.estimators
+from ipseval.estimators import ESTIMATORS, Aoa, Ips, ShrunkSnips, Snips
+
+DIRECTORY = Path(ipseval.estimators.__file__).parent
+FORMULAS = {
+    "aoa": (Aoa, "1/|U| Σ_u (1/|S*_u|) Σ_{i∈S*_u} c_ui"),
+    "aoa-pooled": (Aoa, "Σ_u Σ_{i∈S*_u} c_ui / Σ_u |S*_u|"),
+    "ips": (Ips, "1/|U| Σ_u (1/s_u) Σ_{i∈S*_u} c_ui/P_ui"),
+    "snips": (Snips, "1/|U| Σ_u (Σ_{i∈S*_u} c_ui/P_ui) / (Σ_{i∈S*_u} 1/P_ui), equation 9"),
+    "snips-global": (Snips, "Σ_u (1/|S*_u|) Σ_{i∈S*_u} c_ui/P_ui / Σ_u (1/|S*_u|) Σ_{i∈S*_u} 1/P_ui"),
+    "snips-pooled": (Snips, "Σ_u Σ_{i∈S*_u} c_ui/P_ui / Σ_u Σ_{i∈S*_u} 1/P_ui"),
+    "snips-shrunk": (ShrunkSnips, "(Σ_{i∈S*_u} w c) / (λ Σ_{i∈S*_u} w + (1 − λ) |S*_u| w̄)"),
+}
+FILES = {Aoa: "aoa.py", Ips: "_ips.py", Snips: "snips.py", ShrunkSnips: "snips.py"}
+
+
+@pytest.mark.parametrize("label", FORMULAS)
+def test_each_label_is_an_instance_of_the_class_whose_docstring_has_its_formula(label):
+    kind, formula = FORMULAS[label]
+    assert type(ESTIMATORS[label]) is kind
+    assert formula in inspect.getdoc(kind)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_each_class_is_defined_in_the_file_that_has_its_name_and_inherits_from_the_base_alone(kind):
+    defined_in = []
+    for path in DIRECTORY.glob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if any(isinstance(node, ast.ClassDef) and node.name == kind.__name__ for node in tree.body):
+            defined_in.append(path.name)
+    assert defined_in == [FILES[kind]]
+    assert [base.__name__ for base in kind.__bases__] == ["Estimator"]
+
+
+def test_the_division_of_snips_stands_in_its_file():
+    tree = ast.parse((DIRECTORY / "snips.py").read_text(encoding="utf-8"))
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    divisions = [
+        ast.unparse(node)
+        for node in ast.walk(functions["normalized_user_values"])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+    ]
+    assert divisions == ["weighted_sums / sample.user_weight"]
