@@ -103,6 +103,16 @@ def _are_at_ends(data: AnyArray, places: IntArray, separator: int) -> bool:
     return bool(np.isin(before, edges).all() and np.isin(after, edges).all())
 
 
+def is_regular(content: bytes, separator: int, n_fields: int) -> bool:
+    """Return whether every line of a text that ends with a newline has this many fields, and no quotes."""
+    # Deleting all other letters leaves the separators and newlines, whose order is compared as a whole.
+    kept = (separator, NEWLINE, QUOTE)
+    others = bytes(letter for letter in range(256) if letter not in kept)
+    marks = content.translate(None, others)
+    line = bytes([separator]) * (n_fields - 1) + b"\n"
+    return marks == line * (len(marks) // n_fields)
+
+
 def count_fields(content: bytes, separator: int, quoting: Quoting) -> IntArray:
     """Return the number of fields of each record of a text that ends with a newline, (n_records,)."""
     data = np.frombuffer(content, dtype=np.uint8)
