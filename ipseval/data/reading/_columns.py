@@ -306,8 +306,11 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     if problem is not None:
         return Numbers(values, found.missing, problem)
     whole = np.where(found.missing, 0, values)
-    rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
-    scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
+    if whole.dtype.kind in "iu":
+        scaled = whole.astype(np.int64) * factor
+    else:
+        rest = whole - np.floor(whole)  # apart from the whole part: doubles do not hold both in nanoseconds
+        scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
     dates = scaled.view("datetime64[ns]")
     dates[found.missing] = np.datetime64("NaT", "ns")
     return Numbers(dates, found.missing, None, f" in {WORDS[units]} since 1970")
