@@ -40,21 +40,25 @@ class IdColumn:
     problems: tuple[Problem, ...] = ()
 
 
-def encode(column: Any, name: str, *, from_text: bool = False, na_values: Sequence[str] = ()) -> IdColumn:
+def encode(
+    column: Any, name: str, *, from_text: bool = False, na_values: Sequence[str] = (), strip: bool = False
+) -> IdColumn:
     """Return a column (of narwhals) as codes of its distinct ids."""
     # Of a text file, ids are whole numbers if all are written as such: beside 007 all are text.
     ids = _without(ids_of(column, name), na_values)
     values = ids.ids
     if values.dtype.kind == "f" and (values == np.floor(values)).all() and (np.abs(values) < EXACT).all():
         return IdColumn(Ids(ids.codes, values.astype(np.int64)))  # beside missing ones, as pandas has them
-    if not from_text or values.dtype != object or not all(isinstance(label, str) for label in values):
+    is_text = values.dtype == object and all(isinstance(label, str) for label in values)
+    if not is_text or not (from_text or strip):
         return IdColumn(ids)
     stripped, n_stripped = _strip(ids)
-    numbers_or_text = _as_numbers(stripped)
+    numbers_or_text = _as_numbers(stripped) if from_text else stripped
     notes = some(
         Count(f"entries of {name} with blanks around them, which were removed", n_stripped, len(ids))
     )
-    return IdColumn(numbers_or_text, notes, tuple(_find_odd_ids(numbers_or_text, name)))
+    problems = _find_odd_ids(numbers_or_text, name) if from_text else []
+    return IdColumn(numbers_or_text, notes, tuple(problems))
 
 
 def _without(ids: Ids, na_values: Sequence[str]) -> Ids:
@@ -76,7 +80,7 @@ def _number_of(text: str) -> object:
 
 def _strip(ids: Ids) -> tuple[Ids, int]:
     """Return ids without blanks around them, and how many entries had some; what is left empty is missing."""
-    has_blanks = np.array([label != label.strip() for label in ids.ids], dtype=bool)
+    has_blanks = np.array([not label or label != label.strip() for label in ids.ids], dtype=bool)
     if not has_blanks.any():
         return ids, 0
     n_stripped = int(np.append(has_blanks, False)[ids.codes].sum())
@@ -311,8 +315,11 @@ def _in_units(found: Numbers, name: str, units: Units) -> Numbers:
     if problem is not None:
         return Numbers(values, found.missing, problem)
     whole = np.where(found.missing, 0, values)
-    rest = whole - np.floor(whole)  # apart from the whole part, as doubles do not hold both in nanoseconds
-    scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
+    if whole.dtype.kind in "iu":
+        scaled = whole.astype(np.int64) * factor
+    else:
+        rest = whole - np.floor(whole)  # apart from the whole part: doubles do not hold both in nanoseconds
+        scaled = np.floor(whole).astype(np.int64) * factor + np.round(rest * factor).astype(np.int64)
     dates = scaled.view("datetime64[ns]")
     dates[found.missing] = np.datetime64("NaT", "ns")
     return Numbers(dates, found.missing, None, f" in {WORDS[units]} since 1970")

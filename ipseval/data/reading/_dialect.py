@@ -109,6 +109,16 @@ def _keep_marks(data: AnyArray, separator: int) -> AnyArray:
     return data[(data == separator) | (data == NEWLINE)]
 
 
+def is_regular(content: bytes, separator: int, n_fields: int) -> bool:
+    """Return whether every line of a text that ends with a newline has this many fields, and no quotes."""
+    # Deleting all other letters leaves the separators and newlines, whose order is compared as a whole.
+    kept = (separator, NEWLINE, QUOTE)
+    others = bytes(letter for letter in range(256) if letter not in kept)
+    marks = content.translate(None, others)
+    line = bytes([separator]) * (n_fields - 1) + b"\n"
+    return marks == line * (len(marks) // n_fields)
+
+
 def count_fields(content: bytes, separator: int, quoting: Quoting) -> IntArray:
     """Return the number of fields of each record of a text that ends with a newline, (n_records,)."""
     data = np.frombuffer(content, dtype=np.uint8)

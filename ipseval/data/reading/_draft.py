@@ -102,7 +102,8 @@ class Draft(Treatment):
         name = self.names[role]
         words = f"column {name!r}"
         from_text = name in source.written
-        encoded = tried(self.problems, encode, column, words, from_text=from_text, na_values=na_values)
+        options = {"from_text": from_text, "na_values": na_values, "strip": source.strips_ids}
+        encoded = tried(self.problems, encode, column, words, **options)
         if encoded is None:
             return
         ids = self.ids[role] = encoded.ids

@@ -106,7 +106,8 @@ def doubt_roles(
         return Doubt(Problem(doubt.problem.what, f"{way_out} by {{user}} and {{item}}"), True)
     named = {name for role, name in assigned.items() if role not in unnamed}
     better = _better(assigned, roles, traits, named, is_wide=is_wide, by_place=by_place)
-    impossible = by_place and any(
+    impossible = by_place and "value" in unsuitable and traits[assigned["value"]].is_time
+    impossible |= by_place and any(
         role in ("user", "item") and traits[assigned[role]].is_time and _is_written(cells[assigned[role]])
         for role in unsuitable
     )

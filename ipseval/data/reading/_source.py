@@ -41,6 +41,7 @@ class Source:
     layout: Layout | None = None
     lists: tuple[str, ...] = ()  # columns that hold lists
     written: tuple[str, ...] = ()  # columns where a number can but be written as text
+    strips_ids: bool = False  # blanks around ids are removed also where ids are no text of a table
     counted: list[Count] = field(default_factory=list)  # of what was loaded last
 
 
@@ -300,7 +301,7 @@ def _json(path: Path, how: Reading) -> Source:
         if _is_record(content):
             content = [content]
         else:
-            return _mapping(content, how, path.name, object)
+            return replace(_mapping(content, how, path.name, object), strips_ids=True)
     if not isinstance(content, list):
         raise InputError(f"{path} holds no table, records or lists of users; got {kind_of(content)}.")
     if not content:
@@ -312,7 +313,7 @@ def _json(path: Path, how: Reading) -> Source:
         layout = Layout("", False, tuple(columns), rows)
     check_records(path, content, None if columns is None else len(columns))
     table = _frame(pd.DataFrame(content, columns=columns, dtype=object), path.name)
-    return replace(table, layout=layout)
+    return replace(table, layout=layout, strips_ids=True)
 
 
 def _is_record(content: Mapping[str, Any]) -> bool:

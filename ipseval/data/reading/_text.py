@@ -25,6 +25,7 @@ from ipseval.data.reading._dialect import (
     find_quoting,
     find_separator,
     has_header,
+    is_regular,
     split_fields,
 )
 from ipseval.errors import InputError, Problem, ProblemsError
@@ -148,12 +149,16 @@ def read_text(
     """Return the wanted columns of a text file; those in `ids` as text, whatever they hold."""
     with reading(path, ENCODING_ADVICE):
         content = decode_to_utf8(read_bytes(path), encoding)
-    lines = _normalise(path, content, layout.separator)
+    lines = _take_as_it_is(content, layout)
+    if lines is None:
+        lines = _normalise(path, content, layout.separator)
+        if layout.name == "adjacency":
+            return _read_adjacency(lines)[list(wanted)]
+        lines = _with_quoting(path, lines)
+        n_records = _check_fields(path, lines, layout)
+    else:
+        n_records = lines.content.count(b"\n")
     del content
-    if layout.name == "adjacency":
-        return _read_adjacency(lines)[list(wanted)]
-    lines = _with_quoting(path, lines)
-    n_records = _check_fields(path, lines, layout)
     missing = {name: ["", *na_values] if name in ids else [*MISSING, *na_values] for name in layout.columns}
     with reading(path, "Correct these lines, or give separator= or encoding=."):
         frame = pd.read_csv(
@@ -179,6 +184,19 @@ def read_text(
             "line of its own, without quotation marks that do not enclose a field."
         )
     return frame[list(wanted)]
+
+
+def _take_as_it_is(content: bytes, layout: Layout) -> Lines | None:
+    """Return a text that needs no change because all its lines have the same fields; None for others."""
+    separator = " " if layout.separator == BLANKS else layout.separator
+    n_fields = len(layout.columns)
+    has_single_letter = len(separator.encode()) == 1
+    if layout.name == "adjacency" or n_fields < 2 or not has_single_letter or not content.endswith(b"\n"):
+        return None
+    has_other_blanks = layout.separator == BLANKS and b"\t" in content
+    if b"\r" in content or has_other_blanks or not is_regular(content, ord(separator), n_fields):
+        return None
+    return Lines(content, ord(separator), "none")
 
 
 def _normalise(path: Path, content: bytes, separator: str) -> Lines:

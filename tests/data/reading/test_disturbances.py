@@ -1,0 +1,222 @@
+"""Files in the layouts of published data, disturbed: the log that they hold, or one `InputError`."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import warnings
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ipseval
+from tests.data.reading.layouts import LAYOUTS, REFUSED, Expected, Table, expect
+
+IS_JSON = ("write_json_lines", "write_json_list", "write_json_columns", "write_dicts", "write_unicode_dicts")
+Case = tuple[bytes, dict[str, Any], Table, str]  # content, options, what it holds, name of the file
+
+
+def plain(table: Table) -> Case:
+    return table.write(table).encode(), table.reading(), table, "log.txt"
+
+
+def unbalanced_quote(table: Table) -> Case:
+    column = table.titles or table.roles["item"]
+    place = table.columns.index(column)
+    return plain(table.with_cell(5, column, f'"{table.rows[5][place]}'))
+
+
+def blanks(table: Table) -> Case:
+    """Return cells with a blank before them, and for JSON ids with blanks around them."""
+    rows = tuple(tuple(f" {cell}" for cell in row) for row in table.rows)
+    content = table.write(replace(table, rows=rows)).encode()
+    return content, table.reading(), table, "log.txt"
+
+
+def lines_of(table: Table) -> list[str]:
+    return table.write(table).splitlines(keepends=True)
+
+
+def header_again(table: Table) -> Case:
+    lines = lines_of(table)
+    middle = len(lines) // 2
+    header = lines[0] if table.header else table.write(replace(table, header=True, rows=()))
+    lines.insert(middle, header)
+    return "".join(lines).encode(), table.reading(), table, "log.txt"
+
+
+def footer(table: Table) -> Case:
+    return (
+        (table.write(table) + f"Total: {len(table.rows)} rows\n").encode(),
+        table.reading(),
+        table,
+        "log.txt",
+    )
+
+
+def last_column_first(table: Table) -> Case:
+    places = range(len(table.columns))
+    return plain(table.with_columns([places[-1], *places[:-1]]))
+
+
+def no_header(table: Table) -> Case:
+    """Return the table without its header, or with one that nobody expects."""
+    changed = replace(table, header=not table.header)
+    return changed.write(changed).encode(), table.reading(), table, "log.txt"
+
+
+def mixed_units(table: Table) -> Case:
+    if "timestamp" not in table.roles:
+        return plain(table)
+    column = table.roles["timestamp"]
+    changed = table
+    times = dict(table.times)
+    for row in range(0, len(table.rows), 2):
+        cell = table.cells("timestamp")[row]
+        if not cell.isdigit():
+            return plain(table)
+        other = str(int(cell) * 1000)
+        times[other] = table.times[cell]
+        changed = changed.with_cell(row, column, other)
+    return plain(replace(changed, times=times))
+
+
+def missing_value(table: Table) -> Case:
+    return plain(table.with_cell(7, table.roles["item"], ""))
+
+
+def duplicate(table: Table) -> Case:
+    return plain(replace(table, rows=(*table.rows, table.rows[3])))
+
+
+def truncated(table: Table) -> Case:
+    content = gzip.compress(table.write(table).encode())
+    return content[:-30], table.reading(), table, "log.txt.gz"
+
+
+def cut_line(table: Table) -> Case:
+    """Return a file that ends within its last line, before the last of its fields."""
+    content = table.write(table).rstrip("\n")
+    start = content.rfind("\n") + 1
+    return content[: start + 2].encode(), table.reading(), table, "log.txt"
+
+
+def zipped(content: bytes) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("log", content)
+    return stream.getvalue()
+
+
+def as_file(name: str, compress: Callable[[bytes], bytes] = bytes) -> Callable[[Table], Case]:
+    def disturb(table: Table) -> Case:
+        content, options, _, _ = plain(table)
+        return compress(content), options, table, name
+
+    return disturb
+
+
+HARMLESS = {
+    "none": plain,
+    "named .csv": as_file("log.csv"),
+    "named .json": as_file("log.json"),
+    "named .tsv": as_file("log.tsv"),
+    "no suffix": as_file("log"),
+    "gzip": as_file("log.csv.gz", gzip.compress),
+    "bz2": as_file("log.dat", bz2.compress),
+    "xz": as_file("log.txt", lzma.compress),
+    "zip": as_file("log.zip", zipped),
+    "CR LF": as_file("log.txt", lambda content: content.replace(b"\n", b"\r\n")),
+    "no last newline": as_file("log.txt", lambda content: content.rstrip(b"\n")),
+    "mark of the byte order": as_file("log.txt", lambda content: b"\xef\xbb\xbf" + content),
+}
+HARMFUL = {
+    "unbalanced quote": unbalanced_quote,
+    "blanks": blanks,
+    "header again": header_again,
+    "footer": footer,
+    "column order": last_column_first,
+    "no header": no_header,
+    "mixed units": mixed_units,
+    "missing value": missing_value,
+    "duplicate": duplicate,
+    "truncated": truncated,
+    "cut line": cut_line,
+}
+REFUSALS = ("header again", "footer", "missing value", "duplicate", "truncated", "cut line")
+
+
+def read_case(case: Case, folder: Path) -> ipseval.Interactions:
+    content, options, _, name = case
+    (folder / name).write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of pandas, NumPy or Python
+        warnings.simplefilter("ignore", ipseval.errors.DataWarning)
+        return ipseval.read(folder / name, **options)
+
+
+def seconds(times: np.ndarray) -> np.ndarray:
+    return times // 10**9 if np.abs(times).max() > 10**17 else times
+
+
+def check_log(log: ipseval.Interactions, expected: Expected) -> None:
+    """Assert that a log holds what was written, in its order, and that all rows are accounted for."""
+    frame = log.to_frame()
+    got = list(zip(frame["user"].astype(str), frame["item"].astype(str), strict=True))
+    assert got == expected.pairs
+    if log.value is not None:
+        assert expected.values is not None
+        assert log.value.tolist() == expected.values
+    if log.timestamp is not None:
+        assert expected.times is not None
+        assert seconds(np.asarray(log.timestamp)).tolist() == expected.times
+    counts = log.data
+    left_out = counts["count"][counts["what"].str.contains("left out")].sum()
+    assert counts["count"].iloc[0] == expected.n_rows
+    assert len(log) + left_out == expected.n_rows
+
+
+@pytest.mark.parametrize("disturbance", HARMLESS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_content_is_read_exactly_under_any_name_and_compression(layout, disturbance, tmp_path):
+    case = HARMLESS[disturbance](LAYOUTS[layout])
+    log = read_case(case, tmp_path)
+    if layout == "LightGCN":  # its rows are lists
+        counts = log.data
+        assert counts["count"].iloc[0] == len(log) == len(case[2].rows)
+    check_log(log, expect(case[2]))
+
+
+@pytest.mark.parametrize("disturbance", HARMFUL)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_disturbed_file_is_read_exactly_or_refused(layout, disturbance, tmp_path):
+    case = HARMFUL[disturbance](LAYOUTS[layout])
+    try:
+        log = read_case(case, tmp_path)
+    except ipseval.InputError:  # any other exception fails the test
+        return
+    assert (layout, disturbance) in UNSEEN or disturbance not in REFUSALS
+    if (layout, disturbance) not in UNSEEN:
+        check_log(log, expect(case[2]))
+
+
+@pytest.mark.parametrize("layout", REFUSED)
+def test_a_layout_whose_columns_say_too_little_is_refused(layout, tmp_path):
+    with pytest.raises(ipseval.InputError):
+        read_case(plain(REFUSED[layout]), tmp_path)
+
+
+# What nothing in the file tells apart from another log.
+UNSEEN = {
+    ("pairs", "column order"),  # users and items are whole numbers of one kind
+    ("LightGCN", "header again"),  # there is no header
+    ("LightGCN", "missing value"),  # a line has any number of items
+    ("LightGCN", "cut line"),
+}
