@@ -1,4 +1,4 @@
-"""The README has its two commands, and its example and that of the first page print what stands below them."""
+"""The README has its two commands, and the examples of it and of the first page print what is shown."""
 
 from __future__ import annotations
 

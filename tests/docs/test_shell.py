@@ -77,19 +77,20 @@ def test_the_tutorial_runs_from_its_first_block_to_its_last(folder, capsys, monk
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_five_commands_of_the_first_page_lead_from_a_file_to_a_page(folder, capsys):
+def test_the_three_commands_of_the_first_page_lead_from_a_file_to_a_report(folder, capsys):
     clicks = pd.read_csv(ROOT / "data/samples/clicks.csv")
     clicks[clicks["user"] < "user080"].to_csv(folder / "clicks.csv", index=False)
     text = (DOCS / "index.md").read_text("utf-8")
     block = re.findall(
-        r"^```sh\n(.*?)^```", text[text.index("## Your own file") :], re.MULTILINE | re.DOTALL
+        r"^```sh\n(.*?)^```",
+        text[text.index("## Evaluate a log in three commands") :],
+        re.MULTILINE | re.DOTALL,
     )[0]
     lines = commands(block)
-    assert len(lines) == 5
+    assert len(lines) == 3
     for line in lines:
-        if "pip install" not in line:
-            assert main(shlex.split(line, comments=True)[1:]) == 0, line
-    assert (folder / "page.html").read_text().startswith("<!DOCTYPE html>")
+        assert main(shlex.split(line, comments=True)[1:]) == 0, line
+    assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
     assert "Verdict" in capsys.readouterr().out
 
 
