@@ -18,7 +18,7 @@ from ipseval.ranking import RankedPositives
 Target = Literal["user", "pooled"]
 
 
-def lacks(estimator: Estimator, method: str) -> str:
+def missing_method_message(estimator: Estimator, method: str) -> str:
     """Return that an estimator from outside does not implement a method, in words; else ""."""
     inherited = getattr(type(estimator), method) is getattr(Estimator, method)
     return f"{estimator.label} does not implement {method}()" if inherited and from_outside(estimator) else ""

@@ -147,7 +147,7 @@ def _of_users(
     for number in range(len(groups.labels)):
         mine = groups.codes == number
         if estimator.separable:
-            parts = [one.among(mine) for one in sums]
+            parts = [one.select_users(mine) for one in sums]
         else:
             chosen = mine[ranked.unit(ranked.user)]
             parts = [independent_sums(_restricted(one, chosen), metric, estimator) for one in samples]
