@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from ipseval.estimators import Sample
-from ipseval.estimators._estimate import estimate
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators.estimate import estimate
+from ipseval.estimators.labels import resolve_estimator
 from ipseval.inference._intervals import bootstrap
 from ipseval.metrics import metric
 from ipseval.propensity import PowerLawPropensity

@@ -14,8 +14,8 @@ from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLi
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
-from ipseval.estimators._estimate import build_estimate
-from ipseval.estimators._sample import NO_PROPENSITY, Extent, NRelevantLike
+from ipseval.estimators.estimate import build_estimate
+from ipseval.estimators.sample import NO_PROPENSITY, Extent, NRelevantLike
 from ipseval.evaluation._inputs import resolve_split
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (

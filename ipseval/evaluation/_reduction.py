@@ -13,9 +13,9 @@ import numpy as np
 from ipseval._base.counts import RESULT, Count, added, some
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.estimators import Sample, UserSums
-from ipseval.estimators._estimate import independent_sums
-from ipseval.estimators._sample import Extent
-from ipseval.estimators._sums import MergedSums, Moments
+from ipseval.estimators.estimate import independent_sums
+from ipseval.estimators.sample import Extent
+from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments._sums import SegmentSums

@@ -11,8 +11,8 @@ from ipseval._base.checks import real_number
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.estimators._base import missing_method_message
-from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators.base import missing_method_message
+from ipseval.estimators.estimate import independent_sums
 from ipseval.inference._intervals import Key
 from ipseval.inference._linear import groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric

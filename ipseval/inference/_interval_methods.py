@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 from ipseval._base.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators._estimate import estimate, independent_sums
-from ipseval.estimators._labels import can_exceed_range
-from ipseval.estimators._sums import ROUNDING
+from ipseval.estimators.estimate import estimate, independent_sums
+from ipseval.estimators.labels import can_exceed_range
+from ipseval.estimators.user_sums import ROUNDING
 from ipseval.inference._intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric

@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._base import missing_method_message
+from ipseval.estimators.base import missing_method_message
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.metrics import Metric
 from ipseval.report import Tables

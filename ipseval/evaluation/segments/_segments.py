@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from ipseval._base.checks import check_choice
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
-from ipseval.estimators._labels import can_exceed_range, default_estimators
-from ipseval.estimators._sums import ROUNDING
+from ipseval.estimators.labels import can_exceed_range, default_estimators
+from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust

@@ -8,10 +8,10 @@ from typing import ClassVar, Literal
 from ipseval._base.registry import from_outside
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
-from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear_form import LinearForm, Parts
-from ipseval.estimators._sample import Sample
-from ipseval.estimators._sums import UserSums
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.sample import Sample
+from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 

@@ -14,7 +14,7 @@ from ipseval._base.checks import as_float_vector, check_choice, counted
 from ipseval._base.ids import by_label
 from ipseval._base.types import FloatArray, IntArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._claims import NRelevant
+from ipseval.estimators.guarantees import NRelevant
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

@@ -9,9 +9,9 @@ from typing import Any, Final
 from ipseval._base.checks import kind_of
 from ipseval._base.registry import Registry
 from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator, Target
-from ipseval.estimators._ips import Ips
 from ipseval.estimators.aoa import Aoa
+from ipseval.estimators.base import Estimator, Target
+from ipseval.estimators.ips import Ips
 from ipseval.estimators.snips import ShrunkSnips, Snips
 
 AOA: Final = "aoa"

@@ -11,11 +11,11 @@ import numpy as np
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._labels import ESTIMATORS_SHOWN, resolve_estimator
-from ipseval.estimators._sample import Extent, Sample
-from ipseval.estimators._sums import MergedSums, UserSums
+from ipseval.estimators.base import Estimator
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
+from ipseval.estimators.sample import Extent, Sample
+from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 
