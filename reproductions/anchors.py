@@ -31,7 +31,7 @@ from ipseval.correction import (
     plan_exposure,
 )
 from ipseval.data import ImpressionLog, Interactions, RandomExposure
-from ipseval.estimators._labels import AOA_POOLED
+from ipseval.estimators.labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from reproductions import correction_family, feedback_worlds
 from reproductions.tables import ROOT, markdown, write_tables

@@ -22,7 +22,7 @@ import pandas as pd
 
 from ipseval import Interactions
 from ipseval.correction import CORRECTED, RANDOM_SAMPLE
-from ipseval.estimators._labels import AOA_POOLED
+from ipseval.estimators.labels import AOA_POOLED
 from ipseval.ranking import baselines
 from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation._curve import DENSITY_RATIO, POWER_LAW, WITH_INTERACTIONS

@@ -27,7 +27,7 @@ from scipy.stats import kendalltau
 from ipseval import split_random
 from ipseval.correction import CORRECTED, CorrectionPath, correct, correct_path, correction_path
 from ipseval.correction._posterior import RandomSample
-from ipseval.estimators._labels import AOA_POOLED
+from ipseval.estimators.labels import AOA_POOLED
 from ipseval.ranking import RankedPositives
 from ipseval.validation._curve import WITH_INTERACTIONS
 from ipseval.validation._population import choose, liked_pairs, rank_beside, shown_outside

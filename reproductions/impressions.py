@@ -27,7 +27,7 @@ from scipy.stats import f
 import ipseval
 from ipseval import ImpressionLog, Interactions
 from ipseval.estimators import Sample
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators.labels import resolve_estimator
 from ipseval.policies._estimators import Rewarded, RewardedMetric
 from ipseval.policies.rewards import FittedRewards, ItemReward, ShownData
 from ipseval.propensity import ExaminationCurve, ExaminationModel

@@ -18,7 +18,7 @@ import numpy as np
 
 from ipseval import KnownPropensity, RankedPositives, evaluate_ranks
 from ipseval._base.types import FloatArray, IntArray
-from ipseval.estimators._sums import Moments
+from ipseval.estimators.user_sums import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.segments import Groups, Segments, item_groups, user_groups
 from ipseval.evaluation.segments._build import build_segments

@@ -17,9 +17,9 @@ import pandas as pd
 from ipseval._base.types import FloatArray, IntArray, TieChoice
 from ipseval.data.splits import split_random
 from ipseval.estimators import Estimator, Sample, UserSums
-from ipseval.estimators._base import Target
-from ipseval.estimators._labels import resolve_estimator
-from ipseval.estimators._sample import weighted_sample
+from ipseval.estimators.base import Target
+from ipseval.estimators.labels import resolve_estimator
+from ipseval.estimators.sample import weighted_sample
 from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives

@@ -39,7 +39,7 @@ LEVELS = {name: level for level, name in enumerate(WINGS)}
 APART = {"policies", "studies", "distributed"}
 # Second, internal faces of wings: labels of estimators and sums that they read, users in partitions.
 INSIDE = (
-    *("report", "estimators._labels"),
+    *("report", "estimators.labels"),
     *("evaluation.partitions", "evaluation._reduction", "evaluation._request", "metrics.sampled._metric"),
     *("inference._comparisons", "inference._intervals", "inference._orders", "propensity._impressions"),
 )

@@ -14,7 +14,7 @@ from tests.conftest import LAYERS, ROOT, layer_of, may_be_chosen
 # The lines that a recipe asks for, and where they go.
 REGISTRIES = {
     "METRICS": "ipseval.metrics._labels",
-    "ESTIMATORS": "ipseval.estimators._labels",
+    "ESTIMATORS": "ipseval.estimators.labels",
     "PROPENSITIES": "ipseval.propensity._labels",
     "ADAPTERS": "ipseval.ranking.adapters._adapt",
     "FRAME_COLUMNS": "ipseval.inference._frame",

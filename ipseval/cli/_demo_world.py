@@ -12,7 +12,7 @@ from ipseval._base.checks import check_positive_int
 from ipseval._base.compute import ComputeOptions, one_blas_thread
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
-from ipseval.estimators._labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
+from ipseval.estimators.labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
 from ipseval.report import Tables

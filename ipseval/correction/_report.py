@@ -21,7 +21,7 @@ from ipseval.correction._order import (
     least_probability_better,
 )
 from ipseval.data.random_exposure import RandomExposure
-from ipseval.estimators._labels import AOA_POOLED
+from ipseval.estimators.labels import AOA_POOLED
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Remark, Table
 from ipseval.report._words import decimals, fixed, listed

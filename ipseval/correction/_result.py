@@ -25,7 +25,7 @@ from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
 from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators import Claim
-from ipseval.estimators._labels import AOA_POOLED, resolve_estimator
+from ipseval.estimators.labels import AOA_POOLED, resolve_estimator
 from ipseval.inference._comparisons import pairs_of
 from ipseval.inference._frame import FRAME_COLUMNS
 from ipseval.inference._intervals import normal_interval

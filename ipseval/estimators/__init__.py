@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ipseval._base.border import guard
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._claims import Claim
-from ipseval.estimators._estimate import Estimate, card, claim
-from ipseval.estimators._ips import Ips
-from ipseval.estimators._labels import ESTIMATORS
 from ipseval.estimators._linear_form import LinearForm, Parts
-from ipseval.estimators._sample import Sample
-from ipseval.estimators._sums import UserSums
 from ipseval.estimators.aoa import Aoa
+from ipseval.estimators.base import Estimator
+from ipseval.estimators.estimate import Estimate, card, claim
+from ipseval.estimators.guarantees import Claim
+from ipseval.estimators.ips import Ips
+from ipseval.estimators.labels import ESTIMATORS
+from ipseval.estimators.sample import Sample
 from ipseval.estimators.snips import ShrunkSnips, Snips
+from ipseval.estimators.user_sums import UserSums
 
 __all__ = [
     "ESTIMATORS",

@@ -9,11 +9,11 @@ import numpy as np
 
 from ipseval._base.checks import check_choice
 from ipseval._base.types import FloatArray
-from ipseval.estimators._base import Estimator, Target
-from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear_form import LinearForm, Parts
-from ipseval.estimators._sample import Sample
-from ipseval.estimators._sums import UserSums
+from ipseval.estimators.base import Estimator, Target
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.sample import Sample
+from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 

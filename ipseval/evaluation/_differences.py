@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._base.checks import counted
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
-from ipseval.estimators._labels import is_plain
+from ipseval.estimators.labels import is_plain
 from ipseval.inference import compare
 from ipseval.inference._comparisons import adjust
 from ipseval.inference._intervals import Key, normal_interval

@@ -14,8 +14,8 @@ from ipseval._base.types import AnyArray, IntervalMethod, LowEss, Missing, RngLi
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
-from ipseval.estimators._estimate import estimate_of
-from ipseval.estimators._sample import NOBODY, Extent, NRelevantLike
+from ipseval.estimators.estimate import build_estimate
+from ipseval.estimators.sample import NO_PROPENSITY, Extent, NRelevantLike
 from ipseval.evaluation._inputs import resolve_split
 from ipseval.evaluation._reduction import Reduction
 from ipseval.evaluation._request import (
@@ -209,7 +209,7 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
     extent, weights = reduction.extent, reduction.weights
     check_lists(reduction.given_counts, request.missing_lists, extent.n_left_out, extent.unit_plural)
     if not extent.n_positives:
-        raise PropensityError(NOBODY) if extent.n_without_propensity else InputError(NO_POSITIVE)
+        raise PropensityError(NO_PROPENSITY) if extent.n_without_propensity else InputError(NO_POSITIVE)
     warn_about_few_positives(extent, request.estimators)
     for sample in list(reduction.samples.values())[:1]:
         warn_about_sampling(sample.ranked, request.metrics)
@@ -291,7 +291,7 @@ def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, s
                 units=reduction.extent.unit_plural,
             )
             for one in request.estimators:
-                found[model, metric.label, one.label] = estimate_of(
+                found[model, metric.label, one.label] = build_estimate(
                     members[metric.label, one.label][number],
                     metric,
                     one,

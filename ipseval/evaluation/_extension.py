@@ -8,8 +8,8 @@ from ipseval._base.border import guard
 from ipseval._base.checks import kind_of
 from ipseval._base.registry import Registry
 from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._labels import ESTIMATORS
+from ipseval.estimators.base import Estimator
+from ipseval.estimators.labels import ESTIMATORS
 from ipseval.metrics._base import Metric
 from ipseval.metrics._labels import METRICS
 from ipseval.propensity._labels import PROPENSITIES

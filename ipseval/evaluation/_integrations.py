@@ -16,7 +16,7 @@ from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import default_estimators
+from ipseval.estimators.labels import default_estimators
 from ipseval.evaluation._evaluate import evaluate, evaluate_ranks
 from ipseval.evaluation._request import fitted_propensity, requested_estimators
 from ipseval.evaluation.evaluation import Evaluation

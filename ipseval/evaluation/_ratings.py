@@ -16,7 +16,7 @@ from ipseval._base.types import AnyArray, FloatArray, IntervalMethod, LowEss, Rn
 from ipseval.data._interactions import Interactions, check_interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import AOA_POOLED, IPS, SNIPS_POOLED
+from ipseval.estimators.labels import AOA_POOLED, IPS, SNIPS_POOLED
 from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
 from ipseval.metrics._ratings import RatedPairs, RatingMetric, rating_metric
 from ipseval.propensity import Propensity

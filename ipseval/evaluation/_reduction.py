@@ -13,9 +13,9 @@ import numpy as np
 from ipseval._base.counts import RESULT, Count, added, some
 from ipseval._base.types import AnyArray, IntArray
 from ipseval.estimators import Sample, UserSums
-from ipseval.estimators._estimate import independent_sums
-from ipseval.estimators._sample import Extent
-from ipseval.estimators._sums import MergedSums, Moments
+from ipseval.estimators.estimate import independent_sums
+from ipseval.estimators.sample import Extent
+from ipseval.estimators.user_sums import MergedSums, Moments
 from ipseval.evaluation._request import Request
 from ipseval.evaluation.segments import Groups
 from ipseval.evaluation.segments._sums import SegmentSums
@@ -124,7 +124,7 @@ class Reduction:
                 assert isinstance(two, Moments)
                 return one.merge(two)
             assert isinstance(two, tuple)
-            return tuple(mine.followed_by(theirs, shift) for mine, theirs in zip(one, two, strict=True))
+            return tuple(mine.concatenate(theirs, shift) for mine, theirs in zip(one, two, strict=True))
 
         return Reduction(
             self.models,
@@ -144,7 +144,7 @@ class Reduction:
         place = {user: code for code, user in enumerate(user_ids.tolist())}
         codes = np.array([place[user] for user in self.user_ids.tolist()], dtype=np.int64)
         sums = {
-            key: cell if isinstance(cell, Moments) else tuple(one.recoded(codes) for one in cell)
+            key: cell if isinstance(cell, Moments) else tuple(one.remap_users(codes) for one in cell)
             for key, cell in self.sums.items()
         }
         return replace(self, sums=sums, user_ids=user_ids)

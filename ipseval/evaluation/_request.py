@@ -20,9 +20,9 @@ from ipseval._base.checks import (
 from ipseval._base.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
 from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError, hint
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._claims import NRelevant
-from ipseval.estimators._labels import default_estimators, resolve_estimator
-from ipseval.estimators._sample import Extent, NRelevantLike, check_drawn, weighted_sample
+from ipseval.estimators.guarantees import NRelevant
+from ipseval.estimators.labels import default_estimators, resolve_estimator
+from ipseval.estimators.sample import Extent, NRelevantLike, check_sampled_lists, weighted_sample
 from ipseval.inference._intervals import INTERVAL_METHODS
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled._metric import requested_metrics
@@ -182,7 +182,7 @@ def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
             f"{candidates}, rng=0), or 'all'."
         )
     if isinstance(candidates, SampledCandidates):
-        check_drawn(candidates.per, metrics)
+        check_sampled_lists(candidates.per, metrics)
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:

@@ -20,13 +20,13 @@ from ipseval._base.registry import matching
 from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator, Sample, card
-from ipseval.estimators._labels import (
+from ipseval.estimators.labels import (
     SNIPS_GLOBAL,
     SNIPS_POOLED,
     plain_estimator,
     resolve_estimator,
 )
-from ipseval.estimators._sample import Extent, weighted_sample
+from ipseval.estimators.sample import Extent, weighted_sample
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._explanation import basis, data_hash, explained_tables, versions
 from ipseval.evaluation._json import evaluation_record, hide_precision

@@ -9,8 +9,8 @@ import pandas as pd
 
 from ipseval._base.counts import Count
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import display_names
-from ipseval.estimators._sample import Extent
+from ipseval.estimators.labels import display_names
+from ipseval.estimators.sample import Extent
 from ipseval.evaluation._sweeps import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary

@@ -9,8 +9,8 @@ import pandas as pd
 
 from ipseval._base.checks import check_positive_int, counted
 from ipseval._base.counts import RESULT
-from ipseval.estimators._estimate import without_propensity_note
-from ipseval.estimators._sums import ROUNDING
+from ipseval.estimators.estimate import without_propensity_note
+from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page import page_parts
 from ipseval.evaluation.printed_estimates import print_estimates

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import default_estimators
+from ipseval.estimators.labels import default_estimators
 from ipseval.inference._comparisons import PairTests
 from ipseval.inference._weights import WeightDiagnostics
 from ipseval.inference.gamma_range import GammaRange

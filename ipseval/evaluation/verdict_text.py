@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ipseval.estimators._labels import display_name
+from ipseval.estimators.labels import display_name
 from ipseval.evaluation.verdict import Outcome, Standing, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.report._words import decimals, fixed, listed, number, shown_p

@@ -11,8 +11,8 @@ from ipseval._base.checks import real_number
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.estimators._base import lacks
-from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators.base import missing_method_message
+from ipseval.estimators.estimate import independent_sums
 from ipseval.inference._intervals import Key
 from ipseval.inference._linear import groups, keys_of, weights_or_ones
 from ipseval.metrics import Metric
@@ -52,7 +52,7 @@ def bounds(
                 found[key, factor] = (value, *_extremes(group.form, c, weights, float(factor)), "")
     nan = float("nan")
     for model, metric, estimator in others:
-        why = f"no bounds: {lacks(estimator, 'linear_form') or NOT_LINEAR}"
+        why = f"no bounds: {missing_method_message(estimator, 'linear_form') or NOT_LINEAR}"
         value = independent_sums(samples[model], metric, estimator).value()
         for factor in factors:
             found[(model, metric.label, estimator.label), factor] = (value, nan, nan, why)

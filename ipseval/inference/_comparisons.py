@@ -15,7 +15,7 @@ from ipseval._base.checks import check_choice, check_fraction, check_real
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators import Estimate
-from ipseval.estimators._sums import ROUNDING, MergedSums
+from ipseval.estimators.user_sums import ROUNDING, MergedSums
 
 Correction = Literal["holm", "bh", "bonferroni"] | None
 Key = tuple[str, str, str]

@@ -12,7 +12,7 @@ from ipseval._base.compute import one_blas_thread
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators.estimate import independent_sums
 from ipseval.inference._intervals import Key
 from ipseval.inference._linear import LinearGroup, groups
 from ipseval.metrics import Metric

@@ -12,9 +12,9 @@ from scipy.special import expit, logit
 from ipseval._base.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval._base.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
 from ipseval.estimators import Estimate, Estimator, Sample
-from ipseval.estimators._estimate import estimate, independent_sums
-from ipseval.estimators._labels import may_leave
-from ipseval.estimators._sums import ROUNDING
+from ipseval.estimators.estimate import estimate, independent_sums
+from ipseval.estimators.labels import can_exceed_range
+from ipseval.estimators.user_sums import ROUNDING
 from ipseval.inference._intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
 from ipseval.inference._linear import Stacks, groups, keys_of, stacks
 from ipseval.metrics import Metric
@@ -146,7 +146,7 @@ def normal_intervals(
     in_unit = {one.label for one in metrics if one.value_range == (0.0, 1.0)}
     for key, one in estimates.items():
         low, high = normal_interval(one.value, one.standard_error, confidence_level=confidence_level)
-        if key[1] in in_unit and not may_leave(key[2]):
+        if key[1] in in_unit and not can_exceed_range(key[2]):
             low, high = within_unit(one.value, low, high)
         found[key] = Interval(one.standard_error, low, high)
     return found

@@ -14,7 +14,7 @@ from ipseval._base.checks import as_float_vector
 from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._sample import Extent
+from ipseval.estimators.sample import Extent
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 

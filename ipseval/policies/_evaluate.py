@@ -24,7 +24,7 @@ from ipseval._base.ids import places
 from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._labels import IPS, SNIPS
+from ipseval.estimators.labels import IPS, SNIPS
 from ipseval.policies._click_rates import cross_fitted
 from ipseval.policies._estimators import DM, DR
 from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of

@@ -12,7 +12,7 @@ from ipseval._base.checks import check_positive_int, check_type
 from ipseval._base.types import FloatArray
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, UnknownNameError
-from ipseval.estimators._labels import IPS, SNIPS
+from ipseval.estimators.labels import IPS, SNIPS
 from ipseval.inference._comparisons import adjust, pairs_of
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR

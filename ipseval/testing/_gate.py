@@ -14,7 +14,7 @@ import pandas as pd
 
 from ipseval._base.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.errors import InputError, UnknownNameError, hint
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation.evaluation import find_label

@@ -12,7 +12,7 @@ from ipseval._base.checks import as_generator
 from ipseval._base.types import IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
-from ipseval.estimators._estimate import estimate
+from ipseval.estimators.estimate import estimate
 from ipseval.evaluation import Evaluation
 from ipseval.ranking import RankedPositives
 from ipseval.report import Tables

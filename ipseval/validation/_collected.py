@@ -21,7 +21,7 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.estimators._base import Target
+from ipseval.estimators.base import Target
 from ipseval.inference._bounds import required_factors
 from ipseval.inference._weights import Weighed, WeightSums, effective_sample_size, weight_flag
 from ipseval.metrics import Metric

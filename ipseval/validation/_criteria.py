@@ -11,7 +11,7 @@ import numpy as np
 from ipseval._base.ids import union
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators import Estimator, Sample, UserSums
-from ipseval.estimators._estimate import independent_sums
+from ipseval.estimators.estimate import independent_sums
 from ipseval.inference._orders import RowOrders, measures
 from ipseval.metrics import Metric
 

@@ -26,7 +26,7 @@ from ipseval.correction import (
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError, IpsevalError
-from ipseval.estimators._labels import AOA_POOLED, SNIPS_POOLED
+from ipseval.estimators.labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity

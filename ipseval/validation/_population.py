@@ -17,9 +17,9 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._base import Target
-from ipseval.estimators._labels import plain_estimator
-from ipseval.estimators._sample import weighted_sample
+from ipseval.estimators.base import Target
+from ipseval.estimators.labels import plain_estimator
+from ipseval.estimators.sample import weighted_sample
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives

@@ -21,7 +21,7 @@ from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import Split, split_random
 from ipseval.errors import IdentificationWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.estimators._labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
+from ipseval.estimators.labels import SNIPS, SNIPS_GLOBAL, SNIPS_POOLED, resolve_estimator
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import (
     DensityRatioPropensity,

@@ -15,8 +15,8 @@ from ipseval.ranking import RankedPositives
 from tests.inside.estimators import (
     Extent,
     Moments,
-    check_drawn,
-    estimate_of,
+    build_estimate,
+    check_sampled_lists,
     normalized_user_values,
     resolve_estimator,
     weighted_sample,
@@ -273,7 +273,7 @@ def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
 def test_what_a_reader_must_know_of_an_estimate_is_said_once(sums, extent, notes):
     numerator, n_undefined = np.array(sums[0]), sums[1]
     own = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
-    found = estimate_of(
+    found = build_estimate(
         own, ipseval.metric("recall@5"), resolve_estimator("snips"), Extent(np.array(extent[0]), extent[1]),
         is_probability=False, n_relevant="absent", of_lists=["one list is short"],
     )  # fmt: skip
@@ -321,10 +321,10 @@ def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
 
 def test_only_lists_of_a_positive_of_its_own_refuse_metrics_of_lists():
     every = [ipseval.metric(label) for label in ("ap", "recall@2", "ndcg@2")]
-    check_drawn("user", every)
-    check_drawn("positive", every[1:2])
+    check_sampled_lists("user", every)
+    check_sampled_lists("positive", every[1:2])
     with pytest.raises(InputError, match=r"^ap, ndcg@2: a metric of a list, but with per='positive'"):
-        check_drawn("positive", every)
+        check_sampled_lists("positive", every)
 
 
 def test_fewer_than_five_positives_in_the_median_are_too_few_for_weights_within_each_user():

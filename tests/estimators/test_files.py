@@ -21,7 +21,7 @@ FORMULAS = {
     "snips-pooled": (Snips, "Σ_u Σ_{i∈S*_u} c_ui/P_ui / Σ_u Σ_{i∈S*_u} 1/P_ui"),
     "snips-shrunk": (ShrunkSnips, "(Σ_{i∈S*_u} w c) / (λ Σ_{i∈S*_u} w + (1 − λ) |S*_u| w̄)"),
 }
-FILES = {Aoa: "aoa.py", Ips: "_ips.py", Snips: "snips.py", ShrunkSnips: "snips.py"}
+FILES = {Aoa: "aoa.py", Ips: "ips.py", Snips: "snips.py", ShrunkSnips: "snips.py"}
 
 
 @pytest.mark.parametrize("label", FORMULAS)

@@ -192,8 +192,8 @@ def test_rounding_is_the_same_in_sums_and_in_their_moments(volume):
     for moved in (0.0, 2e-16, -4e-16, 1e-6):
         last = np.append(np.ones(5), 1 + moved)
         pair = [UserSums(USERS, value, np.ones(6), volume) for value in (0.63 * last, np.full(6, 0.9))]
-        merged = Moments.of([one.among(USERS < 2) for one in pair])
-        merged = merged.merge(Moments.of([one.among(USERS >= 2) for one in pair]))
+        merged = Moments.of([one.select_users(USERS < 2) for one in pair])
+        merged = merged.merge(Moments.of([one.select_users(USERS >= 2) for one in pair]))
         one, other = merged.members()
         errors = one.paired_error(other)[0], pair[0].paired_error(pair[1])[0]
         assert [found == 0 for found in errors] == [abs(moved) < 1e-9 and volume is None] * 2
@@ -226,22 +226,22 @@ def test_users_without_a_value_leave_with_all_that_is_theirs_and_are_counted():
 def test_sums_that_are_ordered_chosen_or_joined_stay_those_of_their_users(kind):
     sums = SUMS[kind]
     codes = np.array([5, 3, 9, 0, 1, 7])
-    turned = sums.recoded(codes)
+    turned = sums.remap_users(codes)
     assert turned.users.tolist() == sorted(codes)
     assert turned.value() == pytest.approx(sums.value(), rel=1e-14)
     np.testing.assert_allclose(turned.influence()[np.searchsorted(turned.users, codes)], sums.influence())
     chosen = np.array([True, False, True, True, False, True])
-    some = sums.among(chosen)
+    some = sums.select_users(chosen)
     assert some.users.tolist() == [0, 2, 3, 5]
     assert (some.root, some.n_undefined) == (sums.root, 0)
     assert some.value() == pytest.approx(value(sums, chosen.astype(float)), rel=1e-14)
-    both = sums.followed_by(sums, 6)
+    both = sums.concatenate(sums, 6)
     assert both.users.tolist() == list(range(12))
     assert both.value() == pytest.approx(sums.value(), rel=1e-14)
     np.testing.assert_allclose(both.influence(), np.tile(sums.influence(), 2), rtol=1e-12, atol=1e-13)
     times = np.array([2.0, 0, 1, 3, 1, 1])
     assert sums.resampled(times).value() == pytest.approx(value(sums, times), rel=1e-14)
-    assert sums.among(np.zeros(6, dtype=bool)).without_size().n_users == 0
+    assert sums.select_users(np.zeros(6, dtype=bool)).without_size().n_users == 0
     plain = sums.without_size()
     assert plain.size is None
     assert plain.value() == pytest.approx(sums.value(), rel=1e-14)
@@ -250,9 +250,9 @@ def test_sums_that_are_ordered_chosen_or_joined_stay_those_of_their_users(kind):
 
 def test_joined_sums_add_up_users_left_out_and_keep_a_volume_only_where_both_have_one():
     one, two = (UserSums(USERS, N, D, n_undefined=n, root=True) for n in (2, 5))
-    assert (one.followed_by(two, 6).n_undefined, one.followed_by(two, 6).root) == (7, True)
-    assert SUMS["ratio"].followed_by(SUMS["volume"], 6).volume is None
-    assert SUMS["volume"].followed_by(SUMS["ratio"], 6).volume is None
+    assert (one.concatenate(two, 6).n_undefined, one.concatenate(two, 6).root) == (7, True)
+    assert SUMS["ratio"].concatenate(SUMS["volume"], 6).volume is None
+    assert SUMS["volume"].concatenate(SUMS["ratio"], 6).volume is None
 
 
 def test_the_value_of_each_user_is_its_own_ratio_or_the_root_of_it():
@@ -319,10 +319,10 @@ def test_what_the_weights_move_alike_leaves_the_error_of_a_difference():
 
 def test_propensity_influences_follow_users_through_codes_and_partitions():
     codes = np.array([8, 7, 6, 5, 4, 3, 2, 1, 0])
-    turned = FITTED["ratio"].recoded(codes)
+    turned = FITTED["ratio"].remap_users(codes)
     assert turned.standard_error() == pytest.approx(FITTED["ratio"].standard_error())
     assert turned.propensity_influence.tolist() == DRIFT[::-1].tolist()
-    both = FITTED["mean"].followed_by(FITTED["mean"], 9)
+    both = FITTED["mean"].concatenate(FITTED["mean"], 9)
     assert both.effects()[0].tolist() == [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 13, 14, 16, 17]
     with pytest.raises(InputError, match="moments do not hold the error of fitted weights"):
         Moments.of([FITTED["ratio"]])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ipseval.estimators._estimate import FITTED, estimate, estimate_of
-from ipseval.estimators._labels import (
+from ipseval.estimators.estimate import FITTED, build_estimate, estimate
+from ipseval.estimators.labels import (
     AOA_POOLED,
     ESTIMATORS_SHOWN,
     SNIPS_POOLED,
-    may_leave,
+    can_exceed_range,
     resolve_estimator,
 )
-from ipseval.estimators._sample import Extent, check_drawn, weighted_sample
-from ipseval.estimators._sums import Moments
+from ipseval.estimators.sample import Extent, check_sampled_lists, weighted_sample
 from ipseval.estimators.snips import normalized_user_values
+from ipseval.estimators.user_sums import Moments

@@ -11,7 +11,7 @@ from scipy.linalg import block_diag
 from ipseval._base.checks import counted
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import UserSums
-from ipseval.estimators._sums import WIDTH, Moments
+from ipseval.estimators.user_sums import WIDTH, Moments
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.evaluation.segments._segments import SegmentCell, Segments, tails_of
 from ipseval.evaluation.segments._sums import SegmentSums

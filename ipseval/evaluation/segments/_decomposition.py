@@ -13,7 +13,7 @@ import pandas as pd
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
-from ipseval.estimators._base import lacks
+from ipseval.estimators.base import missing_method_message
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.metrics import Metric
 from ipseval.report import Tables
@@ -262,8 +262,10 @@ def _shares_and_values(
     share, values = np.zeros(n_groups), []
     for sample in samples.values():
         parts = estimator.parts(sample, metric)
-        if parts is None and lacks(estimator, "parts"):
-            raise InputError(f"{lacks(estimator, 'parts')}, so its estimate cannot be decomposed.")
+        if parts is None and missing_method_message(estimator, "parts"):
+            raise InputError(
+                f"{missing_method_message(estimator, 'parts')}, so its estimate cannot be decomposed."
+            )
         if parts is None:
             raise InputError(
                 f"{metric.label} by {estimator.label} is no sum over positives, so that no group has a part "

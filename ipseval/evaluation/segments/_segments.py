@@ -15,8 +15,8 @@ from scipy.special import ndtr, ndtri, stdtr, stdtrit
 from ipseval._base.checks import check_choice
 from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
-from ipseval.estimators._labels import default_estimators, may_leave
-from ipseval.estimators._sums import ROUNDING
+from ipseval.estimators.labels import can_exceed_range, default_estimators
+from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
 from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
@@ -246,7 +246,7 @@ class Segments(Result):
                 covariance, value = cell.within(number), cell.shown(number)
                 half = cell.half_width(number, self._level(covariance))
                 found = _with_errors("estimate", value, np.sqrt(np.diag(covariance)), half)
-                if cell.in_unit and not may_leave(estimator):
+                if cell.in_unit and not can_exceed_range(estimator):
                     ends = zip(value, value - half, value + half, strict=True)
                     found["ci_low"], found["ci_high"] = np.array([within_unit(*one) for one in ends]).T
                 keys = {"by": self.name, "group": self.labels, "model": model}

@@ -11,8 +11,8 @@ import numpy as np
 from ipseval._base.ids import distinct
 from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
-from ipseval.estimators._estimate import independent_sums
-from ipseval.estimators._sums import WIDTH, Moments
+from ipseval.estimators.estimate import independent_sums
+from ipseval.estimators.user_sums import WIDTH, Moments
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.inference._weights import Weighed, WeightSums
 from ipseval.metrics import Metric
@@ -147,7 +147,7 @@ def _of_users(
     for number in range(len(groups.labels)):
         mine = groups.codes == number
         if estimator.separable:
-            parts = [one.among(mine) for one in sums]
+            parts = [one.select_users(mine) for one in sums]
         else:
             chosen = mine[ranked.unit(ranked.user)]
             parts = [independent_sums(_restricted(one, chosen), metric, estimator) for one in samples]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval._base.checks import check_positive_int, counted
-from ipseval.estimators._labels import display_name
+from ipseval.estimators.labels import display_name
 from ipseval.report import Tables
 from ipseval.report._tables import Cell, Notes, Part, Table
 from ipseval.report._words import LEVEL, decimals, listed

@@ -14,7 +14,7 @@ import pandas as pd
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.data import Interactions
 from ipseval.estimators import Estimate
-from ipseval.estimators._labels import resolve_estimator
+from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.inference._orders import RowOrders
 from ipseval.propensity import PowerLawPropensity

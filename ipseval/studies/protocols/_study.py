@@ -22,7 +22,7 @@ from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
-from ipseval.estimators._labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
+from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
 from ipseval.metrics.sampled._metric import requested_metrics
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol

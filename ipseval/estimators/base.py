@@ -8,17 +8,17 @@ from typing import ClassVar, Literal
 from ipseval._base.registry import from_outside
 from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
-from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear_form import LinearForm, Parts
-from ipseval.estimators._sample import Sample
-from ipseval.estimators._sums import UserSums
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.sample import Sample
+from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
 
 Target = Literal["user", "pooled"]
 
 
-def lacks(estimator: Estimator, method: str) -> str:
+def missing_method_message(estimator: Estimator, method: str) -> str:
     """Return that an estimator from outside does not implement a method, in words; else ""."""
     inherited = getattr(type(estimator), method) is getattr(Estimator, method)
     return f"{estimator.label} does not implement {method}()" if inherited and from_outside(estimator) else ""

@@ -14,12 +14,12 @@ from ipseval._base.checks import as_float_vector, check_choice, counted
 from ipseval._base.ids import by_label
 from ipseval._base.types import FloatArray, IntArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._claims import NRelevant
+from ipseval.estimators.guarantees import NRelevant
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 
-NOBODY = (
+NO_PROPENSITY = (
     "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "
     "another split."
 )
@@ -91,7 +91,7 @@ class Sample:
         sampling = self.ranked.sampling
         if sampling is None or metric.reads_one_rank:
             return self.ranked
-        check_drawn(sampling.per, [metric])
+        check_sampled_lists(sampling.per, [metric])
         return self.ranked.in_one_list
 
     def with_equal_propensities(self) -> Sample:
@@ -105,11 +105,13 @@ class Sample:
         It is then no positive, no candidate and no relevant item of its user.
         """
         lost = np.isnan(propensity)
-        ranked, relevant = self.ranked, self.n_relevant
+        ranked = self.ranked
+        relevant = self.n_relevant
         if lost.any():
             if relevant is not None:
                 relevant = relevant - np.bincount(ranked.user[lost], minlength=relevant.size)
-            ranked, propensity = ranked.without(lost), propensity[~lost]
+            ranked = ranked.without(lost)
+            propensity = propensity[~lost]
         return replace(
             self,
             ranked=ranked,
@@ -135,14 +137,14 @@ class Sample:
         return self._values[key]
 
 
-def check_drawn(per: str, metrics: Sequence[Metric]) -> None:
+def check_sampled_lists(per: str, metrics: Sequence[Metric]) -> None:
     """Raise `InputError` for metrics of lists where each positive has drawn competitors of its own."""
-    of_lists = [one.label for one in metrics if not one.reads_one_rank]
-    if per == "positive" and of_lists:
+    list_metrics = [metric.label for metric in metrics if not metric.reads_one_rank]
+    if per == "positive" and list_metrics:
         raise InputError(
-            f"{', '.join(of_lists)}: a metric of a list, but with per='positive' each positive is in a list "
-            "of its own, and their sum could leave the metric's range. Take per='user', or metrics of single "
-            "positives: recall@k, mean_dcg@k, atop, auc."
+            f"{', '.join(list_metrics)}: a metric of a list, but with per='positive' each positive is in a "
+            "list of its own, and their sum could leave the metric's range. Take per='user', or metrics of "
+            "single positives: recall@k, mean_dcg@k, atop, auc."
         )
 
 
@@ -165,7 +167,7 @@ def weighted_sample(
     values = propensity.at(ranked.user, ranked.item)
     unknown = np.isnan(values)
     if unknown.all() and not allow_empty:
-        raise PropensityError(NOBODY)
+        raise PropensityError(NO_PROPENSITY)
     return whole.under(values, propensity.is_probability)
 
 
@@ -221,8 +223,10 @@ class Extent:
     @property
     def units(self) -> str:
         """How many users, or queries and users, have positives, in words."""
-        own = counted(self.n_users, self.unit)
-        return f"{own} of {counted(self.n_clusters, 'user')}" if self.n_clusters else own
+        units = counted(self.n_users, self.unit)
+        if not self.n_clusters:
+            return units
+        return f"{units} of {counted(self.n_clusters, 'user')}"
 
     @classmethod
     def of(cls, sample: Sample) -> Extent:
@@ -237,8 +241,8 @@ class Extent:
     def merge(self, other: Extent) -> Extent:
         """Return the extent of the users of both."""
         counts = np.zeros(max(self.positives_per_user.size, other.positives_per_user.size), dtype=np.int64)
-        for one in (self, other):
-            counts[: one.positives_per_user.size] += one.positives_per_user
+        for extent in (self, other):
+            counts[: extent.positives_per_user.size] += extent.positives_per_user
         n_without = self.n_without_propensity + other.n_without_propensity
         return Extent(counts, n_without, self.n_left_out + other.n_left_out)
 

@@ -18,7 +18,7 @@ from ipseval.errors import InputError
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
-def ratio_of(totals: FloatArray, root: bool) -> float:
+def ratio_estimate(totals: FloatArray, root: bool) -> float:
     """Return R = (N/D)·(V/M), or √(N/D), of totals or means (N, D, V, M); NaN with a zero denominator."""
     numerator, denominator, volume, size = totals.tolist()
     if denominator == 0:
@@ -27,7 +27,7 @@ def ratio_of(totals: FloatArray, root: bool) -> float:
     return float(np.sqrt(ratio)) if root else ratio * (volume / size)
 
 
-def gradient_of(means: FloatArray, root: bool) -> FloatArray:
+def ratio_gradient(means: FloatArray, root: bool) -> FloatArray:
     """Return the derivative of R by the means of N, D, V and M, (4,); NaN where there is none."""
     numerator, denominator, volume, size = means.tolist()
     ratio = numerator / denominator if denominator else float("nan")
@@ -90,8 +90,10 @@ class UserSums:
         mass = np.ones(users.size) if denominator is None else denominator
         defined = ~np.isnan(numerator)
         n_undefined = int((~defined).sum())
-        every = cls(users, numerator, mass, volume, n_undefined, root)
-        return every._changed(lambda one: one[defined], users=users[defined]) if n_undefined else every
+        all_users = cls(users, numerator, mass, volume, n_undefined, root)
+        if not n_undefined:
+            return all_users
+        return all_users._map_columns(lambda column: column[defined], users=users[defined])
 
     def __repr__(self) -> str:
         undefined = f", {self.n_undefined:,} left out" if self.n_undefined else ""
@@ -105,18 +107,21 @@ class UserSums:
     @property
     def _columns(self) -> FloatArray:
         """N, D, V and M of each user, (4, n)."""
-        ones = np.ones(self.n_users)
-        volume, size = (None, None) if self.volume is None else (self.volume, self.size)  # M goes with V
-        columns = (self.numerator, self.denominator, volume, size)
-        return np.array([ones if one is None else one for one in columns])
+        volume = np.ones(self.n_users)
+        size = np.ones(self.n_users)
+        if self.volume is not None:  # M enters together with V alone
+            volume = self.volume
+            if self.size is not None:
+                size = self.size
+        return np.array([self.numerator, self.denominator, volume, size])
 
     @cached_property
     def _gradient(self) -> FloatArray:
-        return gradient_of(self._columns.sum(axis=1) / max(self.n_users, 1), self.root)
+        return ratio_gradient(self._columns.sum(axis=1) / max(self.n_users, 1), self.root)
 
     def value(self) -> float:
         """Return R; NaN without users or with a zero denominator."""
-        return ratio_of(self._columns.sum(axis=1), self.root)
+        return ratio_estimate(self._columns.sum(axis=1), self.root)
 
     def by_cluster(self, cluster: IntArray) -> UserSums:
         """Return the sums of the users to whom queries belong, `cluster[q]` for query q.
@@ -132,16 +137,19 @@ class UserSums:
         """
         users, place = np.unique(cluster[self.users], return_inverse=True)
 
-        def added(values: FloatArray | None) -> FloatArray:
+        def sum_by_cluster(values: FloatArray | None) -> FloatArray:
             return np.bincount(place, values, users.size).astype(np.float64)
 
-        return self._changed(added, users=users, size=added(self.size))
+        return self._map_columns(sum_by_cluster, users=users, size=sum_by_cluster(self.size))
 
-    def _changed(self, change: Callable[[FloatArray], FloatArray], **fields: Any) -> UserSums:
+    def _map_columns(self, change: Callable[[FloatArray], FloatArray], **fields: Any) -> UserSums:
         """Return the sums with a change of each of N, D, V and M that there is, and with other fields."""
-        names = ("numerator", "denominator", "volume", "size")
-        values = ((name, getattr(self, name)) for name in names)
-        return replace(self, **({name: change(one) for name, one in values if one is not None} | fields))
+        changes: dict[str, Any] = {}
+        for name in ("numerator", "denominator", "volume", "size"):
+            column = getattr(self, name)
+            if column is not None:
+                changes[name] = change(column)
+        return replace(self, **(changes | fields))
 
     def influence(self) -> FloatArray:
         """Return ψ_u, (n,), with mean 0: R̂ − R ≈ mean ψ_u, so that SE² = Σψ²/(n(n − 1)) under known weights.
@@ -167,37 +175,39 @@ class UserSums:
         >>> fitted.effects()
         (array([0, 1, 2]), array([ 0.75,  0.25, -0.25]))
         """
-        own = self.influence() / self.n_users
+        effects = self.influence() / self.n_users
         if self.propensity_influence is None:
-            return self.users, own
+            return self.users, effects
         users = union(self.users, np.flatnonzero(self.propensity_influence != 0))
-        moved = self.propensity_influence[users]
-        moved[np.searchsorted(users, self.users)] += own
-        return users, moved
+        total_effects = self.propensity_influence[users]
+        total_effects[np.searchsorted(users, self.users)] += effects
+        return users, total_effects
 
     def standard_error(self) -> float:
         """Return √(n/(n − 1) Σ effect²), 0 where that is rounding alone; NaN with fewer than two users."""
         n = self.n_users
-        squares = real_squares((n * self.effects()[1]) ** 2, self._squared_terms)
+        squares = zero_if_rounding((n * self.effects()[1]) ** 2, self._squared_terms)
         return _error(squares, n)
 
     def _n_in_either(self, other: UserSums) -> int:
-        same = np.array_equal(self.users, other.users)
-        return self.n_users if same else int(union(self.users, other.users).size)
+        if np.array_equal(self.users, other.users):
+            return self.n_users
+        return int(union(self.users, other.users).size)
 
     def paired_effects(self, other: UserSums) -> FloatArray:
         """Return the differences of effects to another model, of every user that moves either.
 
         A user whom only one of them reads has 0 in the other.
         """
-        (first, mine), (second, theirs) = self.effects(), other.effects()
-        if np.array_equal(first, second):
-            return mine - theirs
-        users = union(first, second)
-        moved = np.zeros(users.size)
-        for sign, rows, one in ((1.0, first, mine), (-1.0, second, theirs)):
-            moved[np.searchsorted(users, rows)] += sign * one
-        return moved
+        users, effects = self.effects()
+        other_users, other_effects = other.effects()
+        if np.array_equal(users, other_users):
+            return effects - other_effects
+        all_users = union(users, other_users)
+        differences = np.zeros(all_users.size)
+        differences[np.searchsorted(all_users, users)] += effects
+        differences[np.searchsorted(all_users, other_users)] -= other_effects
+        return differences
 
     def paired_error(self, other: UserSums) -> tuple[float, int, float]:
         """Return the standard error of the difference to another model, the users, and what rounding makes.
@@ -206,34 +216,40 @@ class UserSums:
         differences are rounding alone.
         """
         n = self._n_in_either(other)
-        moved = self.paired_effects(other)
-        # Effects are ψ/n of the users of each.
-        squared = sum((n / one.n_users) ** 2 * one._squared_terms for one in (self, other) if one.n_users)
-        squares = real_squares((n * moved) ** 2, squared)
-        return _error(squares, n) if squares or not n else 0.0, n, rounding_of_mean(squared, n)
+        differences = self.paired_effects(other)
+        squared_terms = 0.0
+        for sums in (self, other):
+            if sums.n_users:  # effects are ψ over the number of users of each
+                squared_terms += (n / sums.n_users) ** 2 * sums._squared_terms
+        squares = zero_if_rounding((n * differences) ** 2, squared_terms)
+        standard_error = 0.0
+        if squares or not n:
+            standard_error = _error(squares, n)
+        return standard_error, n, rounding_of_mean(squared_terms, n)
 
-    def followed_by(self, other: UserSums, shift: int) -> UserSums:
+    def concatenate(self, other: UserSums, shift: int) -> UserSums:
         """Return the sums of these users and of others, whose codes begin `shift` later."""
-
-        def both(name: str) -> FloatArray | None:
-            parts = getattr(self, name), getattr(other, name)
-            return None if any(one is None for one in parts) else np.concatenate(parts)
-
-        names = ("numerator", "denominator", "volume", "size", "propensity_influence")
-        joined: dict[str, Any] = {name: both(name) for name in names}
+        joined: dict[str, Any] = {}
+        for name in ("numerator", "denominator", "volume", "size", "propensity_influence"):
+            column = getattr(self, name)
+            other_column = getattr(other, name)
+            is_absent = column is None or other_column is None
+            joined[name] = None if is_absent else np.concatenate([column, other_column])
         users = np.concatenate([self.users, other.users + shift])
         return replace(self, users=users, n_undefined=self.n_undefined + other.n_undefined, **joined)
 
-    def among(self, chosen: BoolArray) -> UserSums:
+    def select_users(self, chosen: BoolArray) -> UserSums:
         """Return the sums of the chosen users, (n_users of the population,) True or False."""
-        rows, nothing = chosen[self.users], {"n_undefined": 0, "propensity_influence": None}
-        return self._changed(lambda values: values[rows], users=self.users[rows], **nothing)
+        rows = chosen[self.users]
+        return self._map_columns(
+            lambda values: values[rows], users=self.users[rows], n_undefined=0, propensity_influence=None
+        )
 
     def resampled(self, counts: FloatArray) -> UserSums:
         """Return the sums in which user u counts `counts[u]` times, with the weights as they are."""
         times = counts[self.users]
         size = times if self.size is None else times * self.size
-        return self._changed(lambda values: times * values, size=size, propensity_influence=None)
+        return self._map_columns(lambda values: times * values, size=size, propensity_influence=None)
 
     def without_size(self) -> UserSums:
         """Return sums of the same value and influence without M_u, which V_u takes in.
@@ -245,15 +261,17 @@ class UserSums:
         mean = float(self.volume.sum() / self.size.sum())
         return replace(self, volume=mean + (self.volume - mean * self.size) / self.size.mean(), size=None)
 
-    def recoded(self, codes: IntArray) -> UserSums:
+    def remap_users(self, codes: IntArray) -> UserSums:
         """Return the sums with `codes[u]` for user u, in ascending order."""
         users = codes[self.users]
         order = np.argsort(users)
-        fitted = self.propensity_influence
-        if fitted is not None:
-            fitted = np.zeros(fitted.size)
-            fitted[codes] = self.propensity_influence
-        return self._changed(lambda values: values[order], users=users[order], propensity_influence=fitted)
+        propensity_influence = None
+        if self.propensity_influence is not None:
+            propensity_influence = np.zeros(self.propensity_influence.size)
+            propensity_influence[codes] = self.propensity_influence
+        return self._map_columns(
+            lambda values: values[order], users=users[order], propensity_influence=propensity_influence
+        )
 
     @cached_property
     def _squared_terms(self) -> float:
@@ -268,7 +286,7 @@ class UserSums:
         return np.sqrt(values) if self.root else values
 
 
-def real_squares(squares: FloatArray | float, squared_terms: float) -> float:
+def zero_if_rounding(squares: FloatArray | float, squared_terms: float) -> float:
     """Return Σψ_u² of squares (or of a sum of them); 0 where that is what rounding makes of their terms."""
     total = float(np.sum(squares))
     return 0.0 if total <= ROUNDING**2 * squared_terms else total
@@ -304,16 +322,16 @@ class Moments:
     def of(cls, sums: Sequence[UserSums]) -> Moments:
         """Return the moments of some users; one `UserSums` for each model, over the same users."""
         first = sums[0]
-        if any(one.propensity_influence is not None for one in sums):
+        if any(user_sums.propensity_influence is not None for user_sums in sums):
             raise InputError("moments do not hold the error of fitted weights; evaluate with per_user=True.")
-        if not all(np.array_equal(one.users, first.users) for one in sums):
-            counts = ", ".join(str(one.n_users) for one in sums)
+        if not all(np.array_equal(user_sums.users, first.users) for user_sums in sums):
+            counts = ", ".join(str(user_sums.n_users) for user_sums in sums)
             raise InputError(
                 f"a metric is defined for other users under one recommender than under another (of {counts} "
                 "users); recommenders can be compared on the same users only."
             )
         assert first.size is None  # queries of users are evaluated in one process
-        columns = np.concatenate([one._columns[:WIDTH] for one in sums])
+        columns = np.concatenate([user_sums._columns[:WIDTH] for user_sums in sums])
         return cls.of_columns(columns, n_undefined=first.n_undefined, root=first.root)
 
     @classmethod
@@ -342,16 +360,20 @@ class Moments:
         members = self.members()
         if self.n < 2:
             return np.full((len(members), len(members)), np.nan)
-        gradient = np.array([one._gradient for one in members]).reshape(len(members), -1)
+        gradient = np.array([member._gradient for member in members]).reshape(len(members), -1)
         product = gradient @ self.scatter @ gradient.T
-        nothing = np.diag(product) <= ROUNDING * (gradient**2 @ np.diag(self.scatter))
-        product[nothing, :] = product[:, nothing] = 0.0
+        is_rounding = np.diag(product) <= ROUNDING * (gradient**2 @ np.diag(self.scatter))
+        product[is_rounding, :] = 0.0
+        product[:, is_rounding] = 0.0
         return np.asarray(product / (self.n * (self.n - 1.0)))
 
     def same(self, other: Moments) -> bool:
         """Return whether these are the moments of the same users and models."""
-        pairs = ((self.mean, other.mean), (self.scatter, other.scatter))
-        return self.n == other.n and all(np.array_equal(*one) for one in pairs)
+        return (
+            self.n == other.n
+            and np.array_equal(self.mean, other.mean)
+            and np.array_equal(self.scatter, other.scatter)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,7 +398,7 @@ class MergedSums:
 
     def value(self) -> float:
         """Return R = (N̄/D̄)·V̄, or its root; NaN without users or with a zero denominator."""
-        return ratio_of(self._means, self.moments.root)
+        return ratio_estimate(self._means, self.moments.root)
 
     def standard_error(self) -> float:
         """Return √(Σψ²/(n(n − 1))); NaN with fewer than two users."""
@@ -389,9 +411,10 @@ class MergedSums:
                 "a paired difference needs both recommenders in one evaluation, as only moments of the users "
                 "were kept. Evaluate them together, or with per_user=True."
             )
-        n, squared = self.n_users, self._squared_terms(other)
-        squares = real_squares(self._squares(self._gradient - other._gradient), squared)
-        return _error(squares, n), n, rounding_of_mean(squared, n)
+        n = self.n_users
+        squared_terms = self._squared_terms(other)
+        squares = zero_if_rounding(self._squares(self._gradient - other._gradient), squared_terms)
+        return _error(squares, n), n, rounding_of_mean(squared_terms, n)
 
     def _squared_terms(self, other: MergedSums) -> float:
         """Return Σ_u Σ_i g_i² x_ui² of both models, as `UserSums` does; the means are put back."""
@@ -399,19 +422,21 @@ class MergedSums:
         return float((self._gradient**2 + other._gradient**2) @ squares)
 
     @property
-    def _own(self) -> slice:
+    def _columns(self) -> slice:
         return slice(WIDTH * self.number, WIDTH * (self.number + 1))
 
     @property
     def _means(self) -> FloatArray:
-        return np.append(self.moments.mean[self._own], 1.0)
+        return np.append(self.moments.mean[self._columns], 1.0)
 
     @property
     def _gradient(self) -> FloatArray:
         """Return g with ψ_u = g·(x_u − x̄): the derivative of R with respect to x̄."""
-        own = gradient_of(self._means, self.moments.root)[:WIDTH]
-        gradient = np.full(self.moments.mean.size, np.nan if np.isnan(own).any() else 0.0)
-        gradient[self._own] = own
+        model_gradient = ratio_gradient(self._means, self.moments.root)[:WIDTH]
+        gradient = np.zeros(self.moments.mean.size)
+        if np.isnan(model_gradient).any():
+            gradient = np.full(self.moments.mean.size, np.nan)
+        gradient[self._columns] = model_gradient
         return gradient
 
     def _squares(self, gradient: FloatArray) -> float:

@@ -9,11 +9,11 @@ import numpy as np
 
 from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError, PropensityError
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._claims import Claim, NRelevant
 from ipseval.estimators._linear_form import Parts
-from ipseval.estimators._sample import Sample
-from ipseval.estimators._sums import UserSums
+from ipseval.estimators.base import Estimator
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.sample import Sample
+from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 
 

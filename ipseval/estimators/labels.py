@@ -9,9 +9,9 @@ from typing import Any, Final
 from ipseval._base.checks import kind_of
 from ipseval._base.registry import Registry
 from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator, Target
-from ipseval.estimators._ips import Ips
 from ipseval.estimators.aoa import Aoa
+from ipseval.estimators.base import Estimator, Target
+from ipseval.estimators.ips import Ips
 from ipseval.estimators.snips import ShrunkSnips, Snips
 
 AOA: Final = "aoa"
@@ -27,21 +27,23 @@ ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLE
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
 
 
-def _estimator(name: str, given: Any) -> Estimator:
+def _check_estimator(name: str, entry: Any) -> Estimator:
     """Return an estimator that is registered by its own label; a class of them is called."""
-    made = given() if isinstance(given, type) and issubclass(given, Estimator) else given
-    if not isinstance(made, Estimator):
+    estimator = entry
+    if isinstance(entry, type) and issubclass(entry, Estimator):
+        estimator = entry()
+    if not isinstance(estimator, Estimator):
         raise InputError(
-            f"an estimator is an object or class of ipseval.estimators.Estimator; got {kind_of(given)}."
+            f"an estimator is an object or class of ipseval.estimators.Estimator; got {kind_of(entry)}."
         )
     if name in ALIASES:
         raise InputError(f"the estimator {name!r} is there already; choose another name.")
-    if made.label.partition("(")[0] != name or re.fullmatch("[a-z][a-z0-9_-]*", name) is None:
+    if estimator.label.partition("(")[0] != name or re.fullmatch("[a-z][a-z0-9_-]*", name) is None:
         raise InputError(
-            f"the estimator {type(made).__name__} has the label {made.label!r} and is registered as "
-            f"{name!r}; both must be equal, of small letters, digits and hyphens."
+            f"the estimator {type(estimator).__name__} has the label {estimator.label!r} and is "
+            f"registered as {name!r}; both must be equal, of small letters, digits and hyphens."
         )
-    return made
+    return estimator
 
 
 _BUILT_IN: dict[str, Any] = {
@@ -57,7 +59,7 @@ _BUILT_IN: dict[str, Any] = {
     "dr": "ipseval.policies._estimators:DoublyRobust",
     "snips-impressions": "ipseval.policies._estimators:SnipsShown",
 }
-ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _estimator)
+ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _BUILT_IN, _check_estimator)
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
@@ -70,8 +72,10 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
     if match is None:
         raise InputError(f"estimator {name!r} does not parse; expected a name or name(parameter).")
     name = match["name"].strip()
-    found = ESTIMATORS.find(ALIASES.get(name, name))
-    return found if match["parameter"] is None else found.with_parameter(match["parameter"].strip())
+    estimator = ESTIMATORS.find(ALIASES.get(name, name))
+    if match["parameter"] is None:
+        return estimator
+    return estimator.with_parameter(match["parameter"].strip())
 
 
 def default_estimators(*, weighted: bool) -> tuple[str, ...]:
@@ -84,7 +88,7 @@ def plain_estimator(target: Target) -> Estimator:
     return ESTIMATORS[AOA_POOLED if target == "pooled" else AOA]
 
 
-def may_leave(label: str) -> bool:
+def can_exceed_range(label: str) -> bool:
     """Return whether estimates with this label may leave the range of their metric."""
     return label.partition("(")[0] in (IPS, "dr")
 

@@ -11,11 +11,11 @@ import numpy as np
 from ipseval._base.checks import counted
 from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
-from ipseval.estimators._base import Estimator
-from ipseval.estimators._claims import Claim, NRelevant
-from ipseval.estimators._labels import ESTIMATORS_SHOWN, resolve_estimator
-from ipseval.estimators._sample import Extent, Sample
-from ipseval.estimators._sums import MergedSums, UserSums
+from ipseval.estimators.base import Estimator
+from ipseval.estimators.guarantees import Claim, NRelevant
+from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
+from ipseval.estimators.sample import Extent, Sample
+from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
 from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
 
@@ -47,11 +47,11 @@ def claim(
     >>> str(claim(metric("recall@10"), "snips-pooled"))
     'consistent given relative propensities, for the average over all relevant pairs'
     """
-    one = resolve_estimator(estimator)
+    estimator = resolve_estimator(estimator)
     # Contributions that are themselves estimated, from sampled ranks, carry their bias into weighted sums.
-    if one.weighted and metric.approximate:
+    if estimator.weighted and metric.approximate:
         return Claim("no claim", metric.approximate)
-    return one.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
+    return estimator.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 
 def card(label: str | Metric) -> str:
@@ -181,17 +181,23 @@ class Estimate:
 
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
     """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives."""
-    scale, kind = sample.is_probability, sample.n_relevant_kind
-    estimator.check(metric, is_probability=scale, n_relevant=kind)
-    sums, extent = independent_sums(sample, metric, estimator), Extent.of(sample)
-    return estimate_of(sums, metric, estimator, extent, is_probability=scale, n_relevant=kind)
+    estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
+    return build_estimate(
+        independent_sums(sample, metric, estimator),
+        metric,
+        estimator,
+        Extent.of(sample),
+        is_probability=sample.is_probability,
+        n_relevant=sample.n_relevant_kind,
+    )
 
 
 def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
     """Return the sums of `metric` by `estimator` over independent units: users, whatever their queries."""
     sums = estimator.sums(sample, metric)
-    cluster = sample.ranked.cluster
-    return sums if cluster is None else sums.by_cluster(cluster)
+    if sample.ranked.cluster is None:
+        return sums
+    return sums.by_cluster(sample.ranked.cluster)
 
 
 def without_propensity_note(extent: Extent) -> str:
@@ -200,7 +206,7 @@ def without_propensity_note(extent: Extent) -> str:
     return f"{positives} without a propensity left out of all averages, aoa too"
 
 
-def estimate_of(
+def build_estimate(
     sums: UserSums | MergedSums,
     metric: Metric,
     estimator: Estimator,
@@ -211,25 +217,25 @@ def estimate_of(
     of_lists: Iterable[str] = (),
 ) -> Estimate:
     """Return the estimate that sums over users make, with its claim and what a reader must know of it."""
-    one_each = extent.positives_per_user.size == 2
-    said = list(estimator.notes(one_positive_each=one_each, n_relevant=n_relevant))
+    one_positive_each = extent.positives_per_user.size == 2
+    notes = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
     if sums.n_undefined:
-        said.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
+        notes.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
     if extent.n_without_propensity:
-        said.append(without_propensity_note(extent))
+        notes.append(without_propensity_note(extent))
     if isinstance(sums, UserSums) and sums.propensity_influence is not None:
-        said.append(FITTED)
+        notes.append(FITTED)
     if np.isnan(sums.value()):
-        said.append("undefined, as no user has a defined value")
+        notes.append("undefined, as no user has a defined value")
     elif sums.n_users == 1:
-        said.append("one user: no standard error")
+        notes.append("one user: no standard error")
     return Estimate(
         metric.label,
         estimator.label,
         sums,
         extent.n_positives,
         claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
-        (*said, *of_lists),
+        (*notes, *of_lists),
         of_lists=tuple(of_lists),
         estimand=estimator.estimand,
     )
