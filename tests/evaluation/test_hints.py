@@ -101,7 +101,7 @@ def test_of_one_estimator_what_is_left_out_is_its_own_note():
     known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
     options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": known, "low_ess": "ignore"}
     made = ipseval.evaluate({"m": np.ones((3, 3))}, split, **options)
-    note = "\naoa: 1 positive without a propensity left out of all averages, aoa too"
+    note = "\nAOA: 1 positive without a propensity left out of all averages, aoa too"
     assert note in repr(made.explain())
 
 

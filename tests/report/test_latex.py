@@ -55,6 +55,44 @@ def test_twenty_nasty_names_compile_and_nothing_is_read_or_missing(evaluation, t
     assert not list(tmp_path.glob("*secret*"))
 
 
+@pytest.mark.parametrize("layout", ["long", "models x metrics"])
+def test_one_table_of_all_metrics_compiles_in_both_layouts_with_caption_label_and_notes(
+    evaluation, layout, tmp_path
+):
+    latex = evaluation.to_latex(
+        columns=["aoa", "snips-global"], layout=layout, caption="50% of $x$ & #1", label="tab:results"
+    )
+    assert latex.count(r"\begin{tabular}") == latex.count(r"\toprule") == 1
+    log = compiled(latex, tmp_path)
+    assert "Missing character" not in log
+    assert "secret" not in log
+    for metric in ("recall@5", "ndcg@5"):
+        assert metric in latex
+    assert r"\label{tab:results}" in latex
+    assert r"\caption{50\% of" in latex
+
+
+@pytest.mark.parametrize("layout", ["long", "models x metrics"])
+def test_notes_and_bold_can_be_left_out_and_columns_chosen(evaluation, layout, tmp_path):
+    latex = evaluation.to_latex(columns=["snips-global"], layout=layout, notes=False, bold=False)
+    for command in ("tablenotes", r"\textbf{", r"\begin{table}", "AOA"):
+        assert command not in latex
+    compiled(latex, tmp_path)
+    with pytest.raises(ipseval.errors.UnknownNameError, match="columns"):
+        evaluation.to_latex(columns=["ips"])
+
+
+@pytest.mark.parametrize("layout", ["long", "models x metrics"])
+def test_estimates_that_are_printed_alike_share_bold(layout):
+    split = random_split(np.random.default_rng(0), 40, 20, 0.5)
+    scores = np.random.default_rng(1).normal(size=(split.n_users, split.n_items))
+    scores[split.test.user, split.test.item] += 1
+    models = {"a": scores, "b": scores.copy(), "c": -scores}
+    latex = ipseval.evaluate(models, split, metrics=["recall@5"]).to_latex(layout=layout)
+    rows = [line for line in latex.splitlines() if line.startswith(("a &", "b &", "c &"))]
+    assert [row.count(r"\textbf{") for row in rows] == [1, 1, 0]
+
+
 def test_the_diff_compiles_too(evaluation, tmp_path):
     compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
 

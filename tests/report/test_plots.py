@@ -248,3 +248,42 @@ def test_the_picture_of_weights_says_what_the_text_says(evaluation):
     assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
     said = " ".join(line for one in evaluation.tables().verdict for line in one.lines)
     assert f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal" in said
+
+
+@pytest.fixture(scope="module")
+def unreliable(evaluation) -> ipseval.Evaluation:
+    """Evaluate the same ranks under weights of which one is a million times as large as the others."""
+    ranks = {name: sample.ranked for name, sample in evaluation.samples.items()}
+    first = next(iter(ranks.values()))
+    chance = np.full(30, 0.9)
+    chance[first.item[0]] = 1e-6
+    return ipseval.evaluate_ranks(
+        ranks,
+        propensity=ipseval.KnownPropensity(item=chance).fit(first),
+        metrics=["recall@5"],
+        estimators=["aoa", "snips-global"],
+        low_ess="ignore",
+    )
+
+
+@pytest.mark.parametrize(("kind", "n_rows"), [("estimates", 3), ("differences", 2)])
+def test_an_unreliable_estimator_has_hollow_marks_without_error_bars_and_is_named_so(
+    unreliable, kind, n_rows
+):
+    ax = unreliable.plot(kind)
+    legend = [text.get_text().replace("\n", " ") for text in ax.get_legend().get_texts()]
+    assert legend == ["AOA", "SNIPS (propensities assumed), unreliable"]
+    (reliable, _, reliable_bars), (hollow, _, hollow_bars) = ax.containers
+    assert reliable.get_markerfacecolor() != "none"
+    assert len(reliable_bars[0].get_segments()) == n_rows
+    assert hollow.get_markerfacecolor() == "none"
+    assert hollow_bars == ()
+    assert len(hollow.get_xdata()) == n_rows
+
+
+@pytest.mark.parametrize("kind", ["estimates", "differences"])
+def test_a_reliable_estimator_has_filled_marks_and_error_bars(evaluation, kind):
+    ax = evaluation.plot(kind)
+    assert len(error_bars(ax)) == 2
+    assert "none" not in [points.get_markerfacecolor() for points, _, _ in ax.containers]
+    assert not [text for text in ax.get_legend().get_texts() if "unreliable" in text.get_text()]
