@@ -69,7 +69,7 @@ def _differences(content: ReportContent, page: PageContent) -> list[Part]:
     return parts
 
 
-def _difference(row: Mapping[str, Any], flag: str) -> Cell:
+def _difference(row: Mapping[Any, Any], flag: str) -> Cell:
     """Return the cell of one difference; an unreliable one has neither interval nor p-value."""
     difference = row["difference"]
     low = row["ci_low"]
