@@ -388,3 +388,13 @@ def test_every_argument_in_python_has_its_option_with_the_same_default(name: str
             assert own == default, argument
         else:
             assert own == default or not own or not default, argument
+
+
+def test_lists_of_strangers_are_an_error_and_write_nothing(folder, capsys):
+    lists = pd.read_csv("lists.csv")
+    lists.assign(user=lists["user"] + 10_000).to_csv("strangers.csv", index=False)
+    arguments = ["evaluate", "log.csv", "--model", "mine=strangers.csv:seen=drop,unknown=drop"]
+    assert main([*arguments, "--out", "strangers.html"]) == 2
+    error = capsys.readouterr().err
+    assert "the lists of 'mine' must cover at least one of the users with test positives" in error
+    assert not Path("strangers.html").exists()

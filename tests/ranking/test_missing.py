@@ -83,6 +83,23 @@ def test_dropped_users_leave_every_model_and_the_population():
     assert "propensity: known per item\n" in repr(result.explain())
 
 
+@pytest.mark.parametrize("missing_lists", ["zero", "raise", "drop"])
+def test_lists_that_cover_no_user_with_positives_are_an_error(missing_lists):
+    models = {"strangers": lists([8, 9]), "full": lists(range(8))}
+    with pytest.raises(InputError, match=NO_LIST[missing_lists]):
+        aoa(models, missing_lists=missing_lists)
+
+
+NO_LIST = {
+    "zero": (
+        r"the lists of 'strangers' must cover at least one of the users with test positives; got lists for "
+        r"none of 8\. Check that"
+    ),
+    "raise": r"'strangers' lacks 8 \(100\.0%\)",
+    "drop": r"no users with test positives have a list of every model",
+}
+
+
 def test_missing_lists_can_be_an_error():
     advice = "missing_lists='zero' or missing_lists='drop'"
     with pytest.raises(InputError, match=rf"'half' lacks 4 \(50\.0%\).*{advice}"):
