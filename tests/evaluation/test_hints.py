@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 import ipseval
+from ipseval.estimators import Snips
 from ipseval.evaluation.beyond import beyond_accuracy
 from tests.inside.base import Count
-from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import _difference, describe_date
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
@@ -232,9 +230,15 @@ def test_what_is_no_member_of_a_family_cannot_be_registered(member):
         ipseval.register(member, name="mine")
 
 
+class SnipsWithParameter(Snips):
+    """An estimator whose label has the name of a built-in one and a parameter."""
+
+    label = "snips(0.1)"
+
+
 def test_an_estimator_is_registered_by_its_label_without_the_parameter():
     with pytest.raises(ipseval.InputError, match=r"^the estimator 'snips' is there already; "):
-        ipseval.register(replace(resolve_estimator("snips-global"), label="snips(0.1)"))
+        ipseval.register(SnipsWithParameter())
 
 
 def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_random():

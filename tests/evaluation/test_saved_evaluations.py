@@ -16,9 +16,9 @@ import pytest
 import ipseval
 from ipseval import Evaluation, KnownPropensity, PowerLawPropensity, SampledCandidates
 from ipseval.errors import InputError
+from ipseval.estimators import Snips
 from ipseval.evaluation.slates import evaluate_slates
 from tests.evaluation.slates.worlds import random_slates
-from tests.inside.estimators import resolve_estimator
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -42,8 +42,10 @@ def models() -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class MyEstimator(type(resolve_estimator("snips-global"))):  # type: ignore[misc]
+class MyEstimator(Snips):
     """A caller's own."""
+
+    label = "mine"
 
 
 class MyMetric(type(ipseval.metric("recall@5"))):  # type: ignore[misc]
@@ -53,8 +55,7 @@ class MyMetric(type(ipseval.metric("recall@5"))):  # type: ignore[misc]
 
 
 def mine() -> Any:
-    given = resolve_estimator("snips-global")
-    return MyEstimator(**{**vars(given), "label": "mine"})
+    return MyEstimator(normalize="global")
 
 
 def evaluated(**options: Any) -> Evaluation:

@@ -103,7 +103,7 @@ WINGS = (
     ),
     Room(
         "estimators",
-        ("_sums.py", "= numerator / denominator", "= 2 * numerator / denominator"),
+        ("user_sums.py", "= numerator / denominator", "= 2 * numerator / denominator"),
         (
             *("contracts/test_estimators", "contracts/test_copies", "policies/test_doubly_robust"),
             *("metrics/test_parts", "metrics/test_numerics", "evaluation/test_ratings"),
