@@ -107,8 +107,8 @@ class UserSums:
     @property
     def _columns(self) -> FloatArray:
         """N, D, V and M of each user, (4, n)."""
-        volume = np.ones(self.n_users)
-        size = np.ones(self.n_users)
+        volume: FloatArray = np.ones(self.n_users)
+        size: FloatArray = np.ones(self.n_users)
         if self.volume is not None:  # M enters together with V alone
             volume = self.volume
             if self.size is not None:

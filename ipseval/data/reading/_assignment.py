@@ -33,7 +33,7 @@ def _choose_columns(source: Source, given: dict[str, str | None], ignore: Sequen
         taken = {*filter(None, given.values()), *ignore}
         usual = _places_of(source.layout)
         places = {role: name for role, name in usual.items() if role not in named and name not in taken}
-        given = given | places
+        given = {**given, **places}
     unknown = [name for name in ignore if name not in source.columns]
     have = [name for name in source.columns if name not in ignore]
     chosen = choose(have, given, ROLES, lists=source.lists)

@@ -63,7 +63,8 @@ def encode(
 
 def _without(ids: Ids, na_values: Sequence[str]) -> Ids:
     """Return ids without those that name a missing entry."""
-    is_missing = np.isin(ids.ids.astype(object), [*na_values, *map(_number_of, na_values)])
+    missing: list[Any] = [*na_values, *map(_number_of, na_values)]
+    is_missing = np.isin(ids.ids.astype(object), np.array(missing, dtype=object))
     if not na_values or not is_missing.any():
         return ids
     rank = np.append(np.where(is_missing, -1, np.cumsum(~is_missing) - 1), -1)
@@ -151,7 +152,11 @@ def _name_missing(values: AnyArray, na_values: Sequence[str]) -> AnyArray:
     is_missing = np.array(
         [isinstance(cell, str) and cell.strip() in na_values for cell in values], dtype=bool
     )
-    return np.where(is_missing, None, values) if is_missing.any() else values
+    if not is_missing.any():
+        return values
+    kept: AnyArray = values.copy()
+    kept[is_missing] = None
+    return kept
 
 
 def _as_numbers(ids: Ids) -> Ids:

@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from ipseval._base.artefacts import MAX_RATIO, SMALL
 from ipseval._base.checks import examples
@@ -111,8 +111,8 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
             with _open_member(path, file) as member:
                 yield member
         elif first_bytes.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=file) as stream:
-                yield stream
+            with gzip.open(file) as stream:
+                yield cast("IO[bytes]", stream)  # a GzipFile reads bytes, as the others do
         elif first_bytes.startswith(b"BZh"):
             with bz2.BZ2File(file) as stream:
                 yield stream

@@ -106,7 +106,7 @@ def _are_at_ends(data: AnyArray, places: IntArray, separator: int) -> bool:
 
 def _keep_marks(data: AnyArray, separator: int) -> AnyArray:
     """Return the separators and newlines of a block of a text, in their order."""
-    return data[(data == separator) | (data == NEWLINE)]
+    return np.asarray(data[(data == separator) | (data == NEWLINE)])
 
 
 def is_regular(content: bytes, separator: int, n_fields: int) -> bool:

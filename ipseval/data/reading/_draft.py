@@ -128,12 +128,12 @@ class Draft(Treatment):
             return
         pool = list(source.columns) if has_layout else list(assigned.values())
         cells = _first_cells(source, pool) if source.layout is not None else self.first_cells
-        options = {"n_rows": self.keep.size, "lists": source.lists}
-        doubt = doubt_roles(assigned, self.unnamed, cells, **options)
+        n_rows = self.keep.size
+        doubt = doubt_roles(assigned, self.unnamed, cells, n_rows=n_rows, lists=source.lists)
         if doubt is not None and has_layout and self.keep.size > N_CELLS:
             # In a file that is sorted, ids repeat further below.
             cells = _all_cells(source, pool)
-            doubt = doubt_roles(assigned, self.unnamed, cells, **options)
+            doubt = doubt_roles(assigned, self.unnamed, cells, n_rows=n_rows, lists=source.lists)
         if doubt is not None and doubt.is_error:
             self.problems.append(doubt.problem)
         elif doubt is not None:

@@ -247,6 +247,7 @@ class Entries:
     def find_places(self, role: str, known: AnyArray) -> IntArray:
         """Return the position among known ids of each id of users or items, −1 for what is none of them."""
         ids = self.user_ids if role == "user" else self.item_ids
+        assert ids is not None  # only lists with ids of users are looked up
         return find_places(ids, known, f"the column of {role}s", from_text=role in self.written)
 
     def select(self, keep: BoolArray) -> Entries:

@@ -15,8 +15,10 @@ from ipseval.errors import DataWarning, InputError, Problem
 
 Threshold = float | Literal["all"]
 # Names that mean ratings, names that may mean them, and those of counts and grades, which need all values.
-RATINGS = ("rating", "ratings", "stars", "starrating", "userrating", "bookrating", "overallrating")
-RATINGS += ("reviewrating",)
+RATINGS = (
+    *("rating", "ratings", "stars", "starrating", "userrating"),
+    *("bookrating", "overallrating", "reviewrating"),
+)
 PERHAPS = ("value", "weight", "overall", "reviewoverall", "reviewscore")
 MIN_LEVELS, MAX_LEVELS = 3, 21
 HIGHEST = 10
