@@ -46,11 +46,12 @@ def describe_run(packages: tuple[str, ...] = PACKAGES) -> str:
 
 
 def command_line() -> str:
-    """Return the command without the option that names the page."""
+    """Return the command without the option that names the page, and without names of folders."""
     words = sys.argv[1:]
     if "--write" in words:
         place = words.index("--write")
         del words[place : place + 2]
+    words = ["FOLDER" if Path(word).is_dir() else word for word in words]
     script = f"benchmarks/{Path(sys.argv[0]).name}"
     return shlex.join(["python", script, *words])
 

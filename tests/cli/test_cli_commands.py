@@ -396,5 +396,5 @@ def test_lists_of_strangers_are_an_error_and_write_nothing(folder, capsys):
     arguments = ["evaluate", "log.csv", "--model", "mine=strangers.csv:seen=drop,unknown=drop"]
     assert main([*arguments, "--out", "strangers.html"]) == 2
     error = capsys.readouterr().err
-    assert "the lists of 'mine' must cover at least one of the users with test positives" in error
+    assert "the lists of 'mine' must contain users with held-out interactions; got lists of none" in error
     assert not Path("strangers.html").exists()

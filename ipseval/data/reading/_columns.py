@@ -264,9 +264,23 @@ def _dates(series: pd.Series) -> AnyArray | None:
     first = next(iter(series.dropna()), None)
     if not hasattr(first, "year") and series.dtype.kind != "M":
         return None
+    if isinstance(series.dtype, pd.ArrowDtype) and series.dtype.kind == "M":
+        return _convert_arrow_times(series)
     dates = series if series.dtype.kind == "M" else series.astype(object)
     parsed = pd.to_datetime(dates, utc=True, errors="coerce").dt.tz_localize(None)
     return np.asarray(parsed.to_numpy(dtype=None if parsed.dtype.kind == "M" else "datetime64[ns]"))
+
+
+def _convert_arrow_times(series: pd.Series) -> AnyArray:
+    """Return Arrow timestamps as datetime64 of the same unit in UTC.
+
+    `pandas.to_datetime` would make a Python object of every timestamp whose unit is not the nanosecond.
+    """
+    unit = series.dtype.pyarrow_dtype.unit
+    if series.dt.tz is not None:
+        series = series.dt.tz_convert("UTC").dt.tz_localize(None)
+    missing = np.datetime64("NaT", unit)
+    return np.asarray(series.to_numpy(dtype=f"datetime64[{unit}]", na_value=missing))
 
 
 def _of_written(raw: AnyArray, missing: BoolArray, name: str) -> Numbers:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from ipseval._base.checks import article, examples
 from ipseval._base.columns import to_numbers
@@ -350,4 +351,5 @@ def _all_cells(source: Source, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _as_text(cells: Sequence[Any]) -> list[str]:
-    return ["" if cell is None or cell != cell else str(cell) for cell in cells]
+    """Return cells as text, missing ones (None, NaN, NaT and pandas' NA) as the empty text."""
+    return ["" if np.ndim(cell) == 0 and pd.isna(cell) else str(cell) for cell in cells]
