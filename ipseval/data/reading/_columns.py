@@ -276,7 +276,7 @@ def _convert_arrow_times(series: pd.Series) -> AnyArray:
 
     `pandas.to_datetime` would make a Python object of every timestamp whose unit is not the nanosecond.
     """
-    unit = series.dtype.pyarrow_dtype.unit
+    unit = series.dt.unit
     if series.dt.tz is not None:
         series = series.dt.tz_convert("UTC").dt.tz_localize(None)
     missing = np.datetime64("NaT", unit)
