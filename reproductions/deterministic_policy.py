@@ -56,7 +56,7 @@ SEED, N_USERS, N_ITEMS, SHARE = 390, 1_000, 200, 0.08
 PLACES, TRAINING_PAGES, MOST_SHOWN, TRUST, Z = 10, 6, 3, 0.25, 1.959964
 LEFT_OUT = ("item-kNN 60", "EASE 200", "SVD 16")  # much like three others
 RECALL, CLICKS = "recall@10", "dcg@10"  # with the examination above, DCG is clicks per page
-PLAIN, IMPRESSIONS, OWN = "plain average", "ImpressionPropensity", "position-based"
+PLAIN, IMPRESSIONS, OWN = "AOA", "ImpressionPropensity", "position-based"
 CORRECT, ANCHORED, EXPLORED = "correct", "correct, incumbent known", "correct, random slots"
 KNOWN_ERROR, SLOTS = 0.08, 0.03
 
