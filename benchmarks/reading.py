@@ -75,7 +75,8 @@ def write(path: Path, n_rows: int, *, as_text: bool) -> None:
 
 def with_pandas(path: Path) -> object:
     frame = pd.read_parquet(path, columns=["user_id", "item_id", "ts"])
-    return [pd.factorize(frame[name]) for name in ("user_id", "item_id")], frame["ts"].to_numpy()
+    ids = [pd.factorize(frame[name]) for name in ("user_id", "item_id")]
+    return ids, frame["ts"].dt.tz_localize(None).to_numpy()  # with a time zone: a Python object for each
 
 
 def with_polars(path: Path) -> object:

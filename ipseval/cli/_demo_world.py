@@ -1,4 +1,4 @@
-"""The demonstration: a simulated world whose truth is known, five recommenders, all estimators."""
+"""The demonstration: five recommenders on a simulated log with known true values, by all estimators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ N_USERS, N_ITEMS = 3000, 1000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Demo(Reported):
-    """Estimates on a biased log beside the truth of the world that made it."""
+    """Estimates on a biased simulated log, with the true values of the simulation."""
 
     evaluation: Evaluation
     table: pd.DataFrame
@@ -49,7 +49,7 @@ class Demo(Reported):
 
     @property
     def drawn(self) -> pd.DataFrame:
-        """The rows of `evaluation.frame` with the truth beside them, as the picture shows them."""
+        """The rows of `evaluation.frame` with the true values in a column, as the picture shows them."""
         user = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
         return self.evaluation.frame.merge(user, on=["model", "metric"])
 
@@ -62,8 +62,8 @@ class Demo(Reported):
         """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
         user = self.table[self.table["average"] == "user"]
         notes = (
-            "aoa is the plain average. Per-user snips keeps a bias that does not shrink with users.",
-            "ips is exactly unbiased given propensities and relevant items, which simulations know.",
+            "aoa is the unweighted average. snips (per user) has a bias that more users do not reduce.",
+            "ips is unbiased, as the simulation knows the propensities and the numbers of relevant items.",
         )
         tables = [
             Table.of(part[["model", "truth", *USER_AVERAGES]], f"{metric}, mean over users", formats=".4f")
@@ -71,7 +71,7 @@ class Demo(Reported):
             if page or metric == HEADLINE
         ]
         errors = self.errors().rename_axis("metric").reset_index()
-        tables.append(Table.of(errors, "mean distance from the truth", formats=".4f"))
+        tables.append(Table.of(errors, "mean absolute error over recommenders", formats=".4f"))
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         if not page:
             return Tables(tuple(self._verdict()), parts)
@@ -79,30 +79,31 @@ class Demo(Reported):
         return Tables(
             tuple(self._verdict()),
             (scatter(self.drawn, estimators=DRAWN), *parts),
-            title="Estimates beside the truth",
+            title="Estimates and true values",
             appendix=(Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix),
         )
 
     def _verdict(self) -> list[str]:
         errors, metric = self.errors(), HEADLINE
-        plain, weighted = errors[AOA], errors[SNIPS_GLOBAL]
-        removed = 1 - weighted / plain
+        unweighted, weighted = errors[AOA], errors[SNIPS_GLOBAL]
+        removed = 1 - weighted / unweighted
         return [
-            f"Verdict   On {metric}, plain averages are {plain[metric]:.3f} from the truth, weighted ones "
-            f"{weighted[metric]:.4f}.",
-            f"          On every metric the weights remove {removed.min():.0%} to {removed.max():.0%} of it.",
-            "          They use the true propensity, which a real log does not show.",
+            f"Verdict     The mean absolute error of {metric} is {unweighted[metric]:.3f} for AOA and "
+            f"{weighted[metric]:.4f} for SNIPS (global).",
+            f"            Weighting removes {removed.min():.0%} to {removed.max():.0%} of the error on the "
+            f"{len(errors)} metrics.",
+            "Assumption  The weights use the true propensities of the simulation. No real log contains them.",
         ]
 
     def _introduction(self) -> str:
         sample = next(iter(self.evaluation.samples.values()))
         ranked = sample.ranked
         size = f"{ranked.n_population:,} users and {ranked.item_ids.size:,} items"
-        held_out = f"{len(ranked):,} positives of {ranked.users.size:,} users"
+        held_out = f"{len(ranked):,} held-out interactions of {ranked.users.size:,} users"
         return (
-            f"A simulated world of {size}, in which relevance and the chance to be observed are known. "
-            f"Five recommenders learn from a biased log. They are evaluated on {held_out} "
-            f"from a second biased log, {np.median(ranked.counts):g} per user in the median."
+            f"A simulation of {size}, in which relevance and the probability of being observed are known. "
+            f"Five recommenders are trained on a biased log and evaluated on {held_out} in a second biased "
+            f"log (median: {np.median(ranked.counts):g} per user)."
         )
 
 
@@ -126,7 +127,7 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
         world, split = demo_world(rng, n_users, n_items)
         models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
         with warnings.catch_warnings():
-            # The few positives per user are the point of the demonstration, and its text says so.
+            # The demonstration is about few interactions per user, and its text says so.
             warnings.simplefilter("ignore", DataWarning)
             evaluation = evaluate(
                 models,

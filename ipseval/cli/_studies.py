@@ -27,7 +27,7 @@ def _add_demo(parser: argparse.ArgumentParser) -> None:
 def _run_demo(options: argparse.Namespace) -> int:
     if not options.quiet:
         # Before anything is imported that takes time.
-        write_error("Five recommenders learn in a simulated world; this takes some seconds.")
+        write_error("Training five recommenders on a simulated log; this takes a few seconds.")
     from ipseval._base.artefacts import writable, write_text
     from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table

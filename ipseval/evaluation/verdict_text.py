@@ -119,22 +119,15 @@ def _not_identified(verdict: Verdict) -> list[str]:
 
 
 def _first_in_log(verdict: Verdict) -> str:
-    """Return who ranks first in the log, by how much, and with which adjusted p-value."""
+    """Return who ranks first in the log, and the adjusted p-value of the difference from the second.
+
+    The values are not repeated: the table below the verdict shows them in its first two rows.
+    """
     standing = verdict.standing
     _, p_value = standing.difference(standing.second, standing.best)
-    values = [standing.values[standing.best], standing.values[standing.second]]
-    places = _places(values)
-    shown = f"{fixed(values[0], places)} against {fixed(values[1], places)} for {standing.second}"
     name = _estimator(verdict, verdict.primary)
-    return f"In the log, {standing.best} ranks first by {name} ({shown}, {shown_p(p_value)})."
-
-
-def _places(values: Sequence[float]) -> int:
-    """Return the number of decimals that shows two values as different, at least 3 and at most 6."""
-    places = 3
-    while places < 6 and values[0] != values[1] and fixed(values[0], places) == fixed(values[1], places):
-        places += 1
-    return places
+    compared = f"{shown_p(p_value)} against {standing.second}"
+    return f"In the log, {standing.best} ranks first by {name} ({compared})."
 
 
 def _weights_of_tied(verdict: Verdict) -> list[str]:

@@ -33,8 +33,9 @@ def _remarks(remarks: Sequence[Remark], hint: str = "") -> str:
     for remark in remarks:
         name = f"{visible(remark.name):<{NAMED}}"
         for text in remark.lines:
-            # A p-value stays on one line.
-            whole = re.sub(r"\bp ([<=≤]) ", "p\N{NO-BREAK SPACE}\\1\N{NO-BREAK SPACE}", visible(text))
+            # A p-value stays on one line, and so does a value of γ.
+            space = "\N{NO-BREAK SPACE}"
+            whole = re.sub(r"\b([pγ]) ([<=≤]) ", rf"\1{space}\2{space}", visible(text))
             wrapped = textwrap.wrap(
                 whole,
                 WIDTH,

@@ -50,11 +50,11 @@ def test_errors_are_those_of_users_or_of_all_positives(small):
     assert len(rows) == len(pooled) == 5
     assert list(small.table.columns[:4]) == ["model", "metric", "average", "truth"]
     ranked = small.evaluation.samples["ease"].ranked
-    said = f"{len(ranked)} positives of {np.unique(ranked.user).size} users"
+    said = f"{len(ranked)} held-out interactions of {np.unique(ranked.user).size} users"
     per_user = np.median(np.bincount(ranked.user)[np.bincount(ranked.user) > 0])
     text = " ".join(str(small).split())
-    assert "A simulated world of 40 users and 80 items" in text
-    assert f"evaluated on {said} from a second biased log, {per_user:g} per user in the median" in text
+    assert "A simulation of 40 users and 80 items" in text
+    assert f"evaluated on {said} in a second biased log (median: {per_user:g} per user)" in text
 
 
 def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, small, tmp_path):
@@ -62,21 +62,21 @@ def test_there_is_a_picture_and_the_verdict_comes_first(monkeypatch, capsys, sma
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", lambda **_: small)
     assert main(["demo", "--html", "page.html"]) == 0
     printed = capsys.readouterr()
-    assert printed.err == "Five recommenders learn in a simulated world; this takes some seconds.\n"
-    assert printed.out.startswith("Verdict   On recall@10, plain averages are 0.")
+    assert printed.err == "Training five recommenders on a simulated log; this takes a few seconds.\n"
+    assert printed.out.startswith("Verdict     The mean absolute error of recall@10 is 0.")
     errors = small.errors()
     removed = sorted(1 - errors["snips-global"] / errors["aoa"])
-    assert f"the weights remove {removed[0]:.0%} to {removed[-1]:.0%} of it" in printed.out
+    assert f"Weighting removes {removed[0]:.0%} to {removed[-1]:.0%} of the error" in printed.out
     assert "Picture: ipseval-demo.svg" in printed.out
     assert printed.out.count("\n") <= 28  # a screen: the values of one metric, the errors of all
     assert (tmp_path / "ipseval-demo.svg").read_text() == small.picture
     page = (tmp_path / "page.html").read_text()
-    assert "Estimates beside the truth" in page
+    assert "Estimates and true values" in page
     assert all(f"{metric}, mean over users" in page for metric in ("atop", "recall@10", "mean_dcg@10"))
     assert printed.out.count(", mean over users") == 1
     assert printed.out.endswith("\nNext:    ipseval evaluate YOUR-LOG.csv --gamma 0\n")
     shown, whole = small.tables(page=True), small.evaluation.tables(page=True)
-    assert shown.title == "Estimates beside the truth"
+    assert shown.title == "Estimates and true values"
     assert list(map(repr, shown.appendix[1:])) == list(
         map(repr, (*whole.summary, *whole.parts, *whole.appendix))
     )
@@ -117,7 +117,7 @@ def test_a_reader_of_one_line_gets_the_verdict_and_no_traceback(tmp_path):
     process.stdout.close()
     error = process.stderr.read()
     process.stderr.close()
-    assert first.startswith("Verdict   On recall@10, ")
+    assert first.startswith("Verdict     The mean absolute error of recall@10 is ")
     assert error.count("\n") == 1  # that it works
     assert process.wait() == 0
     assert [path.stem for path in tmp_path.iterdir()] == ["ipseval-demo"]

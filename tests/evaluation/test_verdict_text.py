@@ -22,9 +22,7 @@ def conclusion(*verdicts: Verdict) -> str:
 
 def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value():
     text = write_verdict([decide(AB)])
-    assert text.conclusion == (
-        "No clear winner. In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.40)."
-    )
+    assert text.conclusion == ("No clear winner. In the log, a ranks first by AOA (p = 0.40 against b).")
     assert text.assumption == f"{UNIFORM}."
     assert text.next_step == PLAN
     assert str(text) == f"{text.conclusion} {text.assumption} {text.next_step}"
@@ -32,13 +30,13 @@ def test_without_weights_the_first_by_aoa_is_named_in_the_log_with_its_p_value()
 
 def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
     text = conclusion(decide(AB, significant=("ab",)))
-    assert text == "In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.002)."
+    assert text == "In the log, a ranks first by AOA (p = 0.002 against b)."
 
 
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner. In the log, a ranks first by AOA (0.300 against 0.200 for b, p = 0.002). "
+        "No clear winner. In the log, a ranks first by AOA (p = 0.002 against b). "
         "By SNIPS (γ = 0 assumed) b ranks first (p = 0.002)."
     )
     assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
@@ -141,7 +139,7 @@ def test_a_metric_without_a_guarantee_says_so():
 
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
-    assert "a ranks first by SNIPS (γ = 0 assumed) (0.300 against 0.200 for b, p = 0.40)" in text.conclusion
+    assert "a ranks first by SNIPS (γ = 0 assumed) (p = 0.40 against b)" in text.conclusion
 
 
 @pytest.mark.parametrize(
@@ -193,13 +191,6 @@ def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     named = decide(AB, AB, "design", significant=("ab",))
     assert conclusion(without, named).startswith("a is significantly better than b")
     assert conclusion(without).startswith("No clear winner. In the log, a ranks first")
-
-
-def test_close_values_are_printed_with_the_decimals_that_tell_them_apart():
-    close = {"a": 0.30001, "b": 0.3}
-    assert "(0.30001 against 0.30000 for b" in conclusion(decide(close))
-    closer = {"a": 0.3 + 1e-9, "b": 0.3}
-    assert "(0.300000 against 0.300000 for b" in conclusion(decide(closer))
 
 
 def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():

@@ -107,10 +107,8 @@ def doubt_roles(
     named = {name for role, name in assigned.items() if role not in unnamed}
     better = _better(assigned, roles, traits, named, is_wide=is_wide, by_place=by_place)
     impossible = by_place and "value" in unsuitable and traits[assigned["value"]].is_time
-    impossible |= by_place and any(
-        role in ("user", "item") and traits[assigned[role]].is_time and _is_written(cells[assigned[role]])
-        for role in unsuitable
-    )
+    # Dates are never ids, whatever the header says: a header may stand above the wrong columns.
+    impossible |= any(role in ("user", "item") and _is_written(cells[assigned[role]]) for role in unsuitable)
     if better is None and not impossible:
         return None
     reason = _reason(assigned, roles, traits, better)

@@ -117,7 +117,7 @@ def as_log(log: LogLike) -> Interactions:
             raise ProblemsError(error.source, error.problems, "ipseval.read") from None
     found = found.positives if isinstance(found, ImpressionLog) else found
     check_interactions(found, "log")
-    return found  # type: ignore[no-any-return]
+    return found  # type: ignore[no-any-return]  # checked one line above
 
 
 def check_shares(test_fraction: float, validation_fraction: float) -> None:

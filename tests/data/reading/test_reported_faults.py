@@ -55,6 +55,15 @@ def test_written_times_in_the_place_of_items_are_refused(time, tmp_path):
     assert pairs(log) == AS_TEXT
 
 
+def test_written_times_under_a_header_of_ids_are_refused_unless_named(tmp_path):
+    rows = [f"2024-01-{1 + row % 28:02d},u{row % 7},{1 + row % 5}\n" for row in range(60)]
+    path = write(tmp_path, "item_id,user_id,plays\n" + "".join(rows))
+    with pytest.raises(ipseval.InputError, match="'item_id' as item holds times"):
+        ipseval.read(path)
+    log = ipseval.read(path, item="item_id", user="user_id", ignore=["plays"], duplicates="keep")
+    assert set(log.item_ids) == {row[:10] for row in rows}
+
+
 @pytest.mark.parametrize("clock", ["10:{:02d}:07", "10:00:{:02d}", "10:{:02d}"])
 def test_colons_of_clocks_are_no_separator(clock, tmp_path):
     times = [f"2017-07-13 {clock.format(row % 60)}" for row in range(len(PAIRS))]
