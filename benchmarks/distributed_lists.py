@@ -180,8 +180,8 @@ def growth(engine, folder: str, workers: list[int]) -> None:
 def sizes(folder: Path, n_files: int) -> None:
     """Print the bytes of blocks, of what a partition of so many files sends, and memory."""
     from ipseval.distributed._blocks import dealt, opened
-    from ipseval.evaluation.partitions._partition import reduce_partition
-    from ipseval.evaluation.partitions._plan import make_plan
+    from ipseval.distributed.partition import reduce_partition
+    from ipseval.distributed.plan import make_plan
 
     fixed = {"missing_lists": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     asked = {name: one for name, one in OPTIONS.items() if name != "items"} | fixed

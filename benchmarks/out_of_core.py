@@ -97,7 +97,7 @@ def aggregate(folder: Path, options: argparse.Namespace) -> list[float]:
 def evaluate(folder: Path, options: argparse.Namespace) -> list[float]:
     """Let ipseval evaluate."""
     import ipseval
-    from ipseval.evaluation import evaluate_duckdb
+    from ipseval.distributed import evaluate_duckdb
 
     result = evaluate_duckdb(
         {"model": folder / "lists"},

@@ -21,7 +21,7 @@ from workloads import Workload
 
 import ipseval
 from ipseval import ComputeOptions, rank_positives
-from ipseval.ranking._top_lists import TopLists
+from ipseval.ranking.top_lists import TopLists
 
 K = 10
 LABELS = {"auc": "auc", "recall": f"recall@{K}", "ndcg": f"ndcg@{K}", "ap": f"ap@{K}"}

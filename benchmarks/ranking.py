@@ -3,8 +3,8 @@
     python benchmarks/ranking.py --against 64e6b051              # version 1.0.0
     python benchmarks/ranking.py --against HEAD~10 --cases W2 --rounds 9
 
-Every process ranks all cases a few times after a warm-up and reports the median of `rank_positives` divided by
-the bare product of the same factors, because the clock of a shared machine changes between processes. The
+Every process ranks all cases a few times after a warm-up and reports the median of `rank_positives`
+relative to the bare product of the same factors, because the clock of a shared machine changes. The
 table shows the median over the rounds for both commits, and the ratio of the two in each round.
 """
 
@@ -34,8 +34,9 @@ CASES = ("W1", "W2", "W3")
 
 def measure_ranking(name: str, repeats: int) -> float:
     """Return the processor time of `rank_positives` relative to the product, on a synthetic workload."""
-    import ipseval
     from evaluate import Product
+
+    import ipseval
 
     workload = make(name)
     factors = (workload.user_factors, workload.item_factors)

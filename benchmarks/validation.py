@@ -25,9 +25,9 @@ from ipseval.data.random_exposure import RandomExposure
 from ipseval.propensity import count_recommendations
 from ipseval.ranking import top_items
 from ipseval.validation import default_models, default_propensities, validate
-from ipseval.validation._validate import METRICS, NOT_A_LOGGER
 from ipseval.validation.datasets import STUDIES, RandomExposureStudy
 from ipseval.validation.simulation import World
+from ipseval.validation.validation_study import METRICS, NOT_A_LOGGER
 from reproductions.tables import markdown
 
 ESTIMATORS = ("snips", "snips-global", "snips-pooled")

@@ -21,7 +21,7 @@ _STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode("utf-8")
 _HOME = {name: home for home, name in re.findall(r"^from (\w\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
 
 _WINGS = {
-    *("data", "propensity", "ranking", "metrics", "estimators", "inference", "report"),
+    *("data", "propensity", "ranking", "metrics", "estimators", "inference", "reporting"),
     *("evaluation", "correction", "validation", "policies", "studies", "distributed", "errors", "testing"),
 }
 __all__ = sorted(_HOME)

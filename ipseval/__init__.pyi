@@ -6,12 +6,11 @@ from ipseval import errors as errors
 from ipseval import policies as policies
 from ipseval import studies as studies
 from ipseval import testing as testing
-from ipseval._base.compute import ComputeOptions as ComputeOptions
 from ipseval._version import __version__ as __version__
 from ipseval.correction import correct as correct
 from ipseval.correction import plan_exposure as plan_exposure
-from ipseval.data._impression_log import ImpressionLog as ImpressionLog
-from ipseval.data._interactions import Interactions as Interactions
+from ipseval.data.impression_log import ImpressionLog as ImpressionLog
+from ipseval.data.interactions import Interactions as Interactions
 from ipseval.data.random_exposure import RandomExposure as RandomExposure
 from ipseval.data.reading import Lists as Lists
 from ipseval.data.reading import read as read
@@ -43,8 +42,9 @@ from ipseval.ranking import SampledCandidates as SampledCandidates
 from ipseval.ranking import adapters as adapters
 from ipseval.ranking import baselines as baselines
 from ipseval.ranking import rank_positives as rank_positives
-from ipseval.report import plots as plots
+from ipseval.reporting import plots as plots
 from ipseval.studies.agreement import order_agreement as order_agreement
+from ipseval.utils.compute import ComputeOptions as ComputeOptions
 from ipseval.validation import datasets as datasets
 from ipseval.validation import simulation as simulation
 from ipseval.validation import validate as validate
@@ -57,5 +57,5 @@ from . import inference as inference
 from . import metrics as metrics
 from . import propensity as propensity
 from . import ranking as ranking
-from . import report as report
+from . import reporting as reporting
 from . import validation as validation

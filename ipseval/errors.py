@@ -129,7 +129,7 @@ class PropensityError(InputError):
 @cache
 def _peers() -> dict[str, str]:
     """Return what other libraries call something -> what ipseval has."""
-    text = (pkgutil.get_data("ipseval", "_base/peers.txt") or b"").decode("utf-8")
+    text = (pkgutil.get_data("ipseval", "utils/peers.txt") or b"").decode("utf-8")
     entries = [one.rsplit(": ", 1) for one in text.replace("\n  ", " ").splitlines()[1:]]
     return {name: here for here, names in entries for name in names.split()}
 

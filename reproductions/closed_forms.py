@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.ranking import baselines
 from ipseval.studies.protocols import Tuned
 

@@ -34,7 +34,7 @@ from ipseval.correction import CORRECTED, correct
 from ipseval.policies import evaluate_rewards
 from ipseval.policies.rewards import FactorReward, ItemReward, Rewards
 from ipseval.propensity import PowerLawPropensity, Propensity, profile_features
-from ipseval.propensity._ratio import fit_logistic
+from ipseval.propensity.cross_fitted_odds import fit_logistic
 from ipseval.validation.datasets import RandomExposureStudy, load_coat
 from reproductions.correction_coat import recommenders
 from reproductions.tables import ROOT, data_folder, markdown, write_tables

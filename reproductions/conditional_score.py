@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ipseval._base.types import BoolArray, FloatArray, IntArray
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 MAX_STEPS = 50
 STEP_TOLERANCE = 1e-4

@@ -26,8 +26,8 @@ from ipseval.estimators.labels import AOA_POOLED
 from ipseval.ranking import baselines
 from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation._curve import DENSITY_RATIO, POWER_LAW, WITH_INTERACTIONS
-from ipseval.validation._validate import Trainer
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_yahoo_r3
+from ipseval.validation.validation_study import Trainer
 from reproductions.correction_family import METRICS
 from reproductions.tables import markdown
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError
 from ipseval.propensity import count_recommendations, fit_gamma, fit_popularity_exponent

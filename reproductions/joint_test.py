@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.special import ndtri
 
-from ipseval._base.types import FloatArray, readonly
+from ipseval.utils.types import FloatArray, readonly
 
 N_DRAWS = 4000
 

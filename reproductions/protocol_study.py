@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.ranking import SampledCandidates, baselines
 from ipseval.validation.datasets import load_coat
 from ipseval.validation.simulation import World

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 
 N_FACTORS = 50
 SEED = 0

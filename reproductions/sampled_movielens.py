@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.metrics.sampled import correct_sampled, expected_sampled
 from ipseval.validation.datasets import load_adjacency, load_movielens
 from reproductions.adaptive import adaptive_sampled

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval import KnownPropensity, RankedPositives, evaluate_ranks
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators.user_sums import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.segments import Groups, Segments, item_groups, user_groups
-from ipseval.evaluation.segments._build import build_segments
 from ipseval.evaluation.segments._segments import family_level
 from ipseval.evaluation.segments._sums import CellSums, SegmentSums, _of_items, power_sums
+from ipseval.evaluation.segments.build import build_segments
+from ipseval.utils.types import FloatArray, IntArray
 
 SEED, N_USERS, N_ITEMS, N_DATA_SETS = 20261124, 20_000, 400, 4_000
 SIZES = {2: 400, 5: 1_000, 20: 3_000}

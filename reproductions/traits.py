@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata
 
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 
 TRAITS = ("n_users", "n_items", "n_pairs", "density", "gini", "drift", "repeat_rate", "median_profile")

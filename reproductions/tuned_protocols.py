@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 import ipseval
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.ranking import SampledCandidates, baselines
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import ProtocolStudy

@@ -25,9 +25,9 @@ from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLaw
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import Validation, default_propensities, validate
 from ipseval.validation._collected import RANDOM_SAMPLE
-from ipseval.validation._validate import ESTIMATORS, METRICS
 from ipseval.validation.datasets import CARDS, BanditStudy, load_coat, load_open_bandit
 from ipseval.validation.simulation import World
+from ipseval.validation.validation_study import ESTIMATORS, METRICS
 from reproductions.bandit import validate_bandit
 from reproductions.recommenders import TRAINERS
 from reproductions.tables import deliver, markdown

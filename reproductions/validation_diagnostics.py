@@ -22,9 +22,9 @@ from ipseval.errors import DataWarning
 from ipseval.propensity import DensityRatioPropensity, KnownPropensity, PowerLawPropensity
 from ipseval.ranking import baselines, rank_positives
 from ipseval.validation import default_models, default_propensities
-from ipseval.validation._validate import METRICS
 from ipseval.validation.datasets import load_coat
 from ipseval.validation.simulation import World
+from ipseval.validation.validation_study import METRICS
 from reproductions.conditional_score import conditional_score
 from reproductions.joint_test import family_test
 from reproductions.tables import deliver, markdown

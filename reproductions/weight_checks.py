@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import FloatArray, IntArray, TieChoice
 from ipseval.data.splits import split_random
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators.base import Target
@@ -24,6 +23,7 @@ from ipseval.metrics import AdditiveMetric, metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.ranking.adapters import adapt
+from ipseval.utils.types import FloatArray, IntArray, TieChoice
 from ipseval.validation._calibration import seeded
 from ipseval.validation._collected import Collected
 from ipseval.validation._criteria import user_weights

@@ -26,7 +26,7 @@ LAYERS = {
     # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
     "engines": [
         "tests/distributed/test_distributed_engines.py",
-        *("tests/report/browser/", "tests/report/test_latex.py", "tests/evaluation/test_trackers.py"),
+        *("tests/reporting/browser/", "tests/reporting/test_latex.py", "tests/evaluation/test_trackers.py"),
         *("tests/evaluation/beyond/test_peers.py", "tests/metrics/test_peers.py"),
         *("tests/evaluation/test_integrations.py", "tests/docs/test_action.py"),
         *(
@@ -46,7 +46,11 @@ LAYERS = {
         ),
         *("tests/docs/test_english.py", "tests/metrics/sampled/test_ranges.py"),
         *(f"tests/test_{name}.py" for name in ("architecture", "layers")),
-        *("tests/base/test_artefacts.py", "tests/base/test_kills.py", "tests/report/test_report_names.py"),
+        *(
+            "tests/utils/test_artefacts.py",
+            "tests/utils/test_kills.py",
+            "tests/reporting/test_report_names.py",
+        ),
         *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
         *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
         "tests/evaluation/test_list_metrics.py",
@@ -79,11 +83,9 @@ LAYERS = {
         "tests/studies/online/",
         *(
             f"tests/evaluation/test_{name}.py"
-            for name in (
-                *("evaluation_oracle", "ratings", "distributed", "out_of_core", "repeats", "production_log"),
-            )
+            for name in (*("evaluation_oracle", "ratings", "repeats", "production_log"),)
         ),
-        *("tests/evaluation/test_distributed_groups.py", "tests/evaluation/slates/test_oracles.py"),
+        *("tests/distributed/test_partition_groups.py", "tests/evaluation/slates/test_oracles.py"),
         "tests/reproductions/",
         "tests/correction/test_correction_scripts.py",
     ],

@@ -13,11 +13,11 @@ from tests.conftest import LAYERS, ROOT, layer_of, may_be_chosen
 
 # The lines that a recipe asks for, and where they go.
 REGISTRIES = {
-    "METRICS": "ipseval.metrics._labels",
+    "METRICS": "ipseval.metrics.labels",
     "ESTIMATORS": "ipseval.estimators.labels",
-    "PROPENSITIES": "ipseval.propensity._labels",
-    "ADAPTERS": "ipseval.ranking.adapters._adapt",
-    "FRAME_COLUMNS": "ipseval.inference._frame",
+    "PROPENSITIES": "ipseval.propensity.labels",
+    "ADAPTERS": "ipseval.ranking.adapters.registry",
+    "FRAME_COLUMNS": "ipseval.inference.estimate_frame",
 }
 
 

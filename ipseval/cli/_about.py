@@ -10,10 +10,10 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from ipseval._base.compute import available_cores
 from ipseval._version import __version__
 from ipseval.cli._options import Command
 from ipseval.cli._output import say
+from ipseval.utils.compute import available_cores
 
 NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "narwhals", "threadpoolctl", "tqdm")
 # Extra -> the module that shows that it is there, its distribution, and what it is for.
@@ -54,10 +54,10 @@ def self_test() -> str:
     import numpy as np
     import pandas as pd
 
-    from ipseval._base.compute import ComputeOptions
     from ipseval.data.splits import Split
     from ipseval.evaluation import evaluate
     from ipseval.propensity import KnownPropensity
+    from ipseval.utils.compute import ComputeOptions
 
     pairs = pd.DataFrame({"user": ["a", "a", "b", "b"], "item": [0, 1, 0, 1]})
     split = Split.from_frames(pairs.assign(item=2), pairs, duplicates="drop")
@@ -100,10 +100,10 @@ DOCTOR = Command(
 
 def list_metrics(labels: list[str]) -> None:
     """Print the definitions of metrics; without labels, what there is."""
-    from ipseval._base.registry import package_of
     from ipseval.estimators import card
     from ipseval.metrics import METRICS
-    from ipseval.metrics._ratings import RATING_METRICS
+    from ipseval.metrics.rating_metrics import RATING_METRICS
+    from ipseval.utils.registry import package_of
 
     if labels:
         say("\n\n".join(card(label) for label in labels))

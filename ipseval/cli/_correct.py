@@ -13,10 +13,10 @@ from ipseval.cli import _options
 from ipseval.cli._inputs import compute_options, correction_options, labels, models_of, split_of
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Table
-from ipseval.report._words import decimals
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import decimals
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Table
 
 PLAN_NUMBERS = ("half_width", "half_width_random", "smallest_difference", "regret_90")
 

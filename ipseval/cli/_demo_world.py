@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_positive_int
-from ipseval._base.compute import ComputeOptions, one_blas_thread
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators.labels import AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED
 from ipseval.evaluation import Evaluation, evaluate
 from ipseval.ranking import baselines
-from ipseval.report import Tables
-from ipseval.report._drawing import svg_file
-from ipseval.report._pictures import scatter
-from ipseval.report._reported import Reported
-from ipseval.report._tables import Heading, Notes, Part, Table
+from ipseval.reporting import Tables
+from ipseval.reporting.drawing import svg_file
+from ipseval.reporting.pictures import scatter
+from ipseval.reporting.results import Reported
+from ipseval.reporting.tables import Heading, Notes, Part, Table
+from ipseval.utils.checks import check_positive_int
+from ipseval.utils.compute import ComputeOptions, one_blas_thread
 from ipseval.validation.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")

@@ -80,7 +80,7 @@ def spec_of(entry: str, names: Sequence[str] | None) -> Spec:
 def table_of(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
     """Return the table of FILE[:user=uid,…], its columns named by what they are."""
     # `columns` says what they are called in all files that have them; `more` are options beside columns.
-    from ipseval._base.artefacts import read_table
+    from ipseval.utils.artefacts import read_table
 
     spec = spec_of(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
     own = {name: role for role, name in spec.options.items() if role != "threshold"}
@@ -101,7 +101,7 @@ def vectors_of(options: argparse.Namespace, split: Split) -> Any:
     """Return the vectors of --item-vectors, those of a table by the ids of its items; None without it."""
     import pandas as pd
 
-    from ipseval._base.artefacts import ARRAYS, read_array
+    from ipseval.utils.artefacts import ARRAYS, read_array
 
     entry = options.item_vectors
     if entry is None:

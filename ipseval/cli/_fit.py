@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.checks import counted
 from ipseval.cli import _options
 from ipseval.cli._inputs import (
     RELATIVE,
@@ -20,9 +19,10 @@ from ipseval.cli._inputs import (
 from ipseval.cli._options import Command
 from ipseval.cli._output import check_out, deliver
 from ipseval.errors import InputError
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Table
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Table
+from ipseval.utils.checks import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,7 @@ def _propensity(options: argparse.Namespace) -> Fitted:
 
 
 def _examination(options: argparse.Namespace) -> Fitted:
-    from ipseval.data._impression_log import ImpressionLog
+    from ipseval.data.impression_log import ImpressionLog
 
     log = read_log(options.log, options, **universe_of(options))
     if not isinstance(log, ImpressionLog):

@@ -13,8 +13,8 @@ from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
 if TYPE_CHECKING:
-    from ipseval.data._impression_log import ImpressionLog
-    from ipseval.data._interactions import Interactions
+    from ipseval.data.impression_log import ImpressionLog
+    from ipseval.data.interactions import Interactions
     from ipseval.data.splits import Split
 
 # What `read` and `Lists` take behind the name of a file, beside the names of columns.
@@ -33,7 +33,7 @@ def labels(text: str | None) -> list[str] | None:
 
 def compute_options(options: argparse.Namespace) -> Any:
     """Return what a computation may use."""
-    from ipseval._base.compute import ComputeOptions
+    from ipseval.utils.compute import ComputeOptions
 
     return ComputeOptions(
         n_threads=options.threads,
@@ -95,7 +95,7 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
 
 def split_of(options: argparse.Namespace) -> tuple[Split, ImpressionLog | None]:
     """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
-    from ipseval.data._interactions import Interactions
+    from ipseval.data.interactions import Interactions
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
@@ -136,8 +136,8 @@ def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split
 
 def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the recommenders: files as they are, baselines trained on the training part."""
-    from ipseval._base.registry import lookup
     from ipseval.ranking.baselines import BASELINES
+    from ipseval.utils.registry import lookup
 
     models: dict[str, Any] = {}
     for entry in options.model or list(BASELINES):
@@ -156,8 +156,8 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
 
 
 def _scores(entry: str, options: argparse.Namespace) -> Any:
-    from ipseval._base.artefacts import ARRAYS, read_array
     from ipseval.data.reading import read_lists
+    from ipseval.utils.artefacts import ARRAYS, read_array
 
     spec = spec_of(entry, LISTS)
     if spec.path.lower().endswith(ARRAYS):
@@ -285,7 +285,7 @@ def random_exposure_of(options: argparse.Namespace, ids: Any) -> Any:
 
 def interactions_of(options: argparse.Namespace, split: Split) -> Interactions | None:
     """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
-    from ipseval.data._interactions import Interactions
+    from ipseval.data.interactions import Interactions
 
     if getattr(options, "interactions", None) is None:
         return None
@@ -307,7 +307,7 @@ def universe_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def groups_of(options: argparse.Namespace) -> list[Any]:
     """Return what --by names: labels, and tables of attributes."""
-    from ipseval.evaluation.segments._built_in import BUILT_IN
+    from ipseval.evaluation.segments.built_in_groups import BUILT_IN
 
     found = []
     for entry in options.by:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ipseval._base.compute import ENGINES
+from ipseval.utils.compute import ENGINES
 
 SPLITS = ("random", "temporal", "leave-one-out", "global-time")
 FORMATS = ("text", "md", "latex", "csv", "json", "html")

@@ -33,7 +33,7 @@ TEXTS: dict[str, Callable[[Any], str]] = {
 
 def _text(result: Any, more: Sequence[Any], form: str) -> str:
     """Return results in a format: as one report, or the first alone as data."""
-    from ipseval.report import Report
+    from ipseval.reporting import Report
 
     whole = result if not more or form in ("csv", "json") else Report((result, *more))
     return TEXTS[form](whole)
@@ -57,7 +57,7 @@ def _files(options: argparse.Namespace) -> list[str]:
 
 def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
-    from ipseval._base.artefacts import writable
+    from ipseval.utils.artefacts import writable
 
     for path in _files(options):
         if Path(path).suffix.lower() not in (*SUFFIXES, ".npz"):
@@ -70,8 +70,8 @@ def check_out(options: argparse.Namespace) -> None:
 def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
     """Print a result as --format says, and write it to every file of --out."""
     # `more`: other results, which stand behind it where the format is a report.
-    from ipseval._base.artefacts import write_text
-    from ipseval.report._reported import Result
+    from ipseval.reporting.results import Result
+    from ipseval.utils.artefacts import write_text
 
     files = _files(options)
     if "-" in options.out or not (options.quiet and files):
@@ -95,7 +95,7 @@ def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) 
 
 def write_table(frame: Any, path: str | Path) -> None:
     """Write a frame as CSV, TSV or Parquet, as the suffix says."""
-    from ipseval._base.artefacts import write_text, writing
+    from ipseval.utils.artefacts import write_text, writing
 
     suffix = Path(path).suffix.lower()
     if suffix not in TABLES:
@@ -143,14 +143,14 @@ def in_options(text: str, options: argparse.Namespace) -> str:
 
 def say(text: object) -> None:
     """Print to standard output; what could steer a terminal is shown as a code."""
-    from ipseval.report._markup import visible
+    from ipseval.reporting.markup import visible
 
     write_output(f"{visible(text, keep=chr(10))}\n")
 
 
 def complain(text: str) -> None:
     """Print one line to standard error."""
-    from ipseval.report._markup import visible
+    from ipseval.reporting.markup import visible
 
     write_error(f"ipseval: {visible(text, keep=chr(10))}")
 

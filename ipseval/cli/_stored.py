@@ -23,7 +23,7 @@ def _add_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_report(options: argparse.Namespace) -> int:
-    from ipseval.report import load
+    from ipseval.reporting import load
 
     check_out(options)
     deliver(load(options.result), options)

@@ -28,9 +28,9 @@ def _run_demo(options: argparse.Namespace) -> int:
     if not options.quiet:
         # Before anything is imported that takes time.
         write_error("Training five recommenders on a simulated log; this takes a few seconds.")
-    from ipseval._base.artefacts import writable, write_text
     from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table
+    from ipseval.utils.artefacts import writable, write_text
 
     if options.picture and not options.picture.endswith(".svg"):
         raise InputError(f"--picture must end in .svg, which any browser shows; got {options.picture!r}.")
@@ -74,10 +74,10 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
 
 
 def _run_validate(options: argparse.Namespace) -> int:
-    from ipseval._base.registry import lookup
+    from ipseval.utils.registry import lookup
     from ipseval.validation import default_models, default_propensities, validate
-    from ipseval.validation._validate import ESTIMATORS, METRICS
     from ipseval.validation.datasets import STUDIES
+    from ipseval.validation.validation_study import ESTIMATORS, METRICS
 
     check_out(options)
     study = lookup(STUDIES, options.study, "study")(options.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.correction._correct import (
     correct,
     correct_path,
@@ -14,6 +13,7 @@ from ipseval.correction._path import CorrectionPath, correction_path
 from ipseval.correction._plan import plan_exposure
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._result import Correction
+from ipseval.utils.border import guard
 
 __all__ = [
     "CORRECTED",

@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import check_choice, check_fraction, check_models, check_type
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
-from ipseval._base.ids import among, distinct, same_ids, union
-from ipseval._base.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 from ipseval.correction._path import CorrectionPath, averages, path_with_odds
 from ipseval.correction._posterior import RandomSample, posterior
-from ipseval.correction._ppi import difference_totals, pairs_to_predict, ratio
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._reference_values import (
     ReferenceValues,
@@ -24,16 +19,21 @@ from ipseval.correction._reference_values import (
     parse_reference_values,
 )
 from ipseval.correction._result import Correction
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.correction.prediction_powered import difference_totals, pairs_to_predict, ratio
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import INSTEAD, RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._comparable import check_lists, check_same_positives, resolve_missing
-from ipseval.ranking._ranked import ALL_ITEMS
+from ipseval.ranking.model_checks import check_lists, check_same_positives, resolve_missing
+from ipseval.ranking.ranked_positives import ALL_ITEMS
+from ipseval.utils.checks import check_choice, check_fraction, check_models, check_type
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, one_blas_thread
+from ipseval.utils.ids import among, distinct, same_ids, union
+from ipseval.utils.types import FloatArray, IntArray, Missing, RngLike, TieChoice
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
 

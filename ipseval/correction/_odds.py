@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.ids import among, distinct
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.correction._prior import INTERACTIONS, ITEMS, PAIRS, PROFILES
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.propensity import profile_features
-from ipseval.propensity._ratio import fit_logistic
+from ipseval.propensity.cross_fitted_odds import fit_logistic
+from ipseval.utils.ids import among, distinct
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 N_UNIFORM, MAX_UNIFORM = 20, 50_000
 RIDGE = 1e-3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.types import FloatArray
+from ipseval.utils.types import FloatArray
 
 WINNER_PROBABILITY = 0.95  # to be better than every other recommender, from which a leader is named
 CHALLENGER_PROBABILITY = 0.8  # to be better than AOA's first, from which a challenger takes its place

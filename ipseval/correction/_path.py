@@ -9,19 +9,19 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from ipseval._base.checks import as_generator
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.ids import among, distinct
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 from ipseval.correction._odds import OddsAt, fit_odds, other_pairs
 from ipseval.correction._prior import ALPHAS, PROFILES, REFERENCE
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.ranking import RankedPositives
-from ipseval.ranking._comparable import check_same_positives
+from ipseval.ranking.model_checks import check_same_positives
+from ipseval.utils.checks import as_generator
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.ids import among, distinct
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 
 BLOCK = 1024
 LIMIT = 0.99

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_fraction, check_positive_int, warn_user
-from ipseval._base.types import FloatArray
 from ipseval.correction._posterior import BORROWED, posterior
 from ipseval.correction._result import Correction
 from ipseval.errors import DataWarning
+from ipseval.utils.checks import check_fraction, check_positive_int, warn_user
+from ipseval.utils.types import FloatArray
 
 DEFAULT_SHARE = 0.05  # of randomly shown pairs that are positive, where there is no pilot
 REGRET_LEVEL = 0.9

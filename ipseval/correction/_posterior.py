@@ -8,8 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.correction._path import CorrectionPath, by_user, contributions
 from ipseval.correction._prior import (
     ALPHAS,
@@ -22,6 +20,8 @@ from ipseval.correction._prior import (
 )
 from ipseval.correction._reference_values import ReferenceValues
 from ipseval.ranking import RankedPositives
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 # Positives from which the random sample's own covariance counts half, and that of the path half.
 BORROWED = 1600

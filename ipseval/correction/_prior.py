@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._base.checks import check_fraction, check_real
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_fraction, check_real
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 ALPHAS = np.linspace(0, 1.8, 25)
 ALPHAS.setflags(write=False)

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_choice, check_real, check_type
-from ipseval._base.types import BoolArray, FloatArray
 from ipseval.correction._path import CorrectionPath
 from ipseval.errors import InputError, UnknownNameError
+from ipseval.utils.checks import check_choice, check_real, check_type
+from ipseval.utils.types import BoolArray, FloatArray
 
 RANDOMISED = "randomised"
 AB_RATIO = "ab-ratio"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.checks import counted
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import (
@@ -22,9 +21,10 @@ from ipseval.correction._order import (
 )
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators.labels import AOA_POOLED
-from ipseval.report import Tables
-from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import decimals, fixed, listed
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import decimals, fixed, listed
+from ipseval.reporting.tables import Cell, Remark, Table
+from ipseval.utils.checks import counted
 
 HEADERS = {
     AOA_POOLED: "AOA (pooled)",

@@ -11,27 +11,27 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_positive_int
-from ipseval._base.types import FloatArray
 from ipseval._version import __version__
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, ESTIMAND, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import MetricOrder, choose_recommender, find_leader, rank_by_aoa
 from ipseval.correction._path import CorrectionPath
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.correction._ppi import PpiEstimate
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
 from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
+from ipseval.correction.prediction_powered import PpiEstimate
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.estimators import Claim
 from ipseval.estimators.labels import AOA_POOLED, resolve_estimator
-from ipseval.inference._comparisons import pairs_of
-from ipseval.inference._frame import FRAME_COLUMNS
-from ipseval.inference._intervals import normal_interval
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._words import deliver
+from ipseval.inference.comparisons import pairs_of
+from ipseval.inference.estimate_frame import FRAME_COLUMNS
+from ipseval.inference.intervals import normal_interval
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import deliver
+from ipseval.reporting.results import Result
+from ipseval.utils.checks import check_positive_int
+from ipseval.utils.types import FloatArray
 
 CLAIMS = {
     RANDOM_SAMPLE: str(Claim("consistent", "given users and items drawn at random; pooled over pairs")),
@@ -367,7 +367,7 @@ class Correction(Result):
             Default: the first metric, and all estimators.
         ax : Axes, optional
         """
-        from ipseval.report.plots._estimates import plot_result
+        from ipseval.reporting.plots.estimates import plot_result
 
         label = self.path.metrics[0].label if metric is None else metric
         frame = self._frame

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipseval._base import lazy
-from ipseval._base.border import guard
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import Interactions
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
+from ipseval.utils import lazy
+from ipseval.utils.border import guard
 
 if TYPE_CHECKING:
     from ipseval.data import reading as reading

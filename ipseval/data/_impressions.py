@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, examples
-from ipseval._base.counts import Count, some
-from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.errors import InputError, Problem, PropensityError
+from ipseval.utils.checks import check_choice, examples
+from ipseval.utils.counts import Count, some
+from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 SUM_TOLERANCE = 1e-3  # logs store propensities in single precision or rounded
 COLUMNS = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.border import guard
-from ipseval._base.checks import (
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Interactions, check_codes, check_interactions, chosen_rows
+from ipseval.errors import DataWarning, InputError
+from ipseval.utils.border import guard
+from ipseval.utils.checks import (
     as_float_vector,
     check_fraction,
     check_mask,
@@ -20,11 +23,8 @@ from ipseval._base.checks import (
     examples,
     warn_user,
 )
-from ipseval._base.ids import among, by_row, distinct, places, repeated
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import Interactions, check_codes, check_interactions, chosen_rows
-from ipseval.errors import DataWarning, InputError
+from ipseval.utils.ids import among, by_row, distinct, places, repeated
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
 
 __all__ = ["RandomExposure"]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.counts import Count, some
-from ipseval._base.ids import to_id_array
-from ipseval._base.types import AnyArray
 from ipseval.errors import InputError
+from ipseval.utils.counts import Count, some
+from ipseval.utils.ids import to_id_array
+from ipseval.utils.types import AnyArray
 
 
 def is_sparse_matrix(source: Any) -> bool:

@@ -1,11 +1,12 @@
-"""Evaluation on clusters: Dask and Spark."""
+"""Evaluation on Dask, on Spark, and out of core with DuckDB."""
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.distributed._dask import evaluate_dask
+from ipseval.distributed._duckdb import evaluate_duckdb
 from ipseval.distributed._spark import evaluate_spark
+from ipseval.utils.border import guard
 
-__all__ = ["evaluate_dask", "evaluate_spark"]
+__all__ = ["evaluate_dask", "evaluate_duckdb", "evaluate_spark"]
 
 guard(__name__)

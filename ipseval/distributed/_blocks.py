@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import AnyArray, IntArray
-from ipseval.evaluation.partitions._sorted import Arrays, arrays_of
+from ipseval.distributed.sorted_pairs import Arrays, arrays_of
+from ipseval.utils.types import AnyArray, IntArray
 
 ORDERS = ("rank", "score")
 

@@ -9,16 +9,16 @@ import numpy as np
 import pandas as pd
 
 from ipseval.distributed._blocks import dealt, opened
-from ipseval.errors import InputError
-from ipseval.evaluation import Evaluation
-from ipseval.evaluation._reduction import Reduction, merge_two
-from ipseval.evaluation.partitions._partition import (
+from ipseval.distributed.partition import (
     add_rows,
     catalogue,
     count_rows,
     reduce_partition,
 )
-from ipseval.evaluation.partitions._plan import PartitionOptions, finish, make_plan, split_models
+from ipseval.distributed.plan import PartitionOptions, finish, make_plan, split_models
+from ipseval.errors import InputError
+from ipseval.evaluation import Evaluation
+from ipseval.evaluation.reduction import Reduction, merge_two
 
 FAN = 8  # counts that are added up at a time
 BLOCK = {"partition": "int64", "frame": "int64", "place": "int64", "rows": "object"}

@@ -14,14 +14,14 @@ from typing import Any, Unpack
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import AnyArray
 from ipseval.distributed._blocks import ORDERS, dealt, opened
+from ipseval.distributed.partition import Plan, catalogue, reduce_partition
+from ipseval.distributed.plan import PartitionOptions, finish, make_plan, split_models
+from ipseval.distributed.sorted_pairs import Arrays
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation._reduction import Reduction, merge_all
-from ipseval.evaluation.partitions._partition import Plan, catalogue, reduce_partition
-from ipseval.evaluation.partitions._plan import PartitionOptions, finish, make_plan, split_models
-from ipseval.evaluation.partitions._sorted import Arrays
+from ipseval.evaluation.reduction import Reduction, merge_all
+from ipseval.utils.types import AnyArray
 
 TRAIN, TEST, FIRST_MODEL = 0, 1, 2
 ANSWER = "number int, failed boolean, payload binary"

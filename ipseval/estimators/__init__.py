@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.estimators._linear_form import LinearForm, Parts
 from ipseval.estimators.aoa import Aoa
 from ipseval.estimators.base import Estimator
@@ -13,6 +12,7 @@ from ipseval.estimators.labels import ESTIMATORS
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.snips import ShrunkSnips, Snips
 from ipseval.estimators.user_sums import UserSums
+from ipseval.utils.border import guard
 
 __all__ = [
     "ESTIMATORS",

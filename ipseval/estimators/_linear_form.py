@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

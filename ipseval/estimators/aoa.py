@@ -7,8 +7,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ipseval._base.checks import check_choice
-from ipseval._base.types import FloatArray
 from ipseval.estimators._linear_form import LinearForm, Parts
 from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.guarantees import Claim, NRelevant
@@ -16,6 +14,8 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import check_choice
+from ipseval.utils.types import FloatArray
 
 
 @dataclass(frozen=True)

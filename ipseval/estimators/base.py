@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
-from ipseval._base.registry import from_outside
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._linear_form import LinearForm, Parts
 from ipseval.estimators.guarantees import Claim, NRelevant
@@ -14,6 +12,8 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.registry import from_outside
+from ipseval.utils.types import FloatArray, IntArray
 
 Target = Literal["user", "pooled"]
 

@@ -8,8 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from ipseval._base.checks import counted
-from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators.base import Estimator
 from ipseval.estimators.guarantees import Claim, NRelevant
@@ -17,7 +15,9 @@ from ipseval.estimators.labels import ESTIMATORS_SHOWN, resolve_estimator
 from ipseval.estimators.sample import Extent, Sample
 from ipseval.estimators.user_sums import MergedSums, UserSums
 from ipseval.metrics import Metric, metric
-from ipseval.metrics._ratings import RATING_METRICS, RatingMetric, rating_metric
+from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, rating_metric
+from ipseval.utils.checks import counted
+from ipseval.utils.types import FloatArray
 
 TIE_WORDS = {
     "mean": "mean rank, above + tied/2 + 1",

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators._linear_form import Parts
 from ipseval.estimators.base import Estimator
@@ -15,6 +14,7 @@ from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import Metric
+from ipseval.utils.types import BoolArray, FloatArray
 
 
 @dataclass(frozen=True)

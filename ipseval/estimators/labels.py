@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ipseval._base.checks import kind_of
-from ipseval._base.registry import Registry
 from ipseval.errors import InputError
 from ipseval.estimators.aoa import Aoa
 from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.ips import Ips
 from ipseval.estimators.snips import ShrunkSnips, Snips
+from ipseval.utils.checks import kind_of
+from ipseval.utils.registry import Registry
 
 AOA: Final = "aoa"
 AOA_POOLED: Final = "aoa-pooled"

@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import as_float_vector, check_choice, counted
-from ipseval._base.ids import by_label
-from ipseval._base.types import FloatArray, IntArray, TieChoice, freeze, readonly
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators.guarantees import NRelevant
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import as_float_vector, check_choice, counted
+from ipseval.utils.ids import by_label
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, freeze, readonly
 
 NO_PROPENSITY = (
     "no test positive has a propensity: none of the test items occurs in training. Use unseen='smooth', or "

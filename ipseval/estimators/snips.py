@@ -7,8 +7,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from ipseval._base.checks import check_choice, check_fraction
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.estimators._linear_form import LinearForm, Parts
 from ipseval.estimators.base import Estimator, Target
@@ -17,6 +15,8 @@ from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
 from ipseval.metrics import AdditiveMetric, Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import check_choice, check_fraction
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 FEW_POSITIVES = 5  # per-user SNIPS warns below this median number of positives
 

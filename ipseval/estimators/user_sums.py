@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import counted
-from ipseval._base.ids import union
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
+from ipseval.utils.checks import counted
+from ipseval.utils.ids import union
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 # A difference between users below this share of the values themselves is rounding.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)

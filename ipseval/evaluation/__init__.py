@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ipseval._base import lazy
-from ipseval.evaluation._evaluate import FRAME_COLUMNS, Evaluation, evaluate, evaluate_ranks
+from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
+from ipseval.inference.estimate_frame import FRAME_COLUMNS
+from ipseval.utils import lazy
 
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
     from ipseval.evaluation._ratings import evaluate_ratings
-    from ipseval.evaluation.partitions._duckdb import evaluate_duckdb
 
 __all__ = [
     "FRAME_COLUMNS",
     "Evaluation",
     "evaluate",
-    "evaluate_duckdb",
     "evaluate_ranks",
     "evaluate_ratings",
     "lenskit_metric",
@@ -27,7 +27,6 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
-        "evaluate_duckdb": "partitions._duckdb",
         "evaluate_ratings": "_ratings",
         **dict.fromkeys(("lenskit_metric", "recbole_metric", "rectools_metric"), "_integrations"),
         **dict.fromkeys(("beyond", "segments", "slates"), ""),

@@ -13,9 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import sha256
-from ipseval._base.checks import check_positive_int, counted, examples
-from ipseval._base.counts import Count
 from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
@@ -25,9 +22,12 @@ from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
-from ipseval.report import Tables
-from ipseval.report._tables import Cell, Code, Notes, Table
-from ipseval.report._words import LEVEL, decimals, fixed, listed, percent
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, percent
+from ipseval.reporting.tables import Cell, Code, Notes, Table
+from ipseval.utils.artefacts import sha256
+from ipseval.utils.checks import check_positive_int, counted, examples
+from ipseval.utils.counts import Count
 
 
 def describe_evaluation(content: ReportContent) -> list[str]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from ipseval._base.border import guard
-from ipseval._base.checks import kind_of
-from ipseval._base.registry import Registry
 from ipseval.errors import InputError
 from ipseval.estimators.base import Estimator
 from ipseval.estimators.labels import ESTIMATORS
-from ipseval.metrics._base import Metric
-from ipseval.metrics._labels import METRICS
-from ipseval.propensity._labels import PROPENSITIES
-from ipseval.ranking.adapters._adapt import ADAPTERS
+from ipseval.metrics.base import Metric
+from ipseval.metrics.labels import METRICS
+from ipseval.propensity.labels import PROPENSITIES
+from ipseval.ranking.adapters.registry import ADAPTERS
+from ipseval.utils.border import guard
+from ipseval.utils.checks import kind_of
+from ipseval.utils.registry import Registry
 
 __all__ = ["register"]
 

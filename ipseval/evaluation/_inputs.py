@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ipseval.data.splits import Split
-from ipseval.data.splits._base import check_split
+from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError
 
 

@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.border import guard
-from ipseval._base.compute import ComputeOptions
-from ipseval._base.types import AnyArray, BoolArray, IntArray
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import default_estimators
-from ipseval.evaluation._evaluate import evaluate, evaluate_ranks
-from ipseval.evaluation._request import fitted_propensity, requested_estimators
 from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
+from ipseval.evaluation.request import fitted_propensity, requested_estimators
 from ipseval.evaluation.tracking import TABLE, metric_names
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as metric_of
 from ipseval.propensity import Propensity
 from ipseval.ranking import rank_positives
+from ipseval.utils.border import guard
+from ipseval.utils.compute import ComputeOptions
+from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 __all__ = ["lenskit_metric", "recbole_metric", "rectools_metric"]
 

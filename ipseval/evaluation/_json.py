@@ -17,7 +17,7 @@ from ipseval.evaluation.report_content import PageContent, ReportContent, TableL
 from ipseval.evaluation.report_tables import build_tables, describe_size
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.inference.gamma_range import GammaRange
-from ipseval.report._tables import LEADING
+from ipseval.reporting.tables import LEADING
 
 SCHEMA = "ipseval.evaluation"
 SCHEMA_VERSION = 1  # a key that is renamed, removed or changes its meaning makes it one larger

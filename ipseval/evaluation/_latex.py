@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ipseval._base.checks import check_bool, check_choice, check_positive_int
 from ipseval.errors import InputError
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, order_models
 from ipseval.evaluation.report_tables import describe_size
-from ipseval.report._markup import latex
+from ipseval.reporting.markup import latex
+from ipseval.utils.checks import check_bool, check_choice, check_positive_int
 
 LONG = "long"
 WIDE = "models x metrics"

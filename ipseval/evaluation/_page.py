@@ -8,12 +8,12 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.counts import counts_frame
 from ipseval.evaluation._sweeps import SweptMetric
 from ipseval.evaluation.report_content import PageContent, ReportContent
-from ipseval.report._pictures import curves
-from ipseval.report._tables import Cell, Code, Heading, Part, Table
-from ipseval.report._words import LEVEL, decimals, number, percent, shown_p, signed_at
+from ipseval.reporting.formatting import LEVEL, decimals, number, percent, shown_p, signed_at
+from ipseval.reporting.pictures import curves
+from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
+from ipseval.utils.counts import counts_frame
 
 GAMMA = (
     "γ says how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), n* the training interactions of "

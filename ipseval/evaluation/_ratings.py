@@ -9,18 +9,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.border import guard
-from ipseval._base.checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
-from ipseval._base.ids import as_ids, by_label, by_row, places
-from ipseval._base.types import AnyArray, FloatArray, IntervalMethod, LowEss, RngLike
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import AOA_POOLED, IPS, SNIPS_POOLED
-from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
-from ipseval.metrics._ratings import RatedPairs, RatingMetric, rating_metric
+from ipseval.evaluation.pipeline import Evaluation, evaluate_ranks
+from ipseval.metrics.rating_metrics import RatedPairs, RatingMetric, rating_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.utils.border import guard
+from ipseval.utils.checks import as_float_vector, as_list, check_finite, number_type, refuse_masked
+from ipseval.utils.ids import as_ids, by_label, by_row, places
+from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, LowEss, RngLike
 
 __all__ = ["evaluate_ratings"]
 

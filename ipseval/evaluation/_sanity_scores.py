@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
+from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 MOST_USERS = 60  # further users add little to the power of the checks
 SHARE_OF_USERS = 0.02

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import FloatArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.evaluation.verdict import Verdict
-from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import popularity_weights
+from ipseval.inference.gamma_sensitivity import sensitivity
+from ipseval.inference.weight_diagnostics import popularity_weights
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.report._drawing import N_STYLES
+from ipseval.reporting.drawing import N_STYLES
+from ipseval.utils.types import FloatArray
 
 # γ of the curves, with that of the evaluation. Two swaps within one step are not seen.
 GAMMAS = np.linspace(-1, 3, 17)

@@ -13,11 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.checks import as_float_vector, check_choice, chosen
-from ipseval._base.codec import save
-from ipseval._base.counts import Count, counts_frame
-from ipseval._base.registry import matching
-from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator, Sample, card
 from ipseval.estimators.labels import (
@@ -27,17 +22,17 @@ from ipseval.estimators.labels import (
     resolve_estimator,
 )
 from ipseval.estimators.sample import Extent, weighted_sample
-from ipseval.evaluation._differences import EvaluationDiff
 from ipseval.evaluation._explanation import basis, data_hash, explained_tables, versions
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
 from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
+from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
 from ipseval.evaluation.report_tables import build_tables
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
-from ipseval.evaluation.segments._build import segment
-from ipseval.evaluation.segments._built_in import resolve
+from ipseval.evaluation.segments.build import segment
+from ipseval.evaluation.segments.built_in_groups import resolve
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.tracking import log_to_tracker
 from ipseval.evaluation.verdict import (
@@ -50,25 +45,31 @@ from ipseval.evaluation.verdict import (
 )
 from ipseval.evaluation.verdict_text import VerdictText, write_verdict
 from ipseval.inference import Sensitivity, bounds, compare
-from ipseval.inference._comparisons import Correction, Family, PairTests, pair_tests
-from ipseval.inference._frame import tidy_frame, with_trust
-from ipseval.inference._interval_methods import (
+from ipseval.inference.comparisons import Correction, Family, PairTests, pair_tests
+from ipseval.inference.estimate_frame import tidy_frame, with_trust
+from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
+from ipseval.inference.gamma_sensitivity import sensitivity
+from ipseval.inference.interval_methods import (
     Interval,
     Refit,
     bootstrap_intervals,
     normal_intervals,
     refit_intervals,
 )
-from ipseval.inference._intervals import INTERVAL_METHODS, Key
-from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import WeightDiagnostics, popularity_weights
-from ipseval.inference.gamma_range import GammaRange, find_gamma_ranges
+from ipseval.inference.intervals import INTERVAL_METHODS, Key
+from ipseval.inference.weight_diagnostics import WeightDiagnostics, popularity_weights
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives
-from ipseval.report import Explanation, Tables
-from ipseval.report._reported import Result
-from ipseval.report._words import csv_text, deliver
+from ipseval.reporting import Explanation, Tables
+from ipseval.reporting.formatting import csv_text, deliver
+from ipseval.reporting.results import Result
+from ipseval.utils.border import guard
+from ipseval.utils.checks import as_float_vector, check_choice, chosen
+from ipseval.utils.codec import save
+from ipseval.utils.counts import Count, counts_frame
+from ipseval.utils.registry import matching
+from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
 STORED = {"stored": True}  # a private field that files hold
 NOBODY = Extent(np.zeros(1, dtype=np.int64))
@@ -659,7 +660,7 @@ class Evaluation(Result):
     # ---- output ----------------------------------------------------------------------------------
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report as a value: the verdict and a table per metric; see `ipseval.report`."""
+        """Return the report as a value: the verdict and a table per metric; see `ipseval.reporting`."""
         return build_tables(self._content(page=page), digits=digits)
 
     def _content(self, *, page: bool = False) -> ReportContent:
@@ -857,8 +858,8 @@ class Evaluation(Result):
         InputError
             Where the picture needs what the evaluation does not have.
         """
-        from ipseval.report import plots
-        from ipseval.report.plots import _estimates as estimate_plots
+        from ipseval.reporting import plots
+        from ipseval.reporting.plots import estimates as estimate_plots
 
         labels = [verdict.metric for verdict in self.verdicts]
         if self._metric_label(kind) in labels:
@@ -969,3 +970,6 @@ def _sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
     """Return rows in the order of the recommenders of a table."""
     places = {model: place for place, model in enumerate(layout.models)}
     return rows.sort_values("model", key=lambda models: models.map(places), kind="stable")
+
+
+guard(__name__)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.verdict import Verdict
-from ipseval.report._words import decimals, fixed
+from ipseval.reporting.formatting import decimals, fixed
 
 
 @dataclass(frozen=True)

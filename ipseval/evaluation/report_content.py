@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ipseval._base.counts import Count
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import Extent
@@ -17,6 +16,7 @@ from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
 from ipseval.propensity import Propensity
+from ipseval.utils.counts import Count
 
 UNRELIABLE = "unreliable"  # the word that every output puts behind the name of such a column
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_positive_int, counted
-from ipseval._base.counts import RESULT
 from ipseval.estimators.estimate import without_propensity_note
 from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
@@ -17,10 +15,9 @@ from ipseval.evaluation.printed_estimates import print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
-from ipseval.ranking._ranked import ALL_ITEMS
-from ipseval.report import Tables
-from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import (
+from ipseval.ranking.ranked_positives import ALL_ITEMS
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import (
     decimals,
     listed,
     percent,
@@ -30,6 +27,9 @@ from ipseval.report._words import (
     signed,
     signed_at,
 )
+from ipseval.reporting.tables import Cell, Remark, Table
+from ipseval.utils.checks import check_positive_int, counted
+from ipseval.utils.counts import RESULT
 
 # Rows that text prints of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40

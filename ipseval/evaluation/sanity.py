@@ -14,10 +14,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtr
 
-from ipseval._base.types import AnyArray, FloatArray
 from ipseval.data.splits import Split
 from ipseval.evaluation._sanity_scores import RowReader, SampledScores, sample_scores
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import AnyArray, FloatArray
 
 Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchangeable", "test-like-training"]
 

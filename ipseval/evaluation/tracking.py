@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.report._words import csv_text
+from ipseval.reporting.formatting import csv_text
 
 FOLDER = "ipseval"
 TABLE = f"{FOLDER}/estimates.csv"

@@ -12,11 +12,11 @@ import pandas as pd
 
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import default_estimators
-from ipseval.inference._comparisons import PairTests
-from ipseval.inference._weights import WeightDiagnostics
+from ipseval.inference.comparisons import PairTests
 from ipseval.inference.gamma_range import GammaRange
+from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.propensity import Propensity
-from ipseval.report._words import LEVEL
+from ipseval.reporting.formatting import LEVEL
 
 NAN = float("nan")
 # A weighted estimate rests on few interactions where its effective sample size is below this share of that

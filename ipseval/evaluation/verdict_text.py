@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ipseval.estimators.labels import display_name
 from ipseval.evaluation.verdict import Outcome, Standing, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
-from ipseval.report._words import decimals, fixed, listed, number, shown_p
+from ipseval.reporting.formatting import decimals, fixed, listed, number, shown_p
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
-from ipseval.inference._bounds import bounds
-from ipseval.inference._comparisons import compare
-from ipseval.inference._sensitivity import Sensitivity
+from ipseval.inference.comparisons import compare
+from ipseval.inference.gamma_sensitivity import Sensitivity
+from ipseval.inference.weight_bounds import bounds
+from ipseval.utils.border import guard
 
 __all__ = ["Sensitivity", "bounds", "compare"]
 

@@ -8,16 +8,16 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy import sparse
 
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import PropensityError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.estimate import independent_sums
-from ipseval.inference._intervals import Key
 from ipseval.inference._linear import LinearGroup, groups
+from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.propensity._steps import GammaChain
+from ipseval.propensity.steps import GammaChain
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.types import FloatArray, IntArray
 
 
 def standard_errors(group: LinearGroup, weights: FloatArray) -> FloatArray:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, LinearForm, Sample
-from ipseval.inference._intervals import Key
+from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
+from ipseval.utils.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval._base.types import FloatArray
 from ipseval.estimators import Estimator, Sample
 from ipseval.inference._curves import Curves
-from ipseval.inference._intervals import Key
+from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
+from ipseval.utils.types import FloatArray
 
 # The values of γ that are tried. Two changes of the first place within one step of the grid are not seen.
 LOWEST_GAMMA = -1.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.metrics._additive import AdditiveMetric
-from ipseval.metrics._base import Definition, Metric, Parameter
-from ipseval.metrics._labels import METRICS
-from ipseval.metrics.sampled._metric import metric
+from ipseval.metrics.base import Definition, Metric, Parameter
+from ipseval.metrics.labels import METRICS
+from ipseval.metrics.sampled.sampled_metric import metric
+from ipseval.utils.border import guard
 
 __all__ = ["METRICS", "AdditiveMetric", "Definition", "Metric", "Parameter", "metric"]
 

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.errors import InputError
-from ipseval.metrics._base import Definition, Metric, cached, mean_rank
-from ipseval.metrics._gains import GAIN, Gain, compute_gains
 from ipseval.metrics._ties import Prefix, places
+from ipseval.metrics.base import Definition, Metric, cached, mean_rank
+from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
 
 TOTAL = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
 

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray, TieRule
-from ipseval.metrics._base import Definition, Metric
 from ipseval.metrics._ties import (
     Table,
     before,
@@ -20,7 +18,9 @@ from ipseval.metrics._ties import (
     of_lists,
     places,
 )
+from ipseval.metrics.base import Definition, Metric
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray, TieRule
 
 
 @dataclass(frozen=True, repr=False)

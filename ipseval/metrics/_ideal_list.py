@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 from ipseval.errors import InputError
 from ipseval.metrics._additive import log_discount, over_ties
-from ipseval.metrics._base import Definition, Metric, Parameter, buckets, cached, one_of, place_in_user
-from ipseval.metrics._gains import GAIN, Gain, compute_gains
 from ipseval.metrics._ties import MOST_LEVELS, by_bucket
+from ipseval.metrics.base import Definition, Metric, Parameter, buckets, cached, one_of, place_in_user
+from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 
 
 @dataclass(frozen=True, repr=False)

@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray, TieChoice, TieRule
 from ipseval.metrics._additive import share_below
-from ipseval.metrics._base import Definition, Metric, cached, mean_rank, place_in_user
 from ipseval.metrics._ideal_list import largest_first
 from ipseval.metrics._ties import (
     MANY,
@@ -25,7 +23,9 @@ from ipseval.metrics._ties import (
     places,
     positives_above,
 )
+from ipseval.metrics.base import Definition, Metric, cached, mean_rank, place_in_user
 from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
 
 
 @dataclass(frozen=True, repr=False)

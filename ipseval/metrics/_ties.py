@@ -9,11 +9,11 @@ from functools import cache
 
 import numpy as np
 
-from ipseval._base.ids import ranks_within_group
-from ipseval._base.types import BoolArray, FloatArray, IntArray, TieRule, readonly
 from ipseval.errors import InputError
-from ipseval.metrics._base import buckets, place_in_user
+from ipseval.metrics.base import buckets, place_in_user
 from ipseval.ranking import RankedPositives
+from ipseval.utils.ids import ranks_within_group
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieRule, readonly
 
 
 @cache

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval._base import lazy
-from ipseval._base.border import guard
 from ipseval.policies._evaluate import evaluate_policies
 from ipseval.policies._evaluate_rewards import evaluate_rewards
 from ipseval.policies._result import PolicyEvaluation
+from ipseval.utils import lazy
+from ipseval.utils.border import guard
 
 __all__ = ["PolicyEvaluation", "evaluate_policies", "evaluate_rewards"]
 __getattr__ = lazy(__name__, dict.fromkeys(("rewards",), ""))

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from scipy.special import gammaincinv, gammaln
 
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.data import ImpressionLog
+from ipseval.utils.types import FloatArray, IntArray
 
 STRENGTHS = 10.0 ** np.linspace(-1, 4, 51)  # in expected clicks
 N_STEPS, TOLERANCE = 100, 1e-12

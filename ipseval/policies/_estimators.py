@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray, freeze
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Claim, Estimator, Sample, UserSums
 from ipseval.metrics import Metric
+from ipseval.utils.types import FloatArray, IntArray, freeze
 
 DM: Final = "dm"
 DR: Final = "dr"

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import (
+from ipseval.data import ImpressionLog
+from ipseval.errors import InputError, PropensityError
+from ipseval.estimators.labels import IPS, SNIPS
+from ipseval.policies._click_rates import cross_fitted
+from ipseval.policies._estimators import DM, DR
+from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
+from ipseval.propensity import ExaminationCurve
+from ipseval.utils.checks import (
     as_generator,
     as_list,
     check_choice,
@@ -19,16 +26,9 @@ from ipseval._base.checks import (
     check_type,
     examples,
 )
-from ipseval._base.columns import columns_of
-from ipseval._base.ids import places
-from ipseval._base.types import FloatArray, IntArray, RngLike
-from ipseval.data import ImpressionLog
-from ipseval.errors import InputError, PropensityError
-from ipseval.estimators.labels import IPS, SNIPS
-from ipseval.policies._click_rates import cross_fitted
-from ipseval.policies._estimators import DM, DR
-from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
-from ipseval.propensity import ExaminationCurve
+from ipseval.utils.columns import columns_of
+from ipseval.utils.ids import places
+from ipseval.utils.types import FloatArray, IntArray, RngLike
 
 LISTS_COLUMNS = ("user", "item", "position")
 

@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import check_type
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.types import FloatArray, IntervalMethod, LowEss, RngLike, TieChoice
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators import Estimator
 from ipseval.evaluation import Evaluation, evaluate
-from ipseval.evaluation._request import fitted_propensity, requested_estimators
+from ipseval.evaluation.request import fitted_propensity, requested_estimators
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.policies._estimators import DM, DR, Rewarded, RewardedMetric
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives, top_items
+from ipseval.utils.checks import check_type
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.types import FloatArray, IntervalMethod, LowEss, RngLike, TieChoice
 
 
 def evaluate_rewards(

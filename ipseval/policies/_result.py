@@ -8,18 +8,18 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from ipseval._base.checks import check_positive_int, check_type
-from ipseval._base.types import FloatArray
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators.labels import IPS, SNIPS
-from ipseval.inference._comparisons import adjust, pairs_of
+from ipseval.inference.comparisons import adjust, pairs_of
 from ipseval.policies._click_rates import count_interval, difference_interval
 from ipseval.policies._estimators import DM, DR
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Remark, Table
-from ipseval.report._words import LEVEL, decimals, listed, shown_p
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import LEVEL, decimals, listed, shown_p
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Remark, Table
+from ipseval.utils.checks import check_positive_int, check_type
+from ipseval.utils.types import FloatArray
 
 COVERED = "given the logged chances, where they cover the policy"
 EITHER = "consistent given the logged chances or a right reward model"

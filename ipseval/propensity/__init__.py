@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.propensity._base import Propensity, PropensityModel
 from ipseval.propensity._density_ratio import DensityRatioFit, DensityRatioPropensity
 from ipseval.propensity._examination import ExaminationCurve, ExaminationModel
 from ipseval.propensity._exposure import DirectPropensity, StratifiedPropensity, fit_gamma_from_exposure
 from ipseval.propensity._gamma import GammaFit, fit_gamma
-from ipseval.propensity._impressions import (
-    ImpressionPropensity,
-    LoggedPropensity,
-    check_logged,
-)
 from ipseval.propensity._known import KnownPropensity
-from ipseval.propensity._labels import PROPENSITIES, parse_propensity
 from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import count_recommendations
-from ipseval.propensity._steps import FitError
+from ipseval.propensity.impressions import (
+    ImpressionPropensity,
+    LoggedPropensity,
+    check_logged,
+)
+from ipseval.propensity.labels import PROPENSITIES, parse_propensity
+from ipseval.propensity.steps import FitError
+from ipseval.utils.border import guard
 
 __all__ = [
     "PROPENSITIES",

@@ -9,7 +9,10 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from ipseval._base.checks import (
+from ipseval.data.interactions import check_codes, check_interactions
+from ipseval.errors import DataWarning, PropensityError
+from ipseval.propensity.steps import FitError, GammaChain, Step
+from ipseval.utils.checks import (
     as_float_vector,
     check_bool,
     check_choice,
@@ -18,10 +21,7 @@ from ipseval._base.checks import (
     examples,
     warn_user,
 )
-from ipseval._base.types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
-from ipseval.data._interactions import check_codes, check_interactions
-from ipseval.errors import DataWarning, PropensityError
-from ipseval.propensity._steps import FitError, GammaChain, Step
+from ipseval.utils.types import AnyArray, FloatArray, HasIds, IntArray, freeze, readonly
 
 
 def check_shrinkage(value: object) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import digamma
 
-from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
+from ipseval.utils.types import FloatArray
 
 LOWEST, HIGHEST = -13.0, 20.0  # of log α
 MAX_ITERATIONS = 100

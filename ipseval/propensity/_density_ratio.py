@@ -7,16 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ipseval._base.checks import as_generator, check_fraction, check_positive_int, warn_user
-from ipseval._base.ids import among, distinct
-from ipseval._base.types import BoolArray, FloatArray, IntArray, RngLike, readonly
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.data.splits import split_random
 from ipseval.errors import InputError, PositivityWarning
 from ipseval.propensity import _pair_features
 from ipseval.propensity._base import Propensity, check_same_ids
-from ipseval.propensity._ratio import (
+from ipseval.propensity.cross_fitted_odds import (
     BIASED,
     ODDS_RIDGE,
     PRIOR_MEAN,
@@ -36,7 +33,10 @@ from ipseval.propensity._ratio import (
     ridge_weights,
     user_weights,
 )
-from ipseval.propensity._steps import FitError
+from ipseval.propensity.steps import FitError
+from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, warn_user
+from ipseval.utils.ids import among, distinct
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,11 +12,11 @@ import pandas as pd
 from scipy.sparse import coo_array
 from scipy.special import xlog1py, xlogy
 
-from ipseval._base.checks import check_choice, check_fraction, check_type, warn_user
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import check_codes
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import check_codes
 from ipseval.errors import DataWarning, InputError
+from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
 
 METHODS = ("randomised", "harvesting", "em")
 N_PARTS = 40  # of the users, for the jackknife
@@ -104,7 +104,7 @@ class ExaminationCurve:
 
     def plot(self, *, ax: Any = None) -> Any:
         """Return axes with θ by position and 95% intervals; see `ipseval.plots.plot_examination`."""
-        from ipseval.report import plots
+        from ipseval.reporting import plots
 
         return plots.plot_examination(self.frame, ax=ax)
 

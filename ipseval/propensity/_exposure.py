@@ -8,15 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import (
-    check_choice,
-    check_counts,
-    check_positive_int,
-    check_real,
-    check_same_labels,
-)
-from ipseval._base.types import FloatArray
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import (
@@ -28,6 +20,14 @@ from ipseval.propensity._base import (
 )
 from ipseval.propensity._count_models import fit_glm, group_rows
 from ipseval.propensity._gamma import NOT_CONVERGED, GammaFit, pearson_dispersion, select_items, warn_of_fit
+from ipseval.utils.checks import (
+    check_choice,
+    check_counts,
+    check_positive_int,
+    check_real,
+    check_same_labels,
+)
+from ipseval.utils.types import FloatArray
 
 # Loss of slope through counting noise of n*, from which a fit warns.
 ATTENUATION_LIMIT = 0.1

@@ -11,7 +11,11 @@ import pandas as pd
 from scipy import sparse
 from scipy.special import ndtri
 
-from ipseval._base.checks import (
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.propensity._base import Basis
+from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
+from ipseval.propensity._recommendations import list_matrix
+from ipseval.utils.checks import (
     as_generator,
     check_choice,
     check_counts,
@@ -20,11 +24,7 @@ from ipseval._base.checks import (
     check_same_labels,
     warn_user,
 )
-from ipseval._base.types import BoolArray, FloatArray, RngLike, freeze
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.propensity._base import Basis
-from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
-from ipseval.propensity._recommendations import list_matrix
+from ipseval.utils.types import BoolArray, FloatArray, RngLike, freeze
 
 NOT_IDENTIFIED = (
     "n* = (number of users who like the item) × P, so that n* alone fits every P: only random exposure or\n"

@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.checks import as_float_vector, check_bool, check_choice, kind_of
-from ipseval._base.columns import as_frame
-from ipseval._base.ids import by_label
-from ipseval._base.types import AnyArray, FloatArray, HasIds, assign
-from ipseval.data._interactions import Interactions, encode
+from ipseval.data.interactions import Interactions, encode
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import BASES, Basis, PairFunction, Propensity, check_range
+from ipseval.utils.checks import as_float_vector, check_bool, check_choice, kind_of
+from ipseval.utils.columns import as_frame
+from ipseval.utils.ids import by_label
+from ipseval.utils.types import AnyArray, FloatArray, HasIds, assign
 
 
 @dataclass(frozen=True, eq=False)

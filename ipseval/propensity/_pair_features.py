@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._interactions import Interactions, check_codes, check_interactions
+from ipseval.data.interactions import Interactions, check_codes, check_interactions
 from ipseval.errors import InputError
+from ipseval.utils.types import FloatArray, IntArray
 
 FEATURE_NAMES = (
     "popularity",

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import zeta
 
-from ipseval._base.checks import check_counts, check_positive_int
-from ipseval._base.types import FloatArray
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_counts, check_positive_int
+from ipseval.utils.types import FloatArray
 
 LOWEST, HIGHEST = 1.0 + 1e-6, 30.0
 GOLDEN = (np.sqrt(5) - 1) / 2

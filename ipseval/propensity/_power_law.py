@@ -10,9 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import check_choice, check_counts, check_real, real_number, warn_user
-from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
 from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
@@ -27,7 +25,9 @@ from ipseval.propensity._gamma import (
     gamma_above_one,
 )
 from ipseval.propensity._recommendations import count_recommendations
-from ipseval.propensity._steps import Step
+from ipseval.propensity.steps import Step
+from ipseval.utils.checks import check_choice, check_counts, check_real, real_number, warn_user
+from ipseval.utils.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

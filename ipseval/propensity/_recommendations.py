@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ipseval._base.checks import as_generator, check_positive_int, kind_of
-from ipseval._base.columns import as_frame
-from ipseval._base.ids import distinct, same_ids
-from ipseval._base.types import AnyArray, IntArray, RngLike
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
+from ipseval.utils.checks import as_generator, check_positive_int, kind_of
+from ipseval.utils.columns import as_frame
+from ipseval.utils.ids import distinct, same_ids
+from ipseval.utils.types import AnyArray, IntArray, RngLike
 
 OF_SCORES = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval._base import lazy
-from ipseval._base.border import guard
 from ipseval.ranking._exact import rank_positives, top_items
-from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampled import SampledCandidates
+from ipseval.ranking.ranked_positives import RankedPositives
+from ipseval.utils import lazy
+from ipseval.utils.border import guard
 
 __all__ = [
     "RankedPositives",

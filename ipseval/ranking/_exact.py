@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import check_positive_int
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
-from ipseval._base.ids import distinct
-from ipseval._base.types import IntArray
 from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
-from ipseval.data.splits._base import check_split
+from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError, IpsevalError
-from ipseval.ranking._candidates import Targets, as_candidates, is_catalogue, restrict_items, restrict_lists
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._list_forms import convert_lists
-from ipseval.ranking._lists import ListEntries, is_list_frame, rank_lists
 from ipseval.ranking._passes import rank_factors, rank_in_lists, rank_shared, rank_stored
-from ipseval.ranking._ranked import RankedPositives
 from ipseval.ranking._sampled import SampledCandidates, rank_sampled
 from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer
 from ipseval.ranking._threads import Resources, kernels_for
-from ipseval.ranking._top_lists import ListMaker, TopK
 from ipseval.ranking.adapters import adapt
+from ipseval.ranking.candidates import Targets, as_candidates, is_catalogue, restrict_items, restrict_lists
 from ipseval.ranking.kernels.blocks import Batch
+from ipseval.ranking.lists import ListEntries, is_list_frame, rank_lists
+from ipseval.ranking.ranked_positives import RankedPositives
+from ipseval.ranking.top_lists import ListMaker, TopK
+from ipseval.utils.checks import check_positive_int
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
+from ipseval.utils.ids import distinct
+from ipseval.utils.types import IntArray
 
 
 def rank_positives(

@@ -7,10 +7,10 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.ranking._factors import Factors
-from ipseval.ranking._top_lists import TopK, reached_by, reaching
 from ipseval.ranking.kernels.blocks import Batch
+from ipseval.ranking.top_lists import TopK, reached_by, reaching
+from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 FEWEST = 16  # items of a class that is worth the exact score for every user
 MOST = 128  # classes

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray, readonly
 from ipseval.errors import InputError
 from ipseval.ranking.kernels.blocks import Batch, Block, Tile, frozen
+from ipseval.utils.types import AnyArray, FloatArray, IntArray, readonly
 
 SINGLE_LIMIT = 1e37  # bound on |score| up to which single precision cannot overflow on the way
 DOUBLE_LIMIT = 1e300

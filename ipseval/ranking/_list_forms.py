@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import kind_of
-from ipseval._base.columns import frame_columns
-from ipseval._base.types import AnyArray
 from ipseval.data.reading import Lists
-from ipseval.data.reading._names import choose
+from ipseval.data.reading.column_names import choose
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.utils.checks import kind_of
+from ipseval.utils.columns import frame_columns
+from ipseval.utils.types import AnyArray
 
 MOST_COLUMNS = 10  # of a frame of lists; a frame of scores has a column for each item
 

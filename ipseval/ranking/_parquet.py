@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import check_is_file, check_members, reading, writing
-from ipseval._base.codec import read as decoded
-from ipseval._base.codec import write as encode
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import check_is_file, check_members, reading, writing
+from ipseval.utils.codec import read as decoded
+from ipseval.utils.codec import write as encode
 
 COLUMNS = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 HEADER = b"ipseval.stored"

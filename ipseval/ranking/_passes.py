@@ -7,17 +7,17 @@ from types import ModuleType
 
 import numpy as np
 
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.ids import ranks_within_group
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.errors import InputError
-from ipseval.ranking._candidates import CandidateLists, Targets
 from ipseval.ranking._exact_topk import DuplicateItems, hand_on_best
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._scorers import AnyScorer, Scorer
 from ipseval.ranking._threads import CALL_TARGET, Resources, run_workers
-from ipseval.ranking._top_lists import TopK
+from ipseval.ranking.candidates import CandidateLists, Targets
 from ipseval.ranking.kernels.blocks import Batch, Shape, frozen
+from ipseval.ranking.top_lists import TopK
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.ids import ranks_within_group
+from ipseval.utils.types import AnyArray, IntArray
 
 BLOCKS_PER_WORKER = 2  # at least, so that the threads finish at about the same time
 PART = 128  # users whose stored scores are counted together

@@ -8,7 +8,16 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ipseval._base.checks import (
+from ipseval.data.splits import Split
+from ipseval.errors import DataWarning, IdentificationWarning, InputError
+from ipseval.ranking._factors import Factors
+from ipseval.ranking._passes import check_nan, comparable
+from ipseval.ranking._sampling import Pool, Sampling
+from ipseval.ranking._scorers import AnyScorer
+from ipseval.ranking._threads import Resources, kernels_for
+from ipseval.ranking.candidates import Targets
+from ipseval.ranking.ranked_positives import RankedPositives
+from ipseval.utils.checks import (
     as_float_vector,
     as_generator,
     check_choice,
@@ -17,16 +26,7 @@ from ipseval._base.checks import (
     examples,
     warn_user,
 )
-from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike
-from ipseval.data.splits import Split
-from ipseval.errors import DataWarning, IdentificationWarning, InputError
-from ipseval.ranking._candidates import Targets
-from ipseval.ranking._factors import Factors
-from ipseval.ranking._passes import check_nan, comparable
-from ipseval.ranking._ranked import RankedPositives
-from ipseval.ranking._sampling import Pool, Sampling
-from ipseval.ranking._scorers import AnyScorer
-from ipseval.ranking._threads import Resources, kernels_for
+from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 
 POOLS = ("candidates", "unobserved", "unobserved+positives")
 

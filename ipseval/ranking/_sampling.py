@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._base.ids import ranks_within_group
-from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
+from ipseval.utils.ids import ranks_within_group
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze, readonly
 
 
 def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import examples, kind_of, number_type, refuse_masked
-from ipseval._base.ids import as_ids, by_label, places
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
+from ipseval.utils.checks import examples, kind_of, number_type, refuse_masked
+from ipseval.utils.ids import as_ids, by_label, places
+from ipseval.utils.types import AnyArray, IntArray
 
 ADAPT = (
     "Trained models of the libraries in ipseval.adapters, and lists of theirs, are found by their type; "

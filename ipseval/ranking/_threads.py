@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-from ipseval._base.checks import check_type
-from ipseval._base.compute import ComputeOptions, quiet_tqdm
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_type
+from ipseval.utils.compute import ComputeOptions, quiet_tqdm
 
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears

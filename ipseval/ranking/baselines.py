@@ -20,11 +20,11 @@ import scipy.sparse as sp
 from scipy.linalg import get_lapack_funcs
 from scipy.sparse.linalg import svds
 
-from ipseval._base.border import guard
-from ipseval._base.checks import as_generator, check_positive_int, check_real, counted
-from ipseval._base.types import AnyArray, FloatArray, IntArray, RngLike
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
+from ipseval.utils.border import guard
+from ipseval.utils.checks import as_generator, check_positive_int, check_real, counted
+from ipseval.utils.types import AnyArray, FloatArray, IntArray, RngLike
 
 __all__ = ["BASELINES", "ease", "item_knn", "popularity", "pure_svd", "random"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._base import lazy
+from ipseval.utils import lazy
 
 __all__ = ["agreement", "online", "protocols"]
 __getattr__ = lazy(__name__, dict.fromkeys(__all__, ""))

@@ -6,11 +6,11 @@ and metric definitions; results that differ in these are not compared.
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.testing._baselines import assert_metric, assert_not_worse
 from ipseval.testing._gate import Gate, gate
 from ipseval.testing._history import history
 from ipseval.testing._preflight import preflight
+from ipseval.utils.border import guard
 
 __all__ = ["Gate", "assert_metric", "assert_not_worse", "gate", "history", "preflight"]
 

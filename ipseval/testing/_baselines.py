@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ipseval._base.checks import check_real, warn_user
 from ipseval.errors import DataWarning, InputError
 from ipseval.evaluation import Evaluation
 from ipseval.testing._gate import check_gate_options, gate, same_quantity
+from ipseval.utils.checks import check_real, warn_user
 
 ADVICE = "Write it: evaluation.save(path, ranks=False), ipseval evaluate --out, or pytest --ipseval-update."
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr, stdtrit
 
-from ipseval._base.types import FloatArray
 from ipseval.estimators import Estimate, UserSums
-from ipseval.inference._comparisons import detectable
+from ipseval.inference.comparisons import detectable
+from ipseval.utils.types import FloatArray
 
 POWER = 0.84  # for 80%: in simulated seasons a stated loss is caught up to three points less often
 EDGE = 1e-9  # how near a root is sought to the end of its interval, as a share of it

@@ -12,21 +12,21 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 from ipseval.errors import InputError, UnknownNameError, hint
 from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation._differences import EvaluationDiff
+from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.evaluation import find_label
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.evaluation.verdict_text import describe_assumption
 from ipseval.metrics import metric as parse_metric
-from ipseval.metrics._ratings import RATING_METRICS
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Notes, Remark
-from ipseval.report._words import decimals, deliver, fixed, signed_at
+from ipseval.metrics.rating_metrics import RATING_METRICS
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import decimals, deliver, fixed, signed_at
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Notes, Remark
 from ipseval.testing._bounds import Difference
+from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
 EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}

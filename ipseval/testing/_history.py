@@ -8,15 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.checks import counted
 from ipseval.errors import InputError
 from ipseval.evaluation import Evaluation
-from ipseval.evaluation._differences import changed_between
-from ipseval.report import Tables, load
-from ipseval.report._reported import Result
-from ipseval.report._tables import Cell, Remark, Table
-from ipseval.report._words import decimals, fixed, listed, signed_at
+from ipseval.evaluation.differences import changed_between
+from ipseval.reporting import Tables, load
+from ipseval.reporting.formatting import decimals, fixed, listed, signed_at
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Cell, Remark, Table
 from ipseval.testing._gate import Gate, gate, said_of, shown
+from ipseval.utils.checks import counted
 
 KEY = ("candidate", "incumbent", "metric", "estimator")
 NUMBERS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "n_users")

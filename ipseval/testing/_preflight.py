@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import as_generator
-from ipseval._base.types import IntArray, RngLike
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.estimators.estimate import estimate
 from ipseval.evaluation import Evaluation
 from ipseval.ranking import RankedPositives
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Remark, Table
-from ipseval.report._words import listed
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import listed
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Remark, Table
 from ipseval.testing._gate import Gate, Outcome, check_gate_options, gate, unseen_below
+from ipseval.utils.checks import as_generator
+from ipseval.utils.types import IntArray, RngLike
 
 POPULARITY = "popularity"
 COLUMNS = ("old", "new", "difference", "low", "high", "smallest_visible_loss", "outcome")

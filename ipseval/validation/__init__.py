@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ipseval._base import lazy
-from ipseval._base.border import guard
+from ipseval.utils import lazy
+from ipseval.utils.border import guard
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import ExposureCurve, exposure_curve
 from ipseval.validation._result import Validation
-from ipseval.validation._validate import (
+from ipseval.validation.validation_study import (
     default_models,
     default_propensities,
     validate,

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import kind_of, warn_user
-from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.propensity import DensityRatioPropensity, Propensity
+from ipseval.utils.checks import kind_of, warn_user
+from ipseval.utils.types import FloatArray, IntArray
 
 WHOLE = 0.9  # probabilities of the log that change weights of held-out positives by less need no word
 

@@ -11,22 +11,22 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import warn_user
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.ids import union
-from ipseval._base.types import FloatArray, IntArray, TieChoice
 from ipseval.correction import PPI
-from ipseval.correction._ppi import difference_totals
+from ipseval.correction.prediction_powered import difference_totals
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning
 from ipseval.estimators import Estimator, LinearForm, Sample
 from ipseval.estimators.base import Target
-from ipseval.inference._bounds import required_factors
-from ipseval.inference._weights import Weighed, WeightSums, effective_sample_size, weight_flag
+from ipseval.inference.weight_bounds import required_factors
+from ipseval.inference.weight_diagnostics import Weighed, WeightSums, effective_sample_size, weight_flag
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import warn_user
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.ids import union
+from ipseval.utils.types import FloatArray, IntArray, TieChoice
 from ipseval.validation._calibration import resolve_propensity, warn_of_whole_log
 from ipseval.validation._criteria import Estimates, criteria, error_of_difference, resampled
 from ipseval.validation._population import Compared, choose, liked_pairs

@@ -8,12 +8,12 @@ from functools import cached_property, reduce
 
 import numpy as np
 
-from ipseval._base.ids import union
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.estimators import Estimator, Sample, UserSums
 from ipseval.estimators.estimate import independent_sums
-from ipseval.inference._orders import RowOrders, measures
+from ipseval.inference.orders import RowOrders, measures
 from ipseval.metrics import Metric
+from ipseval.utils.ids import union
+from ipseval.utils.types import FloatArray, IntArray
 
 CRITERIA = ("mae", "tau_b", "src", "ipc", "or1", "regret")
 

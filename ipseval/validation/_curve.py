@@ -12,10 +12,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import distinct
-from ipseval._base.types import FloatArray, IntArray, RngLike
 from ipseval.correction import (
     CORRECTED,
     CorrectionPath,
@@ -30,9 +26,13 @@ from ipseval.estimators.labels import AOA_POOLED, SNIPS_POOLED
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import Metric, metric
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity, Propensity
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Heading, Notes, Part, Table
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Heading, Notes, Part, Table
+from ipseval.utils.checks import as_generator, check_callable, check_fraction, check_positive_int, check_type
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.ids import distinct
+from ipseval.utils.types import FloatArray, IntArray, RngLike
 from ipseval.validation._criteria import CRITERIA, criteria
 from ipseval.validation._population import Ranks, choose, liked_pairs, rank_beside, shown_outside
 from ipseval.validation.datasets import RandomExposureStudy
@@ -93,7 +93,7 @@ class ExposureCurve(Result):
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the error of every estimator, and half-widths, against the number of users."""
-        from ipseval.report.plots._curves import plot_exposure_curve
+        from ipseval.reporting.plots.curves import plot_exposure_curve
 
         return plot_exposure_curve(self.frame, metric=metric, estimator=estimator, ax=ax)
 

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import among, same_ids, union
-from ipseval._base.types import BoolArray, FloatArray, IntArray, TieChoice
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
@@ -23,6 +20,9 @@ from ipseval.estimators.sample import weighted_sample
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.ids import among, same_ids, union
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieChoice
 from ipseval.validation._criteria import Estimates, contributions_of, estimates
 from ipseval.validation.datasets import RandomExposureStudy
 

@@ -11,12 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from ipseval._base.checks import check_choice, counted
-from ipseval._base.types import FloatArray
-from ipseval.inference._intervals import normal_interval
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Heading, Notes, Part, Remark, Table
+from ipseval.inference.intervals import normal_interval
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
+from ipseval.utils.checks import check_choice, counted
+from ipseval.utils.types import FloatArray
 from ipseval.validation._criteria import CRITERIA
 
 MAE = CRITERIA.index("mae")
@@ -179,7 +179,7 @@ class Validation(Result):
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the reductions and their intervals, of one metric and estimator or of all."""
-        from ipseval.report.plots import plot_validation
+        from ipseval.reporting.plots import plot_validation
 
         asked = {"metric": metric, "estimator": estimator}
         frame = self.summary

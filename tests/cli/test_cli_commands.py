@@ -286,7 +286,7 @@ def test_every_command_has_a_success_or_a_test_of_its_own():
 def test_a_validation_prints_what_weights_remove(capsys, monkeypatch):
     study = World(n_users=80, n_items=60, mean_relevant=12, rng=0).study(1, n_per_user=10)
     monkeypatch.setitem(ipseval.datasets.STUDIES, "coat", lambda _: study)
-    monkeypatch.setattr("ipseval.validation._validate.METRICS", ("recall@5",))
+    monkeypatch.setattr("ipseval.validation.validation_study.METRICS", ("recall@5",))
     assert main(["validate", "coat", "--data", ".", "--splits", "1"]) == 0
     printed = capsys.readouterr().out
     assert "1 split · 80 users" in printed

@@ -128,7 +128,7 @@ def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, caps
         raise ImportError("initialization failed") from KeyboardInterrupt()
 
     monkeypatch.setattr("ipseval.cli._demo_world.run_demo", interrupted)
-    monkeypatch.setitem(sys.modules, "ipseval.report", None)  # half imported: it cannot be imported now
+    monkeypatch.setitem(sys.modules, "ipseval.reporting", None)  # half imported: it cannot be imported now
     assert main(["demo", "--picture", "", "--quiet"]) == 130
     assert capsys.readouterr().err == "ipseval: interrupted\n"
 

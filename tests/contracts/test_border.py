@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from tests.inside.base import FloatArray, _guarded, border, fits
+from tests.inside.utils import FloatArray, _guarded, border, fits
 
 
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import ipseval
 from ipseval import InputError, Interactions, Split
-from tests.inside.base import by_row, to_id_array
+from tests.inside.utils import by_row, to_id_array
 
 # Orders in time within a user leak by design; tests/data/test_time.py has the warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*later training rows:ipseval.errors.DataWarning")

@@ -16,13 +16,13 @@ import ipseval
 from ipseval.evaluation.beyond import beyond_accuracy
 from ipseval.policies import evaluate_policies
 from ipseval.ranking.baselines import popularity
-from ipseval.report import load
+from ipseval.reporting import load
 from ipseval.studies.online import online_agreement
 from ipseval.studies.protocols import Protocol
 from ipseval.testing import gate, preflight
 from ipseval.validation import exposure_curve
 from ipseval.validation.simulation import World
-from tests.inside.report import Result
+from tests.inside.reporting import Result
 from tests.inside.testing import GateHistory
 
 pytestmark = pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")

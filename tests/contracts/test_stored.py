@@ -12,8 +12,8 @@ from typing import Any
 import ipseval
 from ipseval.estimators import Estimator
 from ipseval.metrics import Metric
-from tests.inside.base import CLASSES, PLACES
-from tests.inside.report import Result
+from tests.inside.reporting import Result
+from tests.inside.utils import CLASSES, PLACES
 
 # Bases of others, and a metric of validation alone.
 NOT_STORED = {"AdditiveMetric", "ArrangedMetric", "RatingMetric", "_ItemMean"}
@@ -78,4 +78,4 @@ def test_every_class_that_a_result_can_hold_has_a_name_in_files():
         if is_dataclass(one) and not getattr(one, "__abstractmethods__", None)
     }
     missing = {one for one in wanted - set(CLASSES.values()) if one.partition(":")[2] not in NOT_STORED}
-    assert not missing, f"give these a name in ipseval._base.codec.PLACES: {sorted(missing)}"
+    assert not missing, f"give these a name in ipseval.utils.codec.PLACES: {sorted(missing)}"

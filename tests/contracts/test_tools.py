@@ -11,7 +11,7 @@ import ipseval
 from tests import floors
 from tests.conftest import ROOT
 from tests.mutation.rooms import ROOMS, SPEED
-from tests.mutation.run import SURVIVORS, Score, reasons
+from tests.mutation.run import Score
 from tests.mutation.sample import places, sample
 from tests.typed.__main__ import PAGES, expected, program
 
@@ -66,15 +66,6 @@ def test_a_room_has_files_tests_and_a_control_that_stands_in_one_of_them(name):
     assert old in (ROOT / path).read_text(encoding="utf-8")
     assert old != new
     assert all((ROOT / one).exists() for one in room.tests)
-
-
-def test_every_survivor_has_a_reason_and_its_line_is_still_there():
-    found = reasons(SURVIVORS.read_text(encoding="utf-8"))
-    for name, why in found.items():
-        path, _, change = name.partition(": ")
-        before = change.split(" → ")[0]
-        assert before in (ROOT / path).read_text(encoding="utf-8"), name
-        assert len(why) > 15
 
 
 def test_the_examples_that_type_checkers_read_are_those_of_the_pages():

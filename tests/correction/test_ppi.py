@@ -11,7 +11,7 @@ import ipseval
 from ipseval import Interactions, RandomExposure
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import _ppi, pairs_to_predict, ratio, totals
+from tests.inside.correction import pairs_to_predict, prediction_powered, ratio, totals
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -59,8 +59,12 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
     # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
-    assert _ppi._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
-    assert _ppi._share(0 * plain, control, np.arange(3)).tolist() == [0, 0, 0]  # without a positive
+    assert prediction_powered._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert prediction_powered._share(0 * plain, control, np.arange(3)).tolist() == [
+        0,
+        0,
+        0,
+    ]  # without a positive
 
 
 def test_the_ratio_and_its_covariance_by_hand():
@@ -75,7 +79,7 @@ def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
     shown = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
     assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
-    monkeypatch.setattr(_ppi, "N_DRAWN", 3)
+    monkeypatch.setattr(prediction_powered, "N_DRAWN", 3)
     assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
 
 
@@ -89,7 +93,7 @@ def test_exposure_without_a_positive_has_no_ppi_estimate():
 
 
 def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
-    monkeypatch.setattr(_ppi, "odds_at", None)  # those of the path are taken
+    monkeypatch.setattr(prediction_powered, "odds_at", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}

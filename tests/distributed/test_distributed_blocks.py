@@ -10,9 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.evaluation.test_distributed import UP_TO_A_FACTOR, example
-from tests.inside.distributed import dealt, opened
-from tests.inside.evaluation import Arrays, add_rows, catalogue, count_rows, make_plan, reduce_partition
+from tests.distributed.test_partitions import UP_TO_A_FACTOR, example
+from tests.inside.distributed import (
+    Arrays,
+    add_rows,
+    catalogue,
+    count_rows,
+    dealt,
+    make_plan,
+    opened,
+    reduce_partition,
+)
 
 IDS = {
     "small": np.array([3, 0, 250, 7, 255]),

@@ -20,7 +20,8 @@ from ipseval.data.splits import Split
 from ipseval.distributed import evaluate_dask, evaluate_spark
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate
-from tests.evaluation.test_distributed import (
+from tests.distributed.test_partition_groups import groups_of
+from tests.distributed.test_partitions import (
     METRICS,
     SCALED,
     UP_TO_A_FACTOR,
@@ -29,7 +30,6 @@ from tests.evaluation.test_distributed import (
     example,
     local,
 )
-from tests.evaluation.test_distributed_groups import groups_of
 
 OPTIONS = {"metrics": METRICS, "estimators": ("aoa", "snips", "snips-global"), "propensity": UP_TO_A_FACTOR}
 

@@ -9,8 +9,8 @@ import pytest
 import ipseval
 from ipseval.estimators import Snips
 from ipseval.evaluation.beyond import beyond_accuracy
-from tests.inside.base import Count
 from tests.inside.evaluation import _difference, describe_date
+from tests.inside.utils import Count
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
 SHOWN = ipseval.ImpressionLog.from_frame(

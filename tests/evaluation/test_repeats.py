@@ -12,7 +12,7 @@ import pytest
 import ipseval
 from ipseval.errors import DataWarning, InputError
 from tests.conftest import examples
-from tests.evaluation.test_distributed import in_partitions
+from tests.distributed.test_partitions import in_partitions
 from tests.golden import oracle
 from tests.golden.ranking_oracle import rank_all
 from tests.ranking.worlds import INSTALLED, rows

@@ -18,8 +18,8 @@ from ipseval import Evaluation, RankedPositives
 from ipseval.errors import InputError
 from ipseval.evaluation.segments import Segments
 from ipseval.studies.protocols import run_config
-from tests.inside.base import CLASSES
-from tests.inside.base import artefacts as _artefacts
+from tests.inside.utils import CLASSES
+from tests.inside.utils import artefacts as _artefacts
 from tests.worlds import random_split
 
 
@@ -33,7 +33,7 @@ def evaluation() -> Evaluation:
 
 def test_a_file_written_before_private_files_are_renamed_is_read_after_it(evaluation, tmp_path, monkeypatch):
     evaluation.save(tmp_path / "now.npz")
-    for old, new in (("_base.counts", "_tallies"), ("estimators.user_sums", "estimators._x")):
+    for old, new in (("utils.counts", "_tallies"), ("estimators.user_sums", "estimators._x")):
         # The class is at its new place alone, which places.txt has.
         monkeypatch.setitem(sys.modules, f"ipseval.{new}", sys.modules[f"ipseval.{old}"])
         monkeypatch.setitem(sys.modules, f"ipseval.{old}", None)

@@ -10,7 +10,7 @@ from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import describe_assumption, write_verdict
 from ipseval.inference.gamma_range import GammaRange
 from tests.evaluation.verdicts import AB, ABC, BA, decide
-from tests.inside.report import shown_p
+from tests.inside.reporting import shown_p
 
 PLAN = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
 UNIFORM = "AOA is unbiased only if exposure was uniform"

@@ -16,9 +16,9 @@ from matplotlib.colors import to_hex, to_rgba
 from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator
 
-from ipseval.report import plots
+from ipseval.reporting import plots
 from tests.golden.pictures import rows
-from tests.inside import report
+from tests.inside import reporting as report
 
 FILE = Path(__file__).parent / "axes.txt"
 

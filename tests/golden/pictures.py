@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tests.inside.report import Picture, curves, scatter, svg_file
+from tests.inside.reporting import Picture, curves, scatter, svg_file
 
 FOLDER = Path(__file__).parent / "pictures"
 NAN = float("nan")

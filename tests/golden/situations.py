@@ -16,10 +16,10 @@ import pandas as pd
 
 import ipseval
 from ipseval.ranking import baselines
-from ipseval.report import Tables
+from ipseval.reporting import Tables
 from ipseval.validation.simulation import World
-from tests.evaluation.test_distributed import example, in_partitions
-from tests.inside.report import Heading, Picture, to_text
+from tests.distributed.test_partitions import example, in_partitions
+from tests.inside.reporting import Heading, Picture, to_text
 
 FOLDER = Path(__file__).parent / "printed"
 N_USERS, N_ITEMS = 240, 40

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from ipseval.report import Tables
-from tests.inside.report import (
+from ipseval.reporting import Tables
+from tests.inside.reporting import (
     Cell,
     Code,
     Heading,

@@ -33,7 +33,7 @@ def evaluation(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluatio
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n_models", [5, 9])  # and two more: above FEW by products of all at once
 def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
-    monkeypatch.setattr("ipseval.inference._comparisons.FEW", 9)
+    monkeypatch.setattr("ipseval.inference.comparisons.FEW", 9)
     found = evaluation(n_models, metrics=["recall@5"], estimators=["aoa"])
     tests = pair_tests(found.estimates)
     compared = found.compare()
@@ -47,7 +47,7 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_many_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path, monkeypatch):
-    monkeypatch.setattr("ipseval.inference._comparisons.FEW", 10)
+    monkeypatch.setattr("ipseval.inference.comparisons.FEW", 10)
     found = evaluation(
         10, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
     )

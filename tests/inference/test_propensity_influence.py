@@ -24,7 +24,7 @@ METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weigh
 def two_ridges():
     """Seven of them, as by default, take longer in every refit."""
     with pytest.MonkeyPatch.context() as patch:
-        for file in ("_ratio", "_density_ratio"):
+        for file in ("cross_fitted_odds", "_density_ratio"):
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
         yield
 

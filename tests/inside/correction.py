@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.correction import _correct, _odds, _plan, _ppi
+from ipseval.correction import _correct, _odds, _plan, prediction_powered
 from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._correct import check_evaluated_pairs, rank_with_exposure
 from ipseval.correction._odds import fit_odds, logistic
@@ -17,7 +17,7 @@ from ipseval.correction._order import (
 )
 from ipseval.correction._path import _typical_hit, _within_users, on_line
 from ipseval.correction._posterior import Posterior, RandomSample, posterior
-from ipseval.correction._ppi import pairs_to_predict, ratio, totals
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
+from ipseval.correction.prediction_powered import pairs_to_predict, ratio, totals

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from ipseval.evaluation._differences import _cells, _tested
 from ipseval.evaluation._explanation import describe_date, explained_tables
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
 from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
+from ipseval.evaluation.differences import _cells, _tested
 from ipseval.evaluation.evaluation import PLOT_KINDS, find_label
-from ipseval.evaluation.partitions import _duckdb, _partition, _plan, _sorted
-from ipseval.evaluation.partitions._partition import (
-    add_rows,
-    catalogue,
-    count_rows,
-    reduce_partition,
-)
-from ipseval.evaluation.partitions._plan import _fitted, finish, make_plan, split_models
-from ipseval.evaluation.partitions._sorted import Arrays, Catalogue, Pairs
 from ipseval.evaluation.report_content import ReportContent
-from ipseval.evaluation.segments._build import _trust
-from ipseval.evaluation.segments._built_in import resolve
 from ipseval.evaluation.segments._segments import (
     SegmentCell,
     family_level,
@@ -33,6 +22,8 @@ from ipseval.evaluation.segments._segments import (
 )
 from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
 from ipseval.evaluation.segments._tables import _groups_differ, _leads
+from ipseval.evaluation.segments.build import _trust
+from ipseval.evaluation.segments.built_in_groups import resolve
 from ipseval.evaluation.tracking import metric_names
 from ipseval.evaluation.verdict import Outcome, Standing, Verdict
 from ipseval.evaluation.verdict_text import write_verdict

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from ipseval.inference._bounds import required_factors, row_bounds
-from ipseval.inference._comparisons import (
+from ipseval.inference._curves import standard_errors
+from ipseval.inference._linear import LinearGroup
+from ipseval.inference.comparisons import (
     FEW,
     PairTests,
     adjust,
     detectable,
     pair_tests,
 )
-from ipseval.inference._curves import standard_errors
-from ipseval.inference._frame import too_wide
-from ipseval.inference._interval_methods import bootstrap_refit
-from ipseval.inference._intervals import (
+from ipseval.inference.estimate_frame import too_wide
+from ipseval.inference.gamma_range import GammaRange, _end, find_gamma_ranges
+from ipseval.inference.gamma_sensitivity import sensitivity
+from ipseval.inference.interval_methods import bootstrap_refit
+from ipseval.inference.intervals import (
     bca_interval,
     blocks,
     bootstrap,
@@ -23,9 +25,8 @@ from ipseval.inference._intervals import (
     normal_interval,
     quantiles,
 )
-from ipseval.inference._linear import LinearGroup
-from ipseval.inference._sensitivity import sensitivity
-from ipseval.inference._weights import (
+from ipseval.inference.weight_bounds import required_factors, row_bounds
+from ipseval.inference.weight_diagnostics import (
     AllWeights,
     Weighed,
     WeightDiagnostics,
@@ -36,4 +37,3 @@ from ipseval.inference._weights import (
     pareto_k,
     popularity_weights,
 )
-from ipseval.inference.gamma_range import GammaRange, _end, find_gamma_ranges

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ipseval.metrics import _ideal_list
 from ipseval.metrics._additive import Dcg, Recall
-from ipseval.metrics._base import buckets, mean_rank
 from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _expected_without_each, largest_first
 from ipseval.metrics._pairwise import Auc, _subset_sums
-from ipseval.metrics._ratings import RATING_METRICS, RatedPairs, rating_metric
 from ipseval.metrics._ties import (
     Prefix,
     gauss_sum,
@@ -17,6 +15,8 @@ from ipseval.metrics._ties import (
     miss_probability,
     order_statistic,
 )
+from ipseval.metrics.base import buckets, mean_rank
+from ipseval.metrics.rating_metrics import RATING_METRICS, RatedPairs, rating_metric
 from ipseval.metrics.sampled import _expected as _laws
 from ipseval.metrics.sampled import _tables
 from ipseval.metrics.sampled._correct import _between, _knots, prior_kind

@@ -8,7 +8,7 @@ from ipseval.propensity._density_ratio import _calibration_gap, slope_influence,
 from ipseval.propensity._exposure import noise_share
 from ipseval.propensity._gamma import warn_of_fit
 from ipseval.propensity._pair_features import mean_similarity
-from ipseval.propensity._ratio import (
+from ipseval.propensity.cross_fitted_odds import (
     BIASED,
     RANDOM,
     RIDGES,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.inference._orders import RowOrders, measures
+from ipseval.inference.orders import RowOrders, measures
 from ipseval.studies.agreement._blocks import blocks, silhouette
 from ipseval.studies.online._noise import (
     Noisy,

@@ -12,7 +12,6 @@ import pytest
 
 import ipseval
 from ipseval.ranking import RankedPositives
-from tests.inside.base import readonly
 from tests.inside.metrics import (
     Prefix,
     _expected_without_each,
@@ -24,6 +23,7 @@ from tests.inside.metrics import (
     miss_probability,
     order_statistic,
 )
+from tests.inside.utils import readonly
 
 N = 100_000
 

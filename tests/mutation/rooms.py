@@ -53,8 +53,8 @@ class Room:
 SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("ENTRIES",),
     "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
-    "ipseval/inference/_bounds.py": ("BLOCK_ENTRIES",),
-    "ipseval/inference/_intervals.py": ("TOGETHER",),
+    "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
+    "ipseval/inference/intervals.py": ("TOGETHER",),
     "ipseval/correction/_path.py": ("BLOCK",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
@@ -64,7 +64,7 @@ SPEED = {
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
     "ipseval/ranking/_passes.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
     "ipseval/ranking/_threads.py": ("CALL_TARGET",),
-    "ipseval/ranking/_top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
+    "ipseval/ranking/top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
     "ipseval/ranking/kernels/numpy_kernels.py": ("BLOCK_BYTES", "COPIED", "PAIRS", "FEW"),
 }
 SHARED = (
@@ -74,14 +74,14 @@ SHARED = (
 )
 WINGS = (
     Room(
-        "_base",
+        "utils",
         ("checks.py", "number <= 1", "number < 1"),
         ("contracts/test_ids", "contracts/test_stored", "contracts/test_border"),
     ),
     Room("data", ("splits/_rows.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
     Room(
-        "report",
-        ("_text.py", "max(map(_width, column))", "min(map(_width, column))"),
+        "reporting",
+        ("text.py", "max(map(_width, column))", "min(map(_width, column))"),
         (
             *("golden/test_writers", "golden/test_pictures", "golden/test_printed"),
             *("evaluation/test_diff", "evaluation/test_verdict", "evaluation/test_verdict_text"),
@@ -112,13 +112,18 @@ WINGS = (
     ),
     Room(
         "inference",
-        ("_intervals.py", "1 - confidence_level", "2 - confidence_level"),
+        ("intervals.py", "1 - confidence_level", "2 - confidence_level"),
         ("estimators/test_trust", "contracts/test_copies"),
     ),
     Room(
         "evaluation",
         ("_ratings.py", "array - ratings.value", "array + ratings.value"),
-        ("golden/test_printed", "report/test_report", "report/test_report_page", "report/test_plots"),
+        (
+            "golden/test_printed",
+            "reporting/test_report",
+            "reporting/test_report_page",
+            "reporting/test_plots",
+        ),
     ),
     Room("correction", ("_posterior.py", "root @ turn", "root @ turn / 2")),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
@@ -128,7 +133,7 @@ WINGS = (
     Room(
         "testing",
         ("_gate.py", "if high < -margin", "if high > -margin"),
-        ("base/test_artefacts", "evaluation/test_saved_evaluations"),
+        ("utils/test_artefacts", "evaluation/test_saved_evaluations"),
         plugin=("pytest_plugin.py",),
     ),
     Room("cli", ("_stored.py", "int(found.exit_code)", "int(not found.exit_code)")),

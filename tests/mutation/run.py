@@ -10,9 +10,8 @@ Cosmic Ray, at a place drawn with a fixed seed. It runs against tests that run i
 fast ones first, then other tests of their files, until one fails. Before that all tests pass without a
 change, and some fail with the control, a change that has to be found.
 
-The raw score is the share of mutants found. The score is their share without those that no test can tell from
-the library, or need not: `survivors.txt` names each with its reason, and they are printed. What is not drawn
-at all is in `sample.py` (changes without a meaning) and in `rooms.SPEED` (how much is done at once).
+The score is the share of mutants found. `sample.py` leaves out changes without a meaning, and `rooms.SPEED`
+lists constants that affect the speed alone.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,6 @@ from tests.mutation.sample import Mutant, sample
 from tests.mutation.trace import ALWAYS, FAR, Trace
 
 ROOT = Path(__file__).resolve().parents[2]
-SURVIVORS = Path(__file__).with_name("survivors.txt")
 PYTEST = ("-x", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", "-o", "addopts=--strict-markers")
 # Imported before the forks: pytest does not rewrite it, and filters of warnings that SciPy sets are gone.
 IGNORED = ("-W", "ignore::pytest.PytestAssertRewriteWarning", "-W", "ignore:the matrix subclass")
@@ -61,7 +59,6 @@ class Score:
     n_left_out: int = 0  # places whose values say how much is done at once, or from when on
     found: int = 0
     too_long: int = 0  # of those found: stopped at the limit of time
-    excused: list[Mutant] = field(default_factory=list)
     survived: list[Mutant] = field(default_factory=list)
 
     @property
@@ -74,20 +71,13 @@ class Score:
         """The share that was found."""
         return self.found / self.n if self.n else float("nan")
 
-    @property
-    def raw(self) -> float:
-        """The share that was found of all, those with a reason included."""
-        n = self.n + len(self.excused)
-        return self.found / n if n else float("nan")
-
     def __str__(self) -> str:
         interval = proportion_confint(self.found, self.n, method="wilson") if self.n else ()
         bounds = " to ".join(f"{one:.0%}" for one in interval)
         return (
             f"  {self.share:.0%} found ({self.found} of {self.n}; 95 % interval {bounds}; "
             f"{self.too_long} by a limit of time); "
-            f"raw {self.raw:.0%} with the {len(self.excused)} that have a reason; {self.n_places} places, "
-            f"and {self.n_left_out} of SPEED left out"
+            f"{self.n_places} places, and {self.n_left_out} of SPEED left out"
         )
 
 
@@ -230,28 +220,15 @@ def control(copy: Path, room: Room, trace: Trace) -> None:
         sys.exit(f"the control survived: {path}:{line}, {old!r} as {new!r}. No score of this run counts.")
 
 
-def reasons(text: str) -> Mapping[str, str]:
-    """Return why a mutant cannot be found, or need not be, by its name: pairs of lines."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    return {name: why.strip() for name, why in zip(lines[::2], lines[1::2], strict=True)}
-
-
 def judge(room: Room, copy: Path, trace: Trace, n: int, seed: int) -> Score:
     """Run a sample of the mutants of a room."""
     control(copy, room, trace)
-    excuses = reasons(SURVIVORS.read_text(encoding="utf-8"))
     mutants, n_places, n_left_out = sample(copy, room.paths(copy), n, seed)
     score = Score(n_places, n_left_out)
     print("  control found", flush=True)
     for one in mutants:
         if is_found(copy, room, one.path, one.line, one.code, trace, score):
             score.found += 1
-        elif one.name in excuses:
-            score.excused.append(one)
-            print(
-                f"  with a reason  {one.path}:{one.line}\n    {one.after}\n    {excuses[one.name]}",
-                flush=True,
-            )
         else:
             score.survived.append(one)
             print(f"  survived  {one.path}:{one.line}\n    {one.before}\n    {one.after}", flush=True)

@@ -13,8 +13,8 @@ MOST_SECONDS = 10.0  # of the room's tests for one mutant, and of others, as the
 # Tests that start processes, wait, or read the documentation: no mutant is judged by them.
 FAR = (
     *(f"tests/{name}/" for name in ("fuzz", "mutation", "typed", "docs", "reproductions")),
-    *("tests/report/browser/", "tests/ranking/adapters/"),
-    "tests/base/test_kills.py",
+    *("tests/reporting/browser/", "tests/ranking/adapters/"),
+    "tests/utils/test_kills.py",
     *(f"tests/test_{name}.py" for name in ("architecture", "rooms", "layers")),
 )
 

@@ -66,7 +66,7 @@ def fitted_weights():
 @pytest.fixture
 def one_ridge(monkeypatch):
     """Seven of them take longer, and say nothing of what is read, dealt, held or scaled."""
-    for file in ("_ratio", "_density_ratio"):
+    for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
 
 

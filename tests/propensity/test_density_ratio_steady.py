@@ -18,7 +18,7 @@ BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and mor
 @pytest.fixture(name="few_folds")
 def three_folds(monkeypatch):
     """Twenty, as by default, take six times as long and are in the slow tests; seven ridges, three times."""
-    for file in ("_ratio", "_density_ratio"):
+    for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
     monkeypatch.setattr(
         steady, "DensityRatioPropensity", partial(ipseval.DensityRatioPropensity, cross_fit=3)

@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
-from tests.inside.evaluation import _fitted
+from tests.inside.distributed import _fitted
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}))
 

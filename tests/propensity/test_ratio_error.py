@@ -106,7 +106,7 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
 
 
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users(monkeypatch):
-    for file in ("_ratio", "_density_ratio"):
+    for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0, 30.0))
     split, exposure = two_samples()
     found = ratio(split, exposure, limit=None, cross_fit=20)

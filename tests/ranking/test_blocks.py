@@ -12,7 +12,7 @@ from ipseval import ComputeOptions, SampledCandidates, Split, rank_positives
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Shape
 from tests.inside.ranking import Factors, _passes
-from tests.inside.ranking import _top_lists as _kept
+from tests.inside.ranking import top_lists as _kept
 from tests.ranking.worlds import world_of
 
 SINGLE = np.dtype(np.float32)

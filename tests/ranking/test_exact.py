@@ -20,14 +20,14 @@ from ipseval.ranking import top_items
 from ipseval.ranking.kernels import numpy_count
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank_all
-from tests.inside.ranking import _exact_topk, _factors, _top_lists, kernels_for
+from tests.inside.ranking import _exact_topk, _factors, kernels_for, top_lists
 from tests.ranking.adapters.checks import exact_scores
 from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, random_world, rows, world_of
 
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", ">f4", ">i8")
 
 KERNELS: dict[str, tuple[ModuleType, ...]] = {
-    engine: (kernels_for(engine, 0), _factors, _exact_topk, _top_lists) for engine in INSTALLED
+    engine: (kernels_for(engine, 0), _factors, _exact_topk, top_lists) for engine in INSTALLED
 }
 KERNELS["numpy"] += (numpy_count,)
 COMPILED = ("ROWS", "FEW")  # what Numba takes as it is when it compiles

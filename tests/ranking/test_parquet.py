@@ -11,8 +11,8 @@ from pyarrow import parquet
 
 from ipseval import InputError, RankedPositives, Split, rank_positives
 from ipseval.ranking import SampledCandidates
-from tests.inside.base import artefacts as _artefacts
 from tests.inside.ranking import Sampling, _parquet
+from tests.inside.utils import artefacts as _artefacts
 
 
 def assert_same(one: RankedPositives, other: RankedPositives) -> None:

@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from ipseval import ComputeOptions, InputError, Split, rank_positives
 from ipseval.ranking.kernels import numba_compile as _compiled
-from tests.inside.base import one_blas_thread
 from tests.inside.ranking import _factors
 from tests.inside.ranking import _threads as _run
+from tests.inside.utils import one_blas_thread
 from tests.ranking.worlds import ENGINES, world_of
 
 ROOT = Path(__file__).resolve().parents[2]

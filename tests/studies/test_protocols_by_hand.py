@@ -15,7 +15,7 @@ from scipy import stats
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.studies.agreement import order_agreement
 from ipseval.studies.protocols import Inversion, ProtocolStudy
-from tests.inside.report import Heading, Notes, Table
+from tests.inside.reporting import Heading, Notes, Table
 from tests.inside.studies import (
     Result,
     Setting,

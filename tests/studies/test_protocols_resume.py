@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = """
 import os, sys, time
 import numpy as np
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 import ipseval
 
 folder = sys.argv[1]

@@ -12,7 +12,7 @@ from ipseval.data import Interactions
 from ipseval.estimators import Claim, Estimate, UserSums
 from ipseval.evaluation import Evaluation, evaluate_ranks
 from ipseval.evaluation.evaluation import StoredParts
-from ipseval.inference._weights import WeightDiagnostics
+from ipseval.inference.weight_diagnostics import WeightDiagnostics
 from ipseval.metrics import metric
 from ipseval.propensity import KnownPropensity
 from ipseval.ranking import RankedPositives

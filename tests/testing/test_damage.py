@@ -21,7 +21,7 @@ def test_a_gate_never_passes_on_a_damaged_baseline(baseline, tmp_path, capsys):
     assert main(compare) == 1
     whole = baseline.read_bytes()
     rng = np.random.default_rng(0)
-    places = rng.integers(0, len(whole), 4)  # tests/base/test_artefacts.py takes every byte
+    places = rng.integers(0, len(whole), 4)  # tests/utils/test_artefacts.py takes every byte
     damaged = [whole[:at] + bytes([whole[at] ^ 255]) + whole[at + 1 :] for at in places]
     damaged += [whole[:at] for at in places]
     damaged += [whole[:at] + whole[at + 40 :] for at in places]

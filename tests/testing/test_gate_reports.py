@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.evaluation import evaluate_ranks
-from ipseval.report import load
+from ipseval.reporting import load
 from ipseval.testing import Gate, gate, history
 from tests.inside.testing import GateHistory, Preflight
 from tests.testing.gate_results import (

@@ -15,7 +15,7 @@ from ipseval.correction import CORRECTED, RANDOM_SAMPLE, correct
 from ipseval.errors import InputError
 from ipseval.propensity import DensityRatioPropensity, PowerLawPropensity
 from ipseval.ranking import baselines
-from ipseval.report import plots
+from ipseval.reporting import plots
 from ipseval.validation import ExposureCurve, exposure_curve
 from ipseval.validation.simulation import World
 from tests.inside.estimators import AOA_POOLED
@@ -35,7 +35,7 @@ MODELS = {"popularity": baselines.popularity, "EASE": partial(baselines.ease, re
 def three_folds():
     """Twenty models of a density ratio, as by default, take longer than all else of a curve; so do ridges."""
     with pytest.MonkeyPatch.context() as patch:
-        for file in ("_ratio", "_density_ratio"):
+        for file in ("cross_fitted_odds", "_density_ratio"):
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
         model = partial(DensityRatioPropensity, cross_fit=3)
         patch.setattr("ipseval.validation._curve.DensityRatioPropensity", model)

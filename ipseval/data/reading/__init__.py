@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.data.reading._lists import Lists, read_lists
 from ipseval.data.reading._read import read, read_attributes, read_ids, read_impressions
+from ipseval.utils.border import guard
 
 __all__ = ["Lists", "read", "read_attributes", "read_ids", "read_impressions", "read_lists"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ipseval._base.checks import examples
 from ipseval.data.reading._columns import truths
-from ipseval.data.reading._names import USUAL, Chosen, choose, plain
 from ipseval.data.reading._roles import find_traits
 from ipseval.data.reading._source import Source
 from ipseval.data.reading._text import Layout
+from ipseval.data.reading.column_names import USUAL, Chosen, choose, plain
 from ipseval.errors import Problem
+from ipseval.utils.checks import examples
 
 ROLES = ("user", "item", "query", "timestamp", "clicked", "shown", "position", "propensity", "value")
 CLICKS = ("query", "clicked", "shown", "position", "propensity")  # what only an impression log has

@@ -10,13 +10,13 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import examples
-from ipseval._base.columns import ids_of, series_of
-from ipseval._base.counts import Count, some
-from ipseval._base.ids import EXACT, Ids, places
-from ipseval._base.types import AnyArray, BoolArray, IntArray
 from ipseval.data.reading._cells import is_bracketed, is_several
 from ipseval.errors import InputError, Problem
+from ipseval.utils.checks import examples
+from ipseval.utils.columns import ids_of, series_of
+from ipseval.utils.counts import Count, some
+from ipseval.utils.ids import EXACT, Ids, places
+from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 Units = Literal["auto", "s", "ms", "us", "ns", "none"]
 UNITS = ("auto", "s", "ms", "us", "ns", "none")

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
-from ipseval._base.artefacts import MAX_RATIO, SMALL
-from ipseval._base.checks import examples
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import MAX_RATIO, SMALL
+from ipseval.utils.checks import examples
 
 START = 2**16  # bytes from which format, separator and header are found
 CHUNK = 2**20

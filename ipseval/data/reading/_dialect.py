@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, IntArray
-from ipseval.data.reading._names import USUAL, plain
+from ipseval.data.reading.column_names import USUAL, plain
+from ipseval.utils.types import AnyArray, IntArray
 
 SEPARATORS = ("\t", "::", ",", ";", "|")
 BLANKS = r"\s+"

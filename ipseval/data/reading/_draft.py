@@ -9,14 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import article, examples
-from ipseval._base.columns import to_numbers
-from ipseval._base.counts import Count
-from ipseval._base.ids import Ids, distinct, header_among, repeated, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, unchecked
-from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import Treatment, first_pair, rows_of
-from ipseval.data._interactions import Interactions
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Interactions
 from ipseval.data.reading._columns import (
     Numbers,
     Units,
@@ -28,11 +23,16 @@ from ipseval.data.reading._columns import (
     tried,
     truths,
 )
-from ipseval.data.reading._names import Chosen, said
 from ipseval.data.reading._roles import CHECKED, doubt_roles
 from ipseval.data.reading._source import Source
 from ipseval.data.reading._values import Threshold, find_scale, means_ratings
+from ipseval.data.reading.column_names import Chosen, said
 from ipseval.errors import Problem, ProblemsError
+from ipseval.utils.checks import article, examples
+from ipseval.utils.columns import to_numbers
+from ipseval.utils.counts import Count
+from ipseval.utils.ids import Ids, distinct, header_among, repeated, to_id_array
+from ipseval.utils.types import AnyArray, BoolArray, unchecked
 
 IDS = ("user", "item", "query")
 N_CELLS = 2_000  # first cells of each column, from which it is told whether columns fit their roles

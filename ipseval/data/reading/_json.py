@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from ipseval._base.artefacts import reading
-from ipseval._base.checks import examples, kind_of
 from ipseval.data.reading._content import decode_to_utf8, read_bytes
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import reading
+from ipseval.utils.checks import examples, kind_of
 
 PYTHON_STARTS = ("{'", "{u'", '{u"')
 

@@ -9,18 +9,18 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_type, examples, refuse_masked
-from ipseval._base.checks import counted as counts
-from ipseval._base.counts import Count, counts_frame
-from ipseval._base.ids import Ids, as_ids, repeated, to_id_array
-from ipseval._base.types import AnyArray, BoolArray, IntArray, assign
 from ipseval.data._impressions import Treatment, check_options
 from ipseval.data.reading._columns import find_places
 from ipseval.data.reading._draft import Draft
-from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
+from ipseval.data.reading.column_names import Chosen, choose
 from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.utils.checks import check_choice, check_type, examples, refuse_masked
+from ipseval.utils.checks import counted as counts
+from ipseval.utils.counts import Count, counts_frame
+from ipseval.utils.ids import Ids, as_ids, repeated, to_id_array
+from ipseval.utils.types import AnyArray, BoolArray, IntArray, assign
 
 Seen = Literal["raise", "drop", "keep"]
 UnknownItems = Literal["raise", "drop", "candidate"]

@@ -10,23 +10,23 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_type, examples
-from ipseval._base.counts import Count
-from ipseval._base.ids import as_ids, of_one_type
-from ipseval._base.types import AnyArray
-from ipseval.data._impression_log import ImpressionLog
 from ipseval.data._impressions import check_options
-from ipseval.data._interactions import Duplicates, Interactions
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading._assignment import ROLES, choose_log
 from ipseval.data.reading._columns import UNITS, Units, rows_said
 from ipseval.data.reading._draft import Draft
 from ipseval.data.reading._lists import Lists
-from ipseval.data.reading._names import Chosen, choose
 from ipseval.data.reading._source import ENCODING, Reading, Source, open_source
 from ipseval.data.reading._text import LAYOUTS, LayoutName
 from ipseval.data.reading._values import check_threshold
+from ipseval.data.reading.column_names import Chosen, choose
 from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix, refuse_plain_array
 from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.utils.checks import check_choice, check_type, examples
+from ipseval.utils.counts import Count
+from ipseval.utils.ids import as_ids, of_one_type
+from ipseval.utils.types import AnyArray
 
 
 def read(

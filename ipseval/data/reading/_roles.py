@@ -10,10 +10,10 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import AnyArray
-from ipseval.data.reading._names import said
 from ipseval.data.reading._text import MIN_LINES
+from ipseval.data.reading.column_names import said
 from ipseval.errors import Problem
+from ipseval.utils.types import AnyArray
 
 CHECKED = ("user", "item", "value", "timestamp")
 MIN_ROWS = 50  # below, whether ids repeat is chance: a doubt is a note

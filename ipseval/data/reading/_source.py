@@ -13,17 +13,17 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import ARRAYS, reading
-from ipseval._base.checks import examples, kind_of, refuse_masked
-from ipseval._base.compute import available_cores
-from ipseval._base.counts import Count, some
 from ipseval.data.reading._cells import LISTS, N_CELLS, as_list, holds_lists
 from ipseval.data.reading._content import PARQUET, decode_start, read_start, refuse_foreign
 from ipseval.data.reading._dialect import N_LINES, NAMES
 from ipseval.data.reading._json import check_records, is_json, read_json
-from ipseval.data.reading._names import USUAL, plain
 from ipseval.data.reading._text import ENCODING_ADVICE, Layout, LayoutName, find_layout, read_text
+from ipseval.data.reading.column_names import USUAL, plain
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import ARRAYS, reading
+from ipseval.utils.checks import examples, kind_of, refuse_masked
+from ipseval.utils.compute import available_cores
+from ipseval.utils.counts import Count, some
 
 ENCODING = "utf-8"
 COLUMNS = {name for name in NAMES if len(name) > 1}  # no user is called so

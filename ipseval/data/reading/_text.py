@@ -14,8 +14,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import reading
-from ipseval._base.checks import examples
 from ipseval.data.reading._content import decode_start, decode_to_utf8, read_bytes, read_start
 from ipseval.data.reading._dialect import (
     BLANKS,
@@ -29,6 +27,8 @@ from ipseval.data.reading._dialect import (
     split_fields,
 )
 from ipseval.errors import InputError, Problem, ProblemsError
+from ipseval.utils.artefacts import reading
+from ipseval.utils.checks import examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
 LAYOUTS = ("auto", "table", "pairs", "adjacency", "trec")

@@ -8,10 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval._base.checks import check_real
-from ipseval._base.types import AnyArray
-from ipseval.data.reading._names import plain
+from ipseval.data.reading.column_names import plain
 from ipseval.errors import DataWarning, InputError, Problem
+from ipseval.utils.checks import check_real
+from ipseval.utils.types import AnyArray
 
 Threshold = float | Literal["all"]
 # Names that mean ratings, names that may mean them, and those of counts and grades, which need all values.

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
-from ipseval.data.splits._base import Split
 from ipseval.data.splits._core import k_core
 from ipseval.data.splits._per_user import repeated_splits, split_leave_one_out, split_random, split_temporal
 from ipseval.data.splits._time import SlidingSplits, split_global_time, split_sliding
+from ipseval.data.splits.split import Split
+from ipseval.utils.border import guard
 
 __all__ = [
     "SlidingSplits",

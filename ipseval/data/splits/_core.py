@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval._base.checks import check_positive_int
-from ipseval._base.counts import Count, some
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits._rows import LogLike, as_log
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_positive_int
+from ipseval.utils.counts import Count, some
 
 
 def k_core(log: LogLike, k: int = 5) -> Interactions:

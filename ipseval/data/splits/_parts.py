@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ipseval._base.columns import as_frame
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import Duplicates, Interactions
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Duplicates, Interactions
 from ipseval.data.reading import read
-from ipseval.data.reading._names import choose
+from ipseval.data.reading.column_names import choose
 from ipseval.data.sparse import is_sparse_matrix, read_sparse_matrix
 from ipseval.errors import InputError, ProblemsError
+from ipseval.utils.columns import as_frame
 
 
 def read_parts(

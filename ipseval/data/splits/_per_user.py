@@ -8,10 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._base.checks import as_generator, check_callable, check_choice, check_positive_int, counted
-from ipseval._base.types import IntArray, RngLike
-from ipseval.data._interactions import Interactions
-from ipseval.data.splits._base import Seen, Split, warn_about_leakage
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits._rows import (
     LogLike,
     UserCuts,
@@ -21,7 +18,10 @@ from ipseval.data.splits._rows import (
     split_rows,
     timestamps,
 )
+from ipseval.data.splits.split import Seen, Split, warn_about_leakage
 from ipseval.errors import InputError
+from ipseval.utils.checks import as_generator, check_callable, check_choice, check_positive_int, counted
+from ipseval.utils.types import IntArray, RngLike
 
 Order = Literal["random", "temporal"]
 

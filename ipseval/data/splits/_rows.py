@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 from narwhals.typing import IntoDataFrame
 
-from ipseval._base.checks import check_choice, check_fraction, warn_user
-from ipseval._base.ids import among
-from ipseval._base.types import AnyArray, BoolArray, IntArray, unchecked
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.reading import read
 from ipseval.data.sparse import is_sparse_matrix
-from ipseval.data.splits._base import NO_POSITIVE, SEEN, Seen, Split
+from ipseval.data.splits.split import NO_POSITIVE, SEEN, Seen, Split
 from ipseval.errors import DataWarning, InputError, ProblemsError
+from ipseval.utils.checks import check_choice, check_fraction, warn_user
+from ipseval.utils.ids import among
+from ipseval.utils.types import AnyArray, BoolArray, IntArray, unchecked
 
 
 class SparseMatrix(Protocol):

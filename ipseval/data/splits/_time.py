@@ -11,12 +11,12 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_real, counted
-from ipseval._base.types import AnyArray
-from ipseval.data._interactions import Interactions
-from ipseval.data.splits._base import SEEN, Seen, Split
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits._rows import LogLike, as_log, check_shares, share_of, split_rows, timestamps
+from ipseval.data.splits.split import SEEN, Seen, Split
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_choice, check_real, counted
+from ipseval.utils.types import AnyArray
 
 # Whole numbers from here on are nanoseconds: as seconds or microseconds they would lie beyond the year 5000.
 NANOSECONDS = 10**17

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.evaluation.beyond._measures import MEASURES, Measure, measure
 from ipseval.evaluation.beyond._result import BeyondAccuracy, beyond_accuracy
+from ipseval.utils.border import guard
 
 __all__ = ["MEASURES", "BeyondAccuracy", "Measure", "beyond_accuracy", "measure"]
 

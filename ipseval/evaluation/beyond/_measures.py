@@ -10,14 +10,14 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_array
 
-from ipseval._base.checks import check_positive_int
-from ipseval._base.registry import lookup
-from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.estimators import UserSums
-from ipseval.evaluation.segments._built_in import quantile_groups
-from ipseval.ranking._top_lists import TopLists
+from ipseval.evaluation.segments.built_in_groups import quantile_groups
+from ipseval.ranking.top_lists import TopLists
+from ipseval.utils.checks import check_positive_int
+from ipseval.utils.registry import lookup
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,24 +9,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import as_list, check_models, counted
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import by_label
-from ipseval._base.types import AnyArray, IntervalMethod, RngLike
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate
-from ipseval.evaluation._evaluate import Evaluation
 from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
+from ipseval.evaluation.pipeline import Evaluation
 from ipseval.inference import compare
-from ipseval.inference._comparisons import Correction
-from ipseval.inference._interval_methods import Interval, bootstrap_intervals, normal_intervals
+from ipseval.inference.comparisons import Correction
+from ipseval.inference.interval_methods import Interval, bootstrap_intervals, normal_intervals
 from ipseval.ranking import RankedPositives, rank_positives
-from ipseval.ranking._top_lists import TopLists
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Cell, Notes, Table
-from ipseval.report._words import decimals
+from ipseval.ranking.top_lists import TopLists
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import decimals
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Cell, Notes, Table
+from ipseval.utils.checks import as_list, check_models, counted
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.ids import by_label
+from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
 LISTS = "lists"
 DEFAULT_MEASURES = ("coverage@10", "gini@10", "arp@10", "popularity_lift@10", "novelty@10", "calibration@10")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.evaluation.segments._decomposition import Decomposition
 from ipseval.evaluation.segments._groups import Groups, TrainingCounts, item_groups, user_groups
 from ipseval.evaluation.segments._segments import Segments
+from ipseval.utils.border import guard
 
 __all__ = [
     "Decomposition",

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.base import missing_method_message
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.metrics import Metric
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Cell, Notes, Table
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Cell, Notes, Table
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 MOST = 0.5  # of a lead or shift: the groups that are named make up at least this share of it
 
@@ -189,7 +189,7 @@ class Decomposition(Result):
 
     def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # it has one metric
         """Return axes with both shares of each group, and the value of each recommender in it."""
-        from ipseval.report.plots._estimates import plot_decomposition
+        from ipseval.reporting.plots.estimates import plot_decomposition
 
         return plot_decomposition(self.frame, ax=ax)
 

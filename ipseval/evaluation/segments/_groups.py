@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import counted, examples
-from ipseval._base.columns import columns_of
-from ipseval._base.ids import as_ids, places, to_id_array
-from ipseval._base.types import AnyArray, IntArray, freeze
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
+from ipseval.utils.checks import counted, examples
+from ipseval.utils.columns import columns_of
+from ipseval.utils.ids import as_ids, places, to_id_array
+from ipseval.utils.types import AnyArray, IntArray, freeze
 
 Axis = Literal["user", "item"]
 AXES = ("user", "item")

@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from ipseval._base.checks import check_choice
-from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze, readonly
 from ipseval.errors import InputError
 from ipseval.estimators.labels import can_exceed_range, default_estimators
 from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation.segments._groups import Axis
 from ipseval.evaluation.segments._tables import segment_tables
-from ipseval.inference._comparisons import CORRECTIONS, Correction, adjust
-from ipseval.inference._frame import joined
-from ipseval.inference._interval_methods import within_unit
-from ipseval.report import Tables
-from ipseval.report._reported import Result
+from ipseval.inference.comparisons import CORRECTIONS, Correction, adjust
+from ipseval.inference.estimate_frame import joined
+from ipseval.inference.interval_methods import within_unit
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.utils.checks import check_choice
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze, readonly
 
 DRAWS = 20_000
 ALIKE = 1e-13  # of two variances: what rounding leaves of a difference that does not vary
@@ -338,7 +338,7 @@ class Segments(Result):
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Return axes with the estimates of each group and their simultaneous intervals."""
-        from ipseval.report.plots._estimates import plot_segments
+        from ipseval.reporting.plots.estimates import plot_segments
 
         chosen = {"metric": metric or self.metrics[0], "estimator": estimator or self.estimators[-1]}
         return plot_segments(self.frame, **chosen, ax=ax)

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.ids import distinct
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.estimators import Estimator, Parts, Sample, UserSums
 from ipseval.estimators.estimate import independent_sums
 from ipseval.estimators.user_sums import WIDTH, Moments
 from ipseval.evaluation.segments._groups import Groups
-from ipseval.inference._weights import Weighed, WeightSums
+from ipseval.inference.weight_diagnostics import Weighed, WeightSums
 from ipseval.metrics import Metric
+from ipseval.utils.ids import distinct
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 Cell = tuple[str, str]  # (metric, estimator)
 CHUNK = 8192  # users whose sums are held at once, one column per group and recommender

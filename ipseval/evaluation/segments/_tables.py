@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_positive_int, counted
 from ipseval.estimators.labels import display_name
-from ipseval.report import Tables
-from ipseval.report._tables import Cell, Notes, Part, Table
-from ipseval.report._words import LEVEL, decimals, listed
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import LEVEL, decimals, listed
+from ipseval.reporting.tables import Cell, Notes, Part, Table
+from ipseval.utils.checks import check_positive_int, counted
 
 
 def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> Tables:

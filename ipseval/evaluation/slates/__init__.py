@@ -7,11 +7,11 @@ those of sums over a user's queries.
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.evaluation.slates._evaluate import evaluate_slates
 from ipseval.evaluation.slates._rank import rank_slates
 from ipseval.evaluation.slates._read import read_mind, read_trec
 from ipseval.evaluation.slates._slates import Slates
+from ipseval.utils.border import guard
 
 __all__ = ["Slates", "evaluate_slates", "rank_slates", "read_mind", "read_trec"]
 

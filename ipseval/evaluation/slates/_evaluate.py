@@ -9,21 +9,21 @@ from typing import Any, Literal, Unpack
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice, check_models, counted, examples, warn_user
-from ipseval._base.columns import columns_of, frame_columns
-from ipseval._base.counts import Count, some
-from ipseval._base.ids import places
-from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.evaluation._evaluate import Evaluation, evaluate_ranks
-from ipseval.evaluation._request import Options, fitted_propensity
+from ipseval.evaluation.pipeline import Evaluation, evaluate_ranks
+from ipseval.evaluation.request import Options, fitted_propensity
 from ipseval.evaluation.slates._rank import of_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.metrics import Metric
-from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import check_choice, check_models, counted, examples, warn_user
+from ipseval.utils.columns import columns_of, frame_columns
+from ipseval.utils.counts import Count, some
+from ipseval.utils.ids import places
+from ipseval.utils.types import AnyArray, BoolArray
 
 SLATE_METRICS = ("auc", "ndcg@10", "rr")
 Unscored = Literal["raise", "miss"]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import examples
-from ipseval._base.ids import by_row, ranks_within_group
-from ipseval._base.types import AnyArray, BoolArray
 from ipseval.errors import InputError, PropensityError
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.propensity import Propensity
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import examples
+from ipseval.utils.ids import by_row, ranks_within_group
+from ipseval.utils.types import AnyArray, BoolArray
 
 LISTED = "the items listed for each query"
 

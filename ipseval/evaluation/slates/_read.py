@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_models, counted, examples, warn_user
 from ipseval.errors import DataWarning, InputError
+from ipseval.utils.checks import check_models, counted, examples, warn_user
 
 PathText: TypeAlias = str | PathLike[str]
 MIND = ("query", "user", "time", "history", "shown")

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.checks import as_float_vector, check_type, counted, examples
-from ipseval._base.columns import columns_of, frame_columns, to_numbers
-from ipseval._base.counts import Count, counts_frame, some
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
-from ipseval.data._impression_log import ImpressionLog
-from ipseval.data._interactions import check_codes, encode
+from ipseval.data.impression_log import ImpressionLog
+from ipseval.data.interactions import check_codes, encode
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity import Propensity
+from ipseval.utils.checks import as_float_vector, check_type, counted, examples
+from ipseval.utils.columns import columns_of, frame_columns, to_numbers
+from ipseval.utils.counts import Count, counts_frame, some
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
 
 OPTIONAL = ("user", "position", "propensity")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.metrics.sampled._correct import SampledEstimate, correct_sampled
 from ipseval.metrics.sampled._expected import expected_sampled, rank_curves, std_sampled
-from ipseval.metrics.sampled._metric import SampledMetric
+from ipseval.metrics.sampled.sampled_metric import SampledMetric
+from ipseval.utils.border import guard
 
 __all__ = [
     "SampledEstimate",

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtrit
 
-from ipseval._base.checks import as_generator, check_choice, check_fraction, check_positive_int
-from ipseval._base.types import FloatArray, RngLike, freeze
 from ipseval.errors import InputError
-from ipseval.metrics._base import Metric
-from ipseval.metrics._labels import metric as find_metric
+from ipseval.metrics.base import Metric
+from ipseval.metrics.labels import metric as find_metric
 from ipseval.metrics.sampled._data import SampledData, read_sampled, with_best_and_worst
 from ipseval.metrics.sampled._expected import sampled_values
 from ipseval.metrics.sampled._tables import correction_table, fitted_correction, mean_over_ties, refitted
+from ipseval.utils.checks import as_generator, check_choice, check_fraction, check_positive_int
+from ipseval.utils.types import FloatArray, RngLike, freeze
 
 Method = Literal["none", "rank", "bv", "cls", "ls", "mle", "importance"]
 METHODS = ("none", "rank", "bv", "cls", "ls", "mle", "importance")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import as_float_vector, check_positive_int
-from ipseval._base.ids import by_row
-from ipseval._base.types import BoolArray, FloatArray, IntArray
 from ipseval.errors import InputError
 from ipseval.metrics.sampled._expected import check_sizes, is_whole_rank
 from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import as_float_vector, check_positive_int
+from ipseval.utils.ids import by_row
+from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

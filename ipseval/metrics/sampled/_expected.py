@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.special import gammaln, xlog1py, xlogy
 
-from ipseval._base.checks import as_float_vector, check_finite, check_positive_int, refuse_masked
-from ipseval._base.ids import by_row
-from ipseval._base.types import BoolArray, FloatArray
 from ipseval.errors import InputError
-from ipseval.metrics._base import MOST, Metric
-from ipseval.metrics._labels import metric as find_metric
 from ipseval.metrics._ties import gauss_sum
+from ipseval.metrics.base import MOST, Metric
+from ipseval.metrics.labels import metric as find_metric
+from ipseval.utils.checks import as_float_vector, check_finite, check_positive_int, refuse_masked
+from ipseval.utils.ids import by_row
+from ipseval.utils.types import BoolArray, FloatArray
 
 # Up to this many entries of the n × (m + 1) law are summed term by term; above, quadrature is faster and
 # agrees to 1e-11 (tests).

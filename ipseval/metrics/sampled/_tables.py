@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 
-from ipseval._base.checks import as_float_vector, check_choice, check_finite, check_positive_int
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
-from ipseval.metrics._base import Metric
+from ipseval.metrics.base import Metric
 from ipseval.metrics.sampled._data import SampledData
 from ipseval.metrics.sampled._expected import RankGrid, rank_grid
+from ipseval.utils.checks import as_float_vector, check_choice, check_finite, check_positive_int
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.types import FloatArray, IntArray
 
 TABLE_METHODS = ("rank", "bv", "cls", "ls")
 # Beyond this, plain least squares amplifies the noise of the sampled ranks ten-million-fold.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.policies.rewards._models import (
     FactorReward,
     ItemReward,
@@ -11,6 +10,7 @@ from ipseval.policies.rewards._models import (
     ShownData,
 )
 from ipseval.policies.rewards._rewards import FittedRewards, Rewards
+from ipseval.utils.border import guard
 
 __all__ = [
     "FactorReward",

@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
-from ipseval._base.checks import check_positive_int, check_real
-from ipseval._base.types import BoolArray, FloatArray, IntArray, freeze
 from ipseval.data import Interactions
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_positive_int, check_real
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
 PAIRS = 4096  # whose factors are gathered at once
 

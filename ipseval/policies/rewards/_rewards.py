@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import as_generator, check_positive_int, check_type
-from ipseval._base.counts import Count, some
-from ipseval._base.ids import among
-from ipseval._base.types import FloatArray, IntArray, RngLike, freeze
 from ipseval.data import ImpressionLog
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.policies.rewards._models import FactorReward, Reward, RewardModel, ShownData
 from ipseval.propensity import ExaminationCurve
-from ipseval.propensity._impressions import PairCounts, check_same_universe
+from ipseval.propensity.impressions import PairCounts, check_same_universe
+from ipseval.utils.checks import as_generator, check_positive_int, check_type
+from ipseval.utils.counts import Count, some
+from ipseval.utils.ids import among
+from ipseval.utils.types import FloatArray, IntArray, RngLike, freeze
 
 DEFAULT_MODEL = FactorReward()
 

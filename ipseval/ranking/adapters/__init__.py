@@ -6,9 +6,9 @@ its name, and only when one of its models is given.
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
-from ipseval.ranking.adapters._adapt import adapt
 from ipseval.ranking.adapters._base import ModelScores
+from ipseval.ranking.adapters.registry import adapt
+from ipseval.utils.border import guard
 
 __all__ = ["ModelScores", "adapt"]
 

@@ -9,10 +9,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import examples, warn_user
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
+from ipseval.utils.checks import examples, warn_user
+from ipseval.utils.types import AnyArray, IntArray
 
 Unknown: TypeAlias = Literal["raise", "last"]
 

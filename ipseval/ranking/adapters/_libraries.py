@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ipseval._base.checks import warn_user
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
 from ipseval.ranking.adapters._base import ModelScores, source_of, stated_ids
+from ipseval.utils.checks import warn_user
+from ipseval.utils.types import AnyArray, IntArray
 
 
 def describe_cornac(model: Any, split: Split) -> ModelScores:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ipseval._base.ids import distinct
-from ipseval._base.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
-from ipseval.ranking._candidates import Targets
+from ipseval.ranking.candidates import Targets
+from ipseval.utils.ids import distinct
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, freeze, readonly
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, IntArray
 from ipseval.ranking.kernels.numba_compile import borrowing
+from ipseval.utils.types import AnyArray, IntArray
 
 _found = False
 with suppress(ImportError):  # the inside of Numba, which promises nothing

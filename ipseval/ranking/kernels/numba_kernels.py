@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.ranking.kernels.blocks import Block, Counted, Shape, Tile
 from ipseval.ranking.kernels.numba_compile import borrowing, compiled
 from ipseval.ranking.kernels.numba_count import GROUP, count_all, count_one
+from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 NAME = "numba"
 ROWS = 4  # users, and dimensions, whose products are made together

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, IntArray
+from ipseval.utils.types import AnyArray, IntArray
 
 LANES = 2040  # eight bytes are added at a time: 255 words can be summed before a byte lane overflows
 MASK_BYTES = 2**21  # what comparisons say of a few rows: in shorter calls threads wait for each other

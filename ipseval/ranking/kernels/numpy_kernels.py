@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ipseval._base.types import AnyArray, FloatArray, IntArray
 from ipseval.ranking.kernels.blocks import Block, Counted, Shape, Tile
 from ipseval.ranking.kernels.numpy_count import Counter
+from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 NAME = "numpy"
 BLOCK_BYTES = 6 * 2**20  # products of a block with a tile: few calls of NumPy, and little beyond the caches

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.studies.agreement._blocks import Blocks
 from ipseval.studies.agreement._orders import OrderAgreement, mean_agreement, order_agreement
+from ipseval.utils.border import guard
 
 __all__ = ["Blocks", "OrderAgreement", "mean_agreement", "order_agreement"]
 

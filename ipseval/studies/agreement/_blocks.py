@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.errors import InputError
+from ipseval.utils.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.checks import as_generator, check_fraction, check_positive_int, examples
-from ipseval._base.types import FloatArray, RngLike
 from ipseval.errors import InputError
-from ipseval.inference._intervals import quantiles
-from ipseval.inference._orders import RowOrders, measures
+from ipseval.inference.intervals import quantiles
+from ipseval.inference.orders import RowOrders, measures
+from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, examples
+from ipseval.utils.types import FloatArray, RngLike
 
 DEFAULT_K = (1, 3, 5)
 

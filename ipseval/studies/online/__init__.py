@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.studies.online._agreement import OnlineAgreement, online_agreement
+from ipseval.utils.border import guard
 
 __all__ = ["OnlineAgreement", "online_agreement"]
 

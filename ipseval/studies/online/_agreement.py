@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kendalltau, norm
 
-from ipseval._base.checks import (
+from ipseval.errors import InputError
+from ipseval.reporting import Tables
+from ipseval.reporting.results import Result
+from ipseval.reporting.tables import Notes, Remark, Table
+from ipseval.studies.online._noise import Noisy, TrueSpread, naive_pearson, reliability
+from ipseval.utils.checks import (
     as_generator,
     check_fraction,
     check_positive_int,
     counted,
     examples,
 )
-from ipseval._base.types import FloatArray, IntArray, RngLike
-from ipseval.errors import InputError
-from ipseval.report import Tables
-from ipseval.report._reported import Result
-from ipseval.report._tables import Notes, Remark, Table
-from ipseval.studies.online._noise import Noisy, TrueSpread, naive_pearson, reliability
+from ipseval.utils.types import FloatArray, IntArray, RngLike
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ class OnlineAgreement(Result):
 
         `indicator`: row of `frame`; default: the best.
         """
-        from ipseval.report.plots._truth import plot_online
+        from ipseval.reporting.plots.references import plot_online
 
         row = self.best if indicator is None else indicator
         if not 0 <= row < len(self.frame):

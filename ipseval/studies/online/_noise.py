@@ -13,8 +13,8 @@ from scipy.optimize import brentq, minimize
 from scipy.special import ndtr
 from scipy.stats import chi2
 
-from ipseval._base.compute import one_blas_thread
-from ipseval._base.types import FloatArray, IntArray
+from ipseval.utils.compute import one_blas_thread
+from ipseval.utils.types import FloatArray, IntArray
 
 LIMIT = 4.0  # tanh 4 = .9993: as good as 1
 NOTHING = 7.0  # a spread e⁻⁷ times that of the data is none

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
 from ipseval.studies.protocols._compare import Inversion, ProtocolComparison
 from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._study import run_config, study
+from ipseval.utils.border import guard
 
 __all__ = [
     "Inversion",

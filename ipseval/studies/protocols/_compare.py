@@ -12,11 +12,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr
 
-from ipseval._base.checks import counted
-from ipseval._base.types import FloatArray
-from ipseval.inference._comparisons import corrected
-from ipseval.inference._orders import measures
-from ipseval.report._tables import Heading, Part, Remark, Table
+from ipseval.inference.comparisons import corrected
+from ipseval.inference.orders import measures
+from ipseval.reporting.tables import Heading, Part, Remark, Table
 from ipseval.studies.agreement._orders import (
     OrderAgreement,
     mean_without_interval,
@@ -24,6 +22,8 @@ from ipseval.studies.agreement._orders import (
     with_intervals,
 )
 from ipseval.studies.protocols._evaluate import Result, Setting
+from ipseval.utils.checks import counted
+from ipseval.utils.types import FloatArray
 
 FACTORS = ("split", "k_core", "candidates", "estimator", "log")
 

@@ -11,14 +11,14 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.data import Interactions
 from ipseval.estimators import Estimate
 from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation, evaluate_ranks
-from ipseval.inference._orders import RowOrders
+from ipseval.inference.orders import RowOrders
 from ipseval.propensity import PowerLawPropensity
 from ipseval.studies.protocols._run import Ranked
+from ipseval.utils.types import FloatArray, IntArray
 
 FRAME_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "metric", "estimator", "gamma"),

@@ -13,8 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ipseval._base.checks import check_callable, check_choice, check_fraction, check_positive_int, examples
-from ipseval._base.types import FloatArray, IntArray
 from ipseval.data import Interactions
 from ipseval.data.splits import (
     Split,
@@ -27,6 +25,8 @@ from ipseval.data.splits import (
 from ipseval.errors import DataWarning, InputError
 from ipseval.metrics import Metric
 from ipseval.metrics import metric as find_metric
+from ipseval.utils.checks import check_callable, check_choice, check_fraction, check_positive_int, examples
+from ipseval.utils.types import FloatArray, IntArray
 
 Order = Literal["random", "temporal"]
 Holdout = Literal["ratio", "leave-one-out", "global-time"]

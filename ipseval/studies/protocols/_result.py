@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import write_text
-from ipseval._base.checks import check_choice, chosen, counted
 from ipseval.errors import InputError
-from ipseval.report import Tables
-from ipseval.report._reported import Result as Printable
-from ipseval.report._tables import Heading, Notes, Part, Remark, Table
-from ipseval.report._text import to_text
-from ipseval.report._words import csv_text
+from ipseval.reporting import Tables
+from ipseval.reporting.formatting import csv_text
+from ipseval.reporting.results import Result as Printable
+from ipseval.reporting.tables import Heading, Notes, Part, Remark, Table
+from ipseval.reporting.text import to_text
 from ipseval.studies.agreement._blocks import Blocks, blocks
 from ipseval.studies.protocols._compare import (
     FACTORS,
@@ -30,6 +28,8 @@ from ipseval.studies.protocols._compare import (
 )
 from ipseval.studies.protocols._evaluate import Result, winners
 from ipseval.studies.protocols._protocol import LEGEND
+from ipseval.utils.artefacts import write_text
+from ipseval.utils.checks import check_choice, chosen, counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -249,7 +249,7 @@ class ProtocolStudy(Printable):
         InputError
             For "ipc", which is no share or correlation.
         """
-        from ipseval.report.plots import plot_agreement
+        from ipseval.reporting.plots import plot_agreement
 
         if measure in FALLING:
             raise InputError("a heat map shows measures up to 1: src, tau_b or or@k; ipc counts pairs.")

@@ -11,10 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ipseval._base.artefacts import sha256
-from ipseval._base.checks import check_models, check_positive_int
-from ipseval._base.compute import ComputeOptions
-from ipseval._base.types import FloatArray
 from ipseval._version import __version__
 from ipseval.data import Interactions
 from ipseval.data.splits import Split, k_core
@@ -22,6 +18,10 @@ from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.studies.protocols._protocol import Choice, Protocol, Tuned, described
 from ipseval.studies.protocols._store import Store, fingerprint, log_fingerprint
+from ipseval.utils.artefacts import sha256
+from ipseval.utils.checks import check_models, check_positive_int
+from ipseval.utils.compute import ComputeOptions
+from ipseval.utils.types import FloatArray
 
 FitFunction = Callable[[Interactions], Any]
 Advance = Callable[[int], object]

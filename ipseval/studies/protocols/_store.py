@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval._base.artefacts import array_digest, remove_leftovers, sha256, writable
-from ipseval._base.codec import load, save
-from ipseval._base.ids import among, same_ids
-from ipseval._base.types import FloatArray
 from ipseval.data import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives
+from ipseval.utils.artefacts import array_digest, remove_leftovers, sha256, writable
+from ipseval.utils.codec import load, save
+from ipseval.utils.ids import among, same_ids
+from ipseval.utils.types import FloatArray
 
 # Whose objects are data, to be read by content.
 _DATA = ("builtins", "collections", "functools", "numpy", "pandas")

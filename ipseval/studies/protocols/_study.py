@@ -15,21 +15,21 @@ from typing import Any
 
 import pandas as pd
 
-from ipseval._base.artefacts import check_is_file, reading, writable
-from ipseval._base.border import fits
-from ipseval._base.checks import as_list, check_fraction, check_positive_int, examples, warn_user
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 from ipseval.data import ImpressionLog, Interactions
 from ipseval.data.reading import read
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators.labels import AOA, SNIPS, SNIPS_GLOBAL, resolve_estimator
-from ipseval.metrics.sampled._metric import requested_metrics
+from ipseval.metrics.sampled.sampled_metric import requested_metrics
 from ipseval.ranking import SampledCandidates
 from ipseval.studies.protocols._evaluate import FRAME_COLUMNS, Options, Result, evaluate_protocol
 from ipseval.studies.protocols._protocol import Protocol, Tuned, grid
 from ipseval.studies.protocols._result import ProtocolStudy
 from ipseval.studies.protocols._run import FitFunction, Plan, Ranked, check_inputs, run
 from ipseval.studies.protocols._store import Store
+from ipseval.utils.artefacts import check_is_file, reading, writable
+from ipseval.utils.border import fits
+from ipseval.utils.checks import as_list, check_fraction, check_positive_int, examples, warn_user
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute, quiet_tqdm
 
 SETTING_COLUMNS = (
     *("log", "split", "k_core", "candidates", "model", "repeat", "setting", "metric", "value", "std_error"),

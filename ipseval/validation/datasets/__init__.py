@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
+from ipseval.utils.border import guard
 from ipseval.validation.datasets._base import CARDS, DataCard, RandomExposureStudy, StudyPositives
 from ipseval.validation.datasets._logs import load_adjacency, load_movielens
 from ipseval.validation.datasets._open_bandit import BanditStudy, load_open_bandit

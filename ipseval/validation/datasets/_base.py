@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from ipseval._base.checks import check_counts, check_positive_int, check_real
-from ipseval._base.ids import among, same_ids
-from ipseval._base.types import IntArray, readonly
-from ipseval.data._interactions import Interactions, check_interactions
+from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
+from ipseval.utils.checks import check_counts, check_positive_int, check_real
+from ipseval.utils.ids import among, same_ids
+from ipseval.utils.types import IntArray, readonly
 
 
 @dataclass(frozen=True)

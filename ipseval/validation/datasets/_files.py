@@ -17,9 +17,9 @@ from typing import IO, Any
 import pandas as pd
 from pandas.errors import ParserError, ParserWarning
 
-from ipseval._base.artefacts import MAX_RATIO, SMALL, check_members, open_archive
-from ipseval._base.checks import examples
 from ipseval.errors import InputError
+from ipseval.utils.artefacts import MAX_RATIO, SMALL, check_members, open_archive
+from ipseval.utils.checks import examples
 from ipseval.validation.datasets._base import DataCard
 
 BROKEN = (zipfile.BadZipFile, tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)

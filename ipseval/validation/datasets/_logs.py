@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_bool, check_choice
-from ipseval._base.types import AnyArray, IntArray
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_bool, check_choice
+from ipseval.utils.types import AnyArray, IntArray
 from ipseval.validation.datasets._base import CARDS, check_values
 from ipseval.validation.datasets._files import has_file, open_file, read_columns
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval._base.checks import check_choice
-from ipseval.data._impression_log import ImpressionLog
+from ipseval.data.impression_log import ImpressionLog
 from ipseval.errors import InputError
+from ipseval.utils.checks import check_choice
 from ipseval.validation.datasets._base import CARDS, DataCard, check_values
 from ipseval.validation.datasets._files import read_columns
 

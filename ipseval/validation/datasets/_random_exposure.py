@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from ipseval._base.types import FloatArray, IntArray
-from ipseval.data._interactions import Interactions
+from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import Propensity
+from ipseval.utils.types import FloatArray, IntArray
 from ipseval.validation.datasets._base import CARDS, RandomExposureStudy, check_sizes, check_values
 from ipseval.validation.datasets._files import check_sha256, has_file, open_file, read_columns, read_text
 from ipseval.validation.datasets._logs import lines_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval._base.border import guard
+from ipseval.utils.border import guard
 from ipseval.validation.simulation._world import World
 
 __all__ = ["World"]

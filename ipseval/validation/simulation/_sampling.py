@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ipseval._base.types import FloatArray, IntArray
+from ipseval.utils.types import FloatArray, IntArray
 
 BLOCK_USERS = 2048
 MAX_ROUNDS = 40

@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval._base.checks import (
+from ipseval.data.interactions import Interactions, check_codes
+from ipseval.data.splits import Split
+from ipseval.errors import InputError
+from ipseval.metrics import metric
+from ipseval.propensity import Propensity
+from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.utils.checks import (
     as_generator,
     check_counts,
     check_fraction,
     check_positive_int,
     check_real,
 )
-from ipseval._base.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval._base.ids import among
-from ipseval._base.types import FloatArray, IntArray, RngLike, readonly
-from ipseval.data._interactions import Interactions, check_codes
-from ipseval.data.splits import Split
-from ipseval.errors import InputError
-from ipseval.metrics import metric
-from ipseval.propensity import Propensity
-from ipseval.ranking import RankedPositives, rank_positives
+from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
+from ipseval.utils.ids import among
+from ipseval.utils.types import FloatArray, IntArray, RngLike, readonly
 from ipseval.validation.datasets import RandomExposureStudy
 from ipseval.validation.simulation._sampling import draw_distinct, uniform_hash
 

@@ -10,7 +10,7 @@ import pytest
 
 import ipseval
 from ipseval.evaluation.beyond import MEASURES, measure
-from ipseval.report import Report
+from ipseval.reporting import Report
 from tests.inside.evaluation import Recommended, _measures
 from tests.inside.ranking import TopLists
 from tests.worlds import random_world

@@ -13,7 +13,7 @@ from scipy.special import logit
 import ipseval
 from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
-from ipseval.report import Report
+from ipseval.reporting import Report
 from tests.conftest import examples
 from tests.inside.evaluation import _trust, resolve
 from tests.worlds import random_world

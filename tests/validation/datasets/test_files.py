@@ -10,7 +10,7 @@ import pytest
 
 from ipseval.errors import InputError
 from ipseval.validation.datasets import CARDS, load_coat, load_kuairec, load_movielens, load_yahoo_r3
-from tests.inside.base import artefacts as _artefacts
+from tests.inside.utils import artefacts as _artefacts
 from tests.inside.validation import _files
 
 RATINGS = b"10\t3\t4\t100\n2\t3\t1\t200\n"

@@ -1,0 +1,109 @@
+"""Errors of predicted ratings: mean absolute, mean squared and root mean squared error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ipseval.errors import InputError
+from ipseval.metrics._additive import AdditiveMetric
+from ipseval.metrics.base import Definition
+from ipseval.ranking import RankedPositives
+from ipseval.utils.registry import lookup
+from ipseval.utils.types import FloatArray, TieRule
+
+
+def _definition(formula: str) -> Definition:
+    average = "|U|·|I|: all user–item pairs, rated or not"
+    return Definition(formula, average, undefined="users without ratings")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatedPairs(RankedPositives):
+    """Rated pairs: error (n_pairs,), predicted − rated, and n_pairs (n_users,) that the average is over."""
+
+    error: FloatArray | None = None
+    n_pairs: FloatArray | None = None
+
+    def _rows(self, rows: Any, **changes: Any) -> RankedPositives:
+        part = vars(super()._rows(rows, **changes))
+        assert self.error is not None
+        return RatedPairs.trusted(**{**part, "error": self.error[rows], "n_pairs": self.n_pairs})
+
+
+@dataclass(frozen=True, repr=False)
+class RatingMetric(AdditiveMetric):
+    """A mean over user–item pairs of |predicted − rated|^power, or its square root, on `RatedPairs`."""
+
+    kind = "mean"
+    takes_cutoff = "none"
+    default_ties = "mean"
+    needs_n_relevant = False
+    value_range: ClassVar[tuple[float, float]] = (0.0, np.inf)
+    power: ClassVar[int]
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        return np.asarray(np.abs(self._rated(ranked).error) ** self.power)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        return ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
+
+    def mass(self, ranked: RankedPositives) -> FloatArray | None:
+        """Return the number of pairs of each user."""
+        return np.asarray(self._rated(ranked).n_pairs)
+
+    def _rated(self, ranked: RankedPositives) -> Any:
+        if not isinstance(ranked, RatedPairs):
+            raise InputError(f"{self.label} is an error of predicted ratings; use evaluate_ratings.")
+        return ranked
+
+
+@dataclass(frozen=True, repr=False)
+class Mae(RatingMetric):
+    """Σ |ŷ_ui − y_ui| / (|U|·|I|)."""
+
+    name, power = "mae", 1
+    summary = "mean absolute error of predicted ratings"
+    definition = _definition("Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)")
+
+
+@dataclass(frozen=True, repr=False)
+class Mse(RatingMetric):
+    """Σ (ŷ_ui − y_ui)² / (|U|·|I|)."""
+
+    name, power = "mse", 2
+    summary = "mean squared error of predicted ratings"
+    definition = _definition("Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|)")
+
+
+@dataclass(frozen=True, repr=False)
+class Rmse(RatingMetric):
+    """√(Σ (ŷ_ui − y_ui)² / (|U|·|I|))."""
+
+    name, power, root = "rmse", 2, True
+    summary = "root mean squared error of predicted ratings"
+    definition = _definition("√(Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|))")
+
+
+RATING_METRICS: dict[str, type[RatingMetric]] = {"mae": Mae, "mse": Mse, "rmse": Rmse}
+
+
+def rating_metric(label: str | RatingMetric) -> RatingMetric:
+    """Return the rating metric that a label names; a RatingMetric is returned as it is.
+
+    Examples
+    --------
+    >>> rating_metric("mae")
+    mae
+    """
+    if isinstance(label, RatingMetric):
+        return label
+    if not isinstance(label, str):
+        raise InputError(
+            f"a rating metric is one of {', '.join(RATING_METRICS)}; got {type(label).__name__}."
+        )
+    return lookup(RATING_METRICS, label, "rating metric")()

@@ -1,0 +1,222 @@
+"""The public `metric`, and metrics that correct sampled ranks: M̂ replaces c(r), the weights stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ipseval.errors import InputError
+from ipseval.metrics.base import Definition, Metric
+from ipseval.metrics.labels import metric as find_metric
+from ipseval.metrics.sampled._correct import METHODS, Method, correct_sampled, prior_kind
+from ipseval.metrics.sampled._expected import sampled_values
+from ipseval.metrics.sampled._tables import TABLE_METHODS, correction_table
+from ipseval.ranking import RankedPositives
+from ipseval.utils.checks import as_list, check_choice, distinct_labels
+from ipseval.utils.types import FloatArray, TieChoice, TieRule
+
+Prior = Literal["uniform", "estimated"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampledMetric(Metric):
+    """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
+
+    Every estimator that takes c(r) takes M̂(r̃): the propensity weights undo what was not observed, M̂ what
+    was not ranked. Standard errors are those of the estimator, with M̂ held fixed. Made by
+    `ipseval.metric(label, sampled=method)`.
+    """
+
+    base: Metric = field(kw_only=True)
+    method: Method = field(kw_only=True)
+    variance_weight: float = field(default=0.01, kw_only=True)
+    prior: Any = field(default=None, kw_only=True)
+    n_iterations: int = field(default=100, kw_only=True)
+
+    name = "sampled"
+    kind = "mean"
+    takes_cutoff = "none"
+    needs_n_relevant = True
+    value_range = (float("-inf"), float("inf"))
+    corrects_sampling = True
+
+    @property
+    def approximate(self) -> str:  # type: ignore[override]  # follows from the correction
+        """Why nothing is claimed of any estimator; "" for AUC, whose correction is unbiased."""
+        linear = self.base.linear_in_rank and self.method in ("rank", "importance")
+        return "" if linear else "the correction for sampling is not unbiased"
+
+    @property
+    def definition(self) -> Definition:  # type: ignore[override]
+        """The words of the card."""
+        return Definition(
+            formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.base.label} from sampled ranks by {self.method!r}",
+            denominator="s, the number of relevant items",
+        )
+
+    def table(self, n_candidates: int, n_sampled: int, *, replacement: bool = True) -> FloatArray:
+        """Return M̂(r̃) for every sampled rank, (n_sampled + 1,), computed from the sampling law alone.
+
+        With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
+
+        ========  ============================================================================================
+        "none"    M(r̃) among the m + 1 candidates: no correction
+        "rank"    M(1 + (n − 1)(r̃ − 1)/m): the metric at the unbiased estimate of the rank
+        "bv"      ((1 − g) AᵀDA + g diag(c))⁻¹ AᵀD b: least mean squared bias + g/(1 − g)·variance
+        "cls"     least ‖D^½ (A M̂ − b)‖ over M̂ that are non-increasing and >= 0
+        "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
+        ========  ============================================================================================
+
+        NaN where a prior says that the sampled rank cannot occur. None is unbiased for recall@k, AP or NDCG
+        when m < n − 1: E[M̂ | r] is a polynomial of degree <= m.
+
+        Parameters
+        ----------
+        n_candidates, n_sampled : int
+            n, the positive included, and m. Up to m = 5,000 for the methods that solve a system.
+        replacement : bool
+            Whether candidates are drawn with replacement.
+
+        Raises
+        ------
+        InputError
+            For "mle", "importance", and a prior that is estimated from data, as a table has no data; for bad
+            sizes; and for a system whose condition number makes the answer noise.
+
+        References
+        ----------
+        Krichene & Rendle (2020), doi:10.1145/3394486.3403226; Li et al. (2023), doi:10.1609/aaai.v37i4.25561
+
+        Examples
+        --------
+        One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
+
+        >>> metric("auc", sampled="ls").table(3, 1).round(12) + 0.0
+        array([1., 0.])
+        """
+        if self.method == "none":
+            return sampled_values(self.base, n_sampled)
+        if self.method not in TABLE_METHODS:
+            raise InputError(
+                f"{self.label} is fitted to sampled ranks, and a table has none; use correct_sampled, or "
+                f"sampled={', '.join(map(repr, TABLE_METHODS))}."
+            )
+        if prior_kind(self.prior, self.method) == "estimated":
+            raise InputError(
+                f"{self.label} estimates its prior from sampled ranks, and a table has none; pass "
+                "prior='uniform' or p(r) of every rank."
+            )
+        return correction_table(
+            n_candidates,
+            n_sampled,
+            self.base,
+            self.method,
+            replacement=replacement,
+            variance_weight=self.variance_weight,
+            prior=self.prior,
+        )[0]
+
+    def contributions(
+        self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
+    ) -> FloatArray:
+        """Return M̂(r̃) of each positive, (n_pos,).
+
+        A rank distribution that is fitted on the way is that of the positives weighted by `weights`.
+
+        Raises
+        ------
+        InputError
+            For ranks that are not sampled, and for a tie rule other than "expected".
+        """
+        if self._rule(ranked, ties) != "expected":
+            raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
+        return correct_sampled(
+            ranked,
+            metric=self.base,
+            method=self.method,
+            weights=weights,
+            variance_weight=self.variance_weight,
+            prior=self.prior,
+            n_iterations=self.n_iterations,
+        ).contributions
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        return ranked.mean_by_user(self.contributions(ranked, weights, ties=rule), weights)
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+    ) -> FloatArray:
+        total = ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse)
+        return np.asarray(total / n_relevant)
+
+
+def metric(
+    label: str | Metric,
+    *,
+    sampled: Method | None = None,
+    variance_weight: float = 0.01,
+    prior: Prior | npt.ArrayLike | None = None,
+    n_iterations: int = 100,
+    **parameters: Any,
+) -> Metric:
+    """Return the metric that a label names; its repr is the label.
+
+    Parameters
+    ----------
+    label : str
+        "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10", in any case; other names of the same
+        metrics are read too ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
+    sampled : str, optional
+        "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
+        candidates, corrected by that method of `correct_sampled`; the label says so: "recall@10~bv". Each
+        positive is worth an estimate of the metric for that positive alone, and a user the (weighted) mean.
+        So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
+    variance_weight, prior, n_iterations
+        Of the correction, see `correct_sampled`.
+    **parameters
+        The same as inside the parentheses: `metric("precision@10", denominator="min")`.
+
+    Raises
+    ------
+    UnknownNameError
+        For a name or parameter that does not exist.
+    InputError
+        For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
+
+    Examples
+    --------
+    >>> metric("nDCG@10"), metric("MAP@5")
+    (ndcg@10, ap@5)
+    >>> metric("recall@10", sampled="bv"), metric("ndcg~mle")
+    (recall@10~bv, ndcg~mle)
+    """
+    if isinstance(label, str) and "~" in label:
+        label, _, method = (part.strip() for part in label.partition("~"))
+        if sampled not in (None, method):
+            raise InputError(f"metric {label!r}: the label says ~{method}, sampled={sampled!r}.")
+        check_choice("the correction after ~", method, METHODS)
+        sampled = method  # type: ignore[assignment]  # checked
+    base = find_metric(label, **parameters)
+    if sampled is None:
+        return base
+    check_choice("sampled", sampled, METHODS)
+    if isinstance(prior, str):
+        check_choice("prior", prior, ("uniform", "estimated"))
+    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not one of a single rank
+    return SampledMetric(
+        label=f"{base.label}~{sampled}",
+        base=base,
+        method=sampled,
+        variance_weight=variance_weight,
+        prior=prior,
+        n_iterations=n_iterations,
+    )
+
+
+def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
+    """Return the metrics that labels or objects name, each once."""
+    return distinct_labels([metric(one) for one in as_list(metrics, "metrics")], "metrics")

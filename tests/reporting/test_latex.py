@@ -1,0 +1,138 @@
+"""LaTeX and Markdown of a report with nasty names compile; nothing in a name is a command."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ipseval
+from tests.reporting.test_report_names import NAMES
+from tests.worlds import random_split
+
+# pdflatex has no glyphs for these scripts without further packages; xelatex has.
+PRINTABLE = [name for name in NAMES if name.isascii() or "Zoë" in name]
+PRINTABLE += [r"\end{tabular}", "100 % & #1 ~ ^{x}_{y} $z$"]
+PREAMBLE = r"\documentclass{article}\usepackage[T1]{fontenc}\usepackage{booktabs,threeparttable}"
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 40, 20, 0.5)
+    scores = {name: rng.normal(size=(split.n_users, split.n_items)) for name in PRINTABLE}
+    return ipseval.evaluate(
+        scores, split, propensity=ipseval.PowerLawPropensity(gamma=0.0), metrics=["recall@5", "ndcg@5"]
+    )
+
+
+def compiled(latex: str, folder: Path) -> str:
+    """Return the log of pdflatex, which has stopped at the first error, if there is one."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("no pdflatex here; install texlive-latex-extra")
+    found = subprocess.run(["kpsewhich", "threeparttable.sty"], capture_output=True, text=True, check=False)
+    if not found.stdout.strip():
+        pytest.skip("no threeparttable here; install texlive-latex-extra")
+    body = f"{PREAMBLE}\\begin{{document}}\n{latex}\\end{{document}}\n"
+    (folder / "report.tex").write_text(body, encoding="utf-8")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", "report.tex"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=False)
+    log = done.stdout.decode("utf-8", "replace")
+    assert done.returncode == 0, log[-2000:]
+    return log
+
+
+def test_twenty_nasty_names_compile_and_nothing_is_read_or_missing(evaluation, tmp_path):
+    assert len(PRINTABLE) == 20
+    log = compiled(evaluation.to_latex(), tmp_path)
+    assert (tmp_path / "report.pdf").stat().st_size > 10_000
+    assert "Missing character" not in log
+    assert "secret" not in log
+    assert not list(tmp_path.glob("*secret*"))
+
+
+@pytest.mark.parametrize("layout", ["long", "models x metrics"])
+@pytest.mark.parametrize("notes", [True, False])
+def test_each_layout_compiles_with_a_caption_and_a_label(evaluation, tmp_path, layout, notes):
+    table = evaluation.to_latex(layout=layout, notes=notes, caption="50% & more_of it", label="tab:a")
+    assert table.startswith("\\begin{table}\n\\centering\n\\caption{50\\% \\& more\\_of it}\n\\label{tab:a}")
+    assert ("threeparttable" in table) == notes
+    compiled(table + "\n\\ref{tab:a}\n", tmp_path)
+
+
+def test_the_diff_compiles_too(evaluation, tmp_path):
+    compiled(evaluation.diff(evaluation).to_latex(), tmp_path)
+
+
+def test_the_compiler_stops_at_a_name_that_is_not_escaped(tmp_path):
+    with pytest.raises(AssertionError, match="Undefined control sequence"):
+        compiled(r"\nosuchcommand", tmp_path)
+
+
+def test_chktex_finds_no_error(evaluation, tmp_path):
+    """Another reader of LaTeX; its warnings are about typography, which names may break."""
+    if shutil.which("chktex") is None:
+        pytest.skip("no chktex here")
+    (tmp_path / "report.tex").write_text(evaluation.to_latex(), encoding="utf-8")
+    command = ["chktex", "-q", "-f", "%k %n %l\n", "report.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert [line for line in done.stdout.splitlines() if line.startswith("Error")] == []
+
+
+def test_markdown_is_one_table_per_metric_with_every_name_as_text(evaluation):
+    """Read by the parser of the documentation, which follows the same rules as GitHub for tables."""
+    markdown = pytest.importorskip("markdown", reason="the parser of Markdown is not installed")
+    html = markdown.markdown(evaluation.to_markdown(), extensions=["tables"])
+    assert html.count("<table>") == 2
+    assert not re.search(r"<(script|img|a|code)\b", html)
+    assert html.count("<tr>") == 2 * (1 + len(PRINTABLE))
+
+
+@pytest.fixture(scope="module")
+def small() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 40, 20, 0.5)
+    scores = rng.normal(size=(split.n_users, split.n_items))
+    models = {"first": scores, "again": scores.copy(), "other": -scores}
+    return ipseval.evaluate(
+        models, split, propensity="power-law:gamma=0", metrics=["recall@5", "ndcg@5"], low_ess="ignore"
+    )
+
+
+def test_recommenders_that_are_printed_with_the_same_digits_share_bold(small):
+    frame = small.frame.set_index(["model", "metric", "estimator"])["estimate"]
+    by_model = {model: frame[model, "recall@5", "aoa"] for model in small.models}
+    highest = {model for model, value in by_model.items() if value == max(by_model.values())}
+    rows = small.to_latex(columns=["aoa"]).split(r"\midrule")[1].splitlines()
+    bold = {line.split(" & ")[0] for line in rows if r"\textbf" in line}
+    assert bold == highest
+    assert r"\textbf" not in small.to_latex(bold=False)
+
+
+def test_columns_are_chosen_by_label_and_named_by_estimator_and_assumption(small):
+    assert "SNIPS" not in small.to_latex(columns=["AOA"], notes=False)
+    chosen = small.to_latex(columns=["snips-global"], layout="models x metrics", notes=False)
+    assert r"\shortstack[r]{SNIPS\\($\gamma$ = 0 assumed)}" in chosen
+    assert "AOA" not in chosen
+    assert chosen.count(r"\cmidrule(lr)") == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"columns": []}, "columns must name at least one estimator; got none"),
+        ({"columns": ["aoa", "aoa"]}, "columns must be unique; got aoa, aoa"),
+        ({"columns": ["ips"]}, "columns"),
+        ({"layout": "tall"}, "layout"),
+        ({"label": "a}b"}, "label must consist of ASCII letters"),
+        ({"caption": 3}, "caption must be a text or None; got int"),
+        ({"digits": 18}, "digits must be at most 17; got 18"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_refused(small, options, words):
+    with pytest.raises(ipseval.InputError, match=words):
+        small.to_latex(**options)

@@ -1,0 +1,274 @@
+"""Plots draw the frame they are given: marks, intervals, labels; nothing is computed or lost."""
+
+from __future__ import annotations
+
+import itertools
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+
+import ipseval
+from ipseval.reporting import plots
+from tests.inside.evaluation import PLOT_KINDS
+from tests.worlds import random_split
+
+mpl.use("Agg")
+
+
+def estimates() -> pd.DataFrame:
+    rows = [
+        ("als", "recall@5", "aoa", 0.4, 0.35, 0.45),
+        ("bpr", "recall@5", "aoa", 0.3, 0.25, 0.36),
+        ("als", "recall@5", "snips", 0.2, 0.1, 0.3),
+        ("bpr", "recall@5", "snips", 0.22, 0.12, 0.32),
+    ]
+    return pd.DataFrame(rows, columns=["model", "metric", "estimator", "estimate", "ci_low", "ci_high"])
+
+
+def error_bars(ax) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(marks, interval segments) of each error-bar container."""
+    return [(box[0].get_xydata(), np.array(box[2][0].get_segments())) for box in ax.containers]
+
+
+def test_agreement_fills_both_halves_of_the_map_and_prints_the_values():
+    tidy = pd.DataFrame({"a": ["x", "x"], "b": ["y", "z"], "other": [0.5, -0.25]})
+    ax = plots.plot_agreement(tidy, value="other")
+    assert ax.figure.axes[1].get_ylabel() == "other"
+    matrix = ax.images[0].get_array().filled(np.nan)
+    assert matrix[0, 1] == matrix[1, 0] == 0.5
+    assert np.isnan(matrix[1, 2])
+    assert sorted(text.get_text() for text in ax.texts) == ["-0.25", "-0.25", "0.50", "0.50"]
+
+
+def test_agreement_takes_a_square_frame_and_scales_colours_to_counts():
+    square = pd.DataFrame([[0.0, 7.0], [7.0, 0.0]], index=["x", "y"], columns=["x", "y"])
+    ax = plots.plot_agreement(square, value="ipc")
+    assert ax.images[0].get_array().tolist() == [[0, 7], [7, 0]]
+    assert ax.images[0].get_clim() == (0, 7)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["x", "y"]
+
+
+def test_limits_do_not_begin_at_zero_where_that_is_far():
+    shift = {column: estimates()[column] + 5 for column in ("estimate", "ci_low", "ci_high")}
+    far = plots.plot_bias(estimates().assign(truth=[5.25, 5.2, 5.25, 5.2], **shift))
+    # From 5.1 to 5.45, and 8 % of that on either side.
+    assert far.get_ylim() == pytest.approx((5.1 - 0.028, 5.45 + 0.028))
+
+
+def test_a_notebook_shows_the_axes_as_a_picture_of_the_size_of_the_figure():
+    ax = plots.plot_estimates(estimates()[:1])
+    ax.figure.set(layout_engine="none", figwidth=2, figheight=1)
+    picture, size = ax._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    # Bytes 16 to 24 of a PNG are its width and height: twice as many pixels as shown, for sharp screens.
+    pixels = [int.from_bytes(picture[start : start + 4]) for start in (16, 20)]
+    assert size["width"] == pytest.approx(96 * 2)
+    assert pixels == [pytest.approx(2 * size["width"], abs=1), pytest.approx(2 * size["height"], abs=1)]
+
+
+def test_the_middle_of_a_very_long_name_is_left_out():
+    ax = plots.plot_estimates(estimates().replace({"als": 30 * "a" + 30 * "b"}))
+    assert ax.get_yticklabels()[0].get_text() == 23 * "a" + "…" + 12 * "b"
+
+
+def labels_inside(ax) -> bool:
+    """Whether everything drawn lies on the picture, and tick labels do not overlap."""
+    figure = ax.figure
+    figure.draw_without_rendering()
+    box, drawn = figure.bbox, ax.get_tightbbox()
+    inside = box.x0 <= drawn.x0 and drawn.x1 <= box.x1 and box.y0 <= drawn.y0 and drawn.y1 <= box.y1
+    ticks = [label.get_window_extent() for label in ax.get_yticklabels() if label.get_text()]
+    return inside and not any(a.overlaps(b) for a, b in itertools.pairwise(ticks))
+
+
+def test_no_label_is_cut_or_drawn_over_another_and_a_scale_is_four_fifths_as_high_as_its_map():
+    frame = pd.concat(estimates().assign(model=f"a recommender with a long name, {n}") for n in range(4))
+    weights = pd.DataFrame(
+        {
+            "estimator": ["aoa", "snips-shrunk(0.5)"],
+            "ess_own": [1e6, 1e5],
+            "ess_equal": 10**6,
+            "share_own": [1e-6, 0.1],
+        }
+    )
+    names = [f"protocol number {n}" for n in range(3)]
+    agreement = plots.plot_agreement(pd.DataFrame(np.eye(3), index=names, columns=names))
+    for ax in (plots.plot_estimates(frame), plots.plot_weights(weights), agreement):
+        assert labels_inside(ax)
+    heights = [ax.get_position().height for ax in agreement.figure.axes]
+    assert heights[1] / heights[0] == pytest.approx(0.8, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: plots.plot_estimates(pd.DataFrame({"model": ["a"]})), "lacks column 'metric'"),
+        (lambda: plots.plot_estimates(estimates().iloc[:0]), "no rows"),
+        (
+            lambda: plots.plot_estimates(pd.concat([estimates(), estimates().assign(metric="auc")])),
+            "several metrics; choose one of recall@5, auc",
+        ),
+        (lambda: plots.plot_estimates(estimates(), metric="auc"), "no metric 'auc'; it has recall@5"),
+        (lambda: plots.plot_estimates(3), "has it as .frame; got int"),
+        (lambda: plots.plot_agreement(pd.DataFrame()), "lacks column 'a'; it has "),
+        (lambda: plots.plot_weights(pd.DataFrame([range(16)]).add_prefix("c")), r"'c14', …\. Expected estim"),
+        (lambda: plots.plot_sensitivity({"model": 1}), "expected a DataFrame with .*gamma.*got dict"),
+        (lambda: plots.plot_weights(None), "has it as .diagnostics; got NoneType"),
+        (lambda: plots.plot_popularity([1, 2]), "expected a DataFrame with .*n_at_least.*got list"),
+    ],
+)
+def test_a_frame_that_cannot_be_drawn_gets_a_clear_error(call, words: str):
+    with pytest.raises(ipseval.InputError, match=words):
+        call()
+
+
+def test_results_are_drawn_as_their_frames_are(evaluation):
+    frame = evaluation.frame.query("metric == 'auc'").set_index("estimator")["estimate"]
+    drawn = plots.plot_estimates(evaluation, metric="auc")
+    assert [marks[:, 0].tolist() for marks, _ in error_bars(drawn)] == [
+        frame[label].tolist() for label in ("aoa", "snips-global")
+    ]
+    widths = [bar.get_width() for bar in plots.plot_weights(evaluation).patches]
+    assert widths == [*evaluation.diagnostics["ess_equal"][:2], *evaluation.diagnostics["ess_own"][:2]]
+    # Popularities 0, 1, 3, 3: four, three and two items have at least 0, 1 and 3.
+    log = ipseval.Interactions.from_frame(
+        pd.DataFrame({"user": [0, 0, 1, 1, 2, 2, 2], "item": [1, 2, 1, 2, 1, 2, 0]})
+    )
+    drawn = plots.plot_popularity(log)
+    assert drawn.lines[0].get_xydata().tolist() == [[1, 3], [3, 2]]
+    assert drawn.figure.get_size_inches().tolist() == [5.6, 3.6]
+
+
+def test_given_axes_are_used_and_returned():
+    from matplotlib.figure import Figure
+
+    ax = Figure().add_subplot()
+    assert plots.plot_estimates(estimates(), ax=ax) is ax
+    new = plots.plot_estimates(estimates()).spines
+    assert [new[side].get_visible() for side in ("left", "bottom", "top", "right")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_an_examination_curve_is_drawn_with_its_intervals():
+    log = pd.DataFrame({"user": range(60), "item": 0, "position": [1, 2] * 30, "clicked": [1, 0, 1, 1] * 15})
+    curve = ipseval.propensity.ExaminationModel("randomised").fit(
+        ipseval.ImpressionLog.from_frame(log, position="position")
+    )
+    ((marks, bars),) = error_bars(curve.plot())
+    assert marks == pytest.approx(np.column_stack([curve.position, curve.theta]))
+    assert bars[1][:, 1] == pytest.approx(curve.theta[1] + 1.96 * curve.std_error[1] * np.array([-1, 1]))
+
+
+@pytest.fixture(scope="module")
+def evaluation() -> ipseval.Evaluation:
+    rng = np.random.default_rng(0)
+    split = random_split(rng, 60, 30, np.linspace(0.7, 0.1, 30))
+    models = {name: rng.normal(size=(60, 30)) for name in ("b", "a", "c")}
+    models["a"][split.test.user, split.test.item] += 1
+    return ipseval.evaluate(
+        models,
+        split,
+        propensity=ipseval.PowerLawPropensity(gamma=0.0),
+        metrics=["recall@5", "auc"],
+        estimators=["aoa", "snips-global"],
+        low_ess="ignore",
+    )
+
+
+def test_differences_are_to_the_highest_whichever_way_the_pair_stands_in_the_frame(evaluation):
+    """a is highest, then c by AOA. The frame holds b − a and a − c: a − c is turned round."""
+    ax = evaluation.plot("differences")
+    frame = evaluation.compare().query("metric == 'recall@5'").set_index(["estimator", "model", "reference"])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b"]
+    for (marks, bars), estimator in zip(error_bars(ax), ("aoa", "snips-global"), strict=True):
+        first, second = frame.loc[(estimator, "b", "a")], frame.loc[(estimator, "a", "c")]
+        assert marks[:, 0] == pytest.approx([-second["difference"], first["difference"]])
+        assert bars[0][:, 0] == pytest.approx([-second["ci_high"], -second["ci_low"]])
+    assert list(ax.lines[-1].get_xdata()) == [0, 0]
+
+
+def test_an_evaluation_is_drawn_over_gamma_with_the_places_where_two_swap(evaluation):
+    ax = evaluation.plot("sensitivity", metric="auc")
+    expected = evaluation.sensitivity().frame.query("metric == 'auc' and estimator == 'snips-global'")
+    order = next(one.order for one in evaluation.verdicts if one.metric == "auc")
+    for line, model in zip(ax.lines, order, strict=False):
+        assert line.get_label() == model
+        rows = expected[expected["model"] == model]
+        # One metric and estimator alone: a product of other shape, which rounds the last bit otherwise.
+        np.testing.assert_allclose(line.get_ydata(), rows["estimate"], rtol=1e-13)
+    points = (
+        evaluation.sensitivity().tipping_points().query("metric == 'auc' and estimator == 'snips-global'")
+    )
+    drawn = sorted(line.get_xdata()[0] for line in ax.lines[3:])
+    assert drawn == pytest.approx(
+        sorted(point for row in points["tipping_points"] for point in row), abs=1e-8
+    )
+
+
+def test_weight_shares_are_bars_beside_the_shares_of_positives(evaluation):
+    ax = evaluation.plot("popularity")
+    frame = evaluation.popularity
+    heights = [[bar.get_height() for bar in box] for box in ax.containers]
+    assert heights[0] == pytest.approx((100 * frame["share"]).tolist())
+    assert heights[1] == pytest.approx((100 * frame["weight_share"]).tolist())
+    assert sum(heights[1]) == pytest.approx(100)
+    # The rarest items weigh more than their share, the most popular ones less.
+    assert heights[1][0] > heights[0][0]
+    assert heights[1][-1] < heights[0][-1]
+
+
+def test_every_kind_has_a_picture_and_others_are_refused(evaluation):
+    apart = {"differences", "popularity", "sensitivity", "weights"}  # these are drawn above and below
+    for kind in set(PLOT_KINDS) - apart:
+        assert evaluation.plot(kind).get_xlabel()
+    assert (
+        evaluation.plot("sensitivity", metric="AUC", estimator="SNIPS-global").get_ylabel().startswith("auc")
+    )
+    with pytest.raises(ipseval.errors.UnknownNameError, match="kind"):
+        evaluation.plot("estimate")
+    with pytest.raises(ipseval.InputError, match=r'plot\("estimates", metric=\'auc\'\)'):
+        evaluation.plot("auc")
+
+
+def test_the_picture_of_weights_says_what_the_text_says(evaluation):
+    """The effective sample size that is printed is the length of the bar."""
+    widths = [bar.get_width() for bar in evaluation.plot("weights").patches]
+    (table,) = [
+        part
+        for part in evaluation.tables(page=True).appendix
+        if getattr(part, "title", "") == "Weights of each estimator"
+    ]
+    texts = [cell.plain for row in table.rows for cell in row]
+    assert f"{widths[-1]:,.0f} of {widths[1]:,.0f}" in texts
+    said = " ".join(line for remark in evaluation.tables().verdict for line in remark.lines)
+    assert (
+        f"Effective sample size {widths[-1]:,.0f} with these weights, {widths[1]:,.0f} with equal weights"
+        in said
+    )
+
+
+def test_an_unreliable_estimate_is_a_hollow_mark_without_an_interval_and_its_legend_says_so():
+    flagged = estimates().assign(flag=["", "", "few", "few"])
+    ax = plots.plot_estimates(flagged)
+    reliable, unreliable = ax.containers
+    assert reliable[2]
+    assert not unreliable[2]
+    assert unreliable[0].get_xdata().tolist() == [0.2, 0.22]
+    assert unreliable[0].get_markerfacecolor() == "none"
+    assert reliable[0].get_markerfacecolor() == plots.COLOURS[0]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["aoa", "snips,\nunreliable"]
+
+
+def test_a_picture_holds_one_estimand_and_names_it():
+    mixed = estimates().assign(estimand=["mean over users"] * 2 + ["mean over interactions"] * 2)
+    with pytest.raises(ipseval.InputError, match="several estimands; choose one of mean over users"):
+        plots.plot_estimates(mixed)
+    ax = plots.plot_estimates(mixed, estimand="mean over interactions")
+    assert ax.get_xlabel() == "recall@5, mean over interactions, with confidence interval"
+    assert len(ax.containers) == 1
