@@ -1,42 +1,80 @@
-"""ipseval: offline evaluation of recommenders from biased implicit feedback.
+"""Evaluate recommenders offline from biased implicit feedback.
 
-Logged clicks and purchases are missing not at random; a plain average over observed positives (AOA)
-favours recommenders of popular items. ipseval weights each positive by its inverse propensity (IPS, SNIPS),
-states the uncertainty of every number, and says what is claimed of it.
+Logged clicks and purchases are missing not at random, so the average over observed positives (AOA) favours
+recommenders of popular items. ipseval weights each positive by its inverse propensity (IPS, SNIPS) and
+reports the uncertainty of every estimate and the condition under which it is unbiased.
 
-Names are loaded from their modules when they are first used, so that importing the package takes no time.
+Names are loaded from their modules when they are first used, so that importing the package is fast. The stub
+`__init__.pyi` lists the same names for type checkers.
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import re
 from typing import Any
+
+import lazy_loader
 
 from ipseval._version import __version__ as __version__
 
-# Each line of the stub is "from MODULE import NAME as NAME", or "from . import WING as WING".
-_STUB = (pkgutil.get_data(__name__, "__init__.pyi") or b"").decode("utf-8")
-_HOME = {name: home for home, name in re.findall(r"^from (\w\S+) import (\w+)", _STUB, flags=re.MULTILINE)}
-
-_WINGS = {
-    *("data", "propensity", "ranking", "metrics", "estimators", "inference", "reporting"),
-    *("evaluation", "correction", "validation", "policies", "studies", "distributed", "errors", "testing"),
+# Modules that are public names of their own.
+PUBLIC_MODULES = ["distributed", "errors", "policies", "studies", "testing"]
+# Modules that are reached as attributes, but are not listed.
+OTHER_MODULES = [
+    "correction",
+    "data",
+    "estimators",
+    "evaluation",
+    "inference",
+    "metrics",
+    "propensity",
+    "ranking",
+    "reporting",
+    "validation",
+]
+NAMES_BY_MODULE = {
+    "correction": ["correct", "plan_exposure"],
+    "data.impression_log": ["ImpressionLog"],
+    "data.interactions": ["Interactions"],
+    "data.random_exposure": ["RandomExposure"],
+    "data.reading": ["Lists", "read", "read_lists"],
+    "data.splits": ["Split", "split_global_time", "split_leave_one_out", "split_random", "split_temporal"],
+    "errors": ["InputError", "IpsevalError"],
+    "evaluation": ["Evaluation", "evaluate", "evaluate_ranks"],
+    "evaluation._extension": ["register"],
+    "evaluation.beyond": ["beyond_accuracy"],
+    "evaluation.slates": ["evaluate_slates"],
+    "metrics": ["metric"],
+    "metrics.sampled": ["correct_sampled", "expected_sampled"],
+    "propensity": [
+        "DensityRatioPropensity",
+        "ImpressionPropensity",
+        "KnownPropensity",
+        "PowerLawPropensity",
+        "fit_gamma",
+        "fit_gamma_from_exposure",
+    ],
+    "ranking": ["RankedPositives", "SampledCandidates", "adapters", "baselines", "rank_positives"],
+    "reporting": ["plots"],
+    "studies.agreement": ["order_agreement"],
+    "utils.compute": ["ComputeOptions"],
+    "validation": ["datasets", "simulation", "validate"],
 }
-__all__ = sorted(_HOME)
+
+_load, __dir__, _ = lazy_loader.attach(
+    __name__, submodules=PUBLIC_MODULES + OTHER_MODULES, submod_attrs=NAMES_BY_MODULE
+)
+
+_public_names = ["__version__", *PUBLIC_MODULES]
+for _names in NAMES_BY_MODULE.values():
+    _public_names += _names
+__all__ = sorted(_public_names)
 
 
 def __getattr__(name: str) -> Any:
-    """Return a public name, loading the module it lives in."""
-    if name in _WINGS:
-        return importlib.import_module(f"{__name__}.{name}")
-    if name not in _HOME:
-        hint = importlib.import_module("ipseval.errors").hint(name)
-        raise AttributeError(f"module 'ipseval' has no attribute {name!r}. {hint}".rstrip(". "))
-    globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
-    return globals()[name]
+    """Return a public name, or explain what to use in place of a name of another library."""
+    try:
+        return _load(name)
+    except AttributeError:
+        from ipseval.utils.public import missing_attribute
 
-
-def __dir__() -> list[str]:
-    return __all__
+        raise missing_attribute("module 'ipseval'", name) from None

@@ -1,13 +1,11 @@
-"""Every exception and warning that ipseval raises."""
+"""Exceptions and warnings of ipseval."""
 
 from __future__ import annotations
 
 import difflib
-import pkgutil
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 __all__ = [
@@ -28,27 +26,27 @@ class IpsevalError(Exception):
 
 
 class InputError(IpsevalError, ValueError):
-    """Input that cannot be used; the text says what was expected, what came and what to do."""
+    """Input that cannot be used; the text names the requirement, the value and a correction."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with an input, and the way out.
+    """A problem of an input, with its correction.
 
     Attributes
     ----------
     what : str
-        What is wrong, how often, and where first; one sentence without its full stop.
+        The problem, its count and its first place, as a sentence without the full stop.
     way_out : str
-        What to do. Options stand in braces, ``{duplicates=drop}`` or ``{user}``, and are phrased in the words
-        of the caller.
+        The correction. Options stand in braces, ``{duplicates=drop}`` or ``{user}``, and are worded as
+        arguments of Python or as options of the command line.
     """
 
     what: str
     way_out: str = ""
 
     def said(self, *, as_options: bool = False) -> str:
-        """Return the sentences, with arguments of Python or options of the command line.
+        """Return problem and correction, with arguments of Python or options of the command line.
 
         Examples
         --------
@@ -58,46 +56,63 @@ class Problem:
         >>> repeats.said(as_options=True)
         '3 rows repeat a pair. Pass --duplicates drop to keep the first.'
         """
-        return self._phrased(_option if as_options else _argument)
+        if as_options:
+            return self._format(_format_option)
+        return self._format(_format_argument)
 
-    def _phrased(self, phrase: Callable[[str, str | None], str]) -> str:
-        way_out = re.sub(r"\{(\w+)(?:=([^}]*))?\}", lambda found: phrase(found[1], found[2]), self.way_out)
-        return f"{self.what}. {way_out}." if way_out else f"{self.what}."
+    def _format(self, format_option: Callable[[str, str | None], str]) -> str:
+        """Return the sentences with every option in braces replaced by its wording."""
+        if not self.way_out:
+            return f"{self.what}."
+        advice = re.sub(
+            r"\{(\w+)(?:=([^}]*))?\}", lambda match: format_option(match[1], match[2]), self.way_out
+        )
+        return f"{self.what}. {advice}."
 
 
-def _argument(name: str, value: str | None) -> str:
+def _format_argument(name: str, value: str | None) -> str:
+    """Return an argument of Python, such as ``duplicates='drop'``."""
     if value is None:
         return f"{name}="
     is_literal = value in ("True", "False", "…") or re.fullmatch(r"-?\d+(\.\d+)?", value) is not None
-    return f"{name}={value if is_literal else repr(value)}"
+    if is_literal:
+        return f"{name}={value}"
+    return f"{name}={value!r}"
 
 
-# Arguments whose option has another name, as the option of that name means something else.
-_RENAMED = {"propensity": "propensity-column", "missing": "incomplete"}
+# Arguments whose option has another name, because an option of the same name has another meaning.
+_OPTION_NAMES = {"propensity": "propensity-column", "missing": "incomplete"}
 
 
-def _option(name: str, value: str | None) -> str:
-    if value in ("True", "False"):
-        return f"--{'' if value == 'True' else 'no-'}{name}"
-    option = f"--{_RENAMED.get(name, name).replace('_', '-')}"
-    return option if value is None else f"{option} {value}"
+def _format_option(name: str, value: str | None) -> str:
+    """Return an option of the command line, such as ``--duplicates drop``."""
+    if value == "True":
+        return f"--{name}"
+    if value == "False":
+        return f"--no-{name}"
+    option = f"--{_OPTION_NAMES.get(name, name).replace('_', '-')}"
+    if value is None:
+        return option
+    return f"{option} {value}"
 
 
-def _option_of_lists(name: str, value: str | None) -> str:
-    """Return an option of a file of lists, whose columns are named behind the file."""
-    return f"FILE:{name}=COLUMN" if value in (None, "…") else _option(name, value)
+def _format_list_option(name: str, value: str | None) -> str:
+    """Return an option of a file of lists, whose columns are named after the file."""
+    if value in (None, "…"):
+        return f"FILE:{name}=COLUMN"
+    return _format_option(name, value)
 
 
 class ProblemsError(InputError):
-    """Everything that is wrong with one input, at once: each problem with its count, examples and way out.
+    """All problems of an input, each with its count, examples and correction.
 
     Attributes
     ----------
     source : str
-        What was read.
+        Name of the input.
     problems : tuple of Problem
     takes_options : str
-        What takes the options that the ways out name, where that is not what was called.
+        Function that has the options named in the corrections, if it is not the one that was called.
     """
 
     def __init__(self, source: str, problems: Iterable[Problem], takes_options: str = "") -> None:
@@ -108,15 +123,27 @@ class ProblemsError(InputError):
 
     def said(self, *, as_options: bool = False) -> str:
         """Return the whole text, with arguments of Python or options of the command line."""
-        option = _option_of_lists if "Lists" in self.takes_options else _option
-        said = [one._phrased(option if as_options else _argument) for one in self.problems]
-        optional = self.takes_options and not as_options and any("{" in one.way_out for one in self.problems)
-        taker = f"Options go to {self.takes_options}." if optional else ""
-        if len(said) == 1:
-            return f"{self.source}: {said[0]} {taker}".rstrip()
-        listed = "".join(f"\n  {place}. {text}" for place, text in enumerate(said, 1))
-        have = "have" if self.source.endswith("lists") else "has"
-        return f"{self.source} {have} {len(said)} problems:{listed}" + (f"\n{taker}" if taker else "")
+        if not as_options:
+            format_option = _format_argument
+        elif "Lists" in self.takes_options:
+            format_option = _format_list_option
+        else:
+            format_option = _format_option
+        texts = [problem._format(format_option) for problem in self.problems]
+
+        note = ""
+        names_options = any("{" in problem.way_out for problem in self.problems)
+        if self.takes_options and names_options and not as_options:
+            note = f"Options go to {self.takes_options}."
+        if len(texts) == 1:
+            return f"{self.source}: {texts[0]} {note}".rstrip()
+
+        verb = "have" if self.source.endswith("lists") else "has"
+        lines = [f"{self.source} {verb} {len(texts)} problems:"]
+        lines += [f"  {number}. {text}" for number, text in enumerate(texts, start=1)]
+        if note:
+            lines.append(note)
+        return "\n".join(lines)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.source, self.problems, self.takes_options)
@@ -126,30 +153,23 @@ class PropensityError(InputError):
     """A propensity that is out of range, missing, or not on the scale that an estimator needs."""
 
 
-@cache
-def _peers() -> dict[str, str]:
-    """Return what other libraries call something -> what ipseval has."""
-    text = (pkgutil.get_data("ipseval", "utils/peers.txt") or b"").decode("utf-8")
-    entries = [one.rsplit(": ", 1) for one in text.replace("\n  ", " ").splitlines()[1:]]
-    return {name: here for here, names in entries for name in names.split()}
-
-
-def hint(name: object) -> str:
-    """Return what to use in place of a name of another library, in a sentence; "" for others."""
-    here = _peers().get(str(name).strip("-=").replace("-", "_").lower(), "")
-    return f"Use {here}." if here else ""
+def _suggest_choice(name: str, choices: Iterable[str]) -> str:
+    """Return the choice that is most similar to a name, as a question, and "" if none is similar."""
+    choices_by_case = {choice.casefold(): choice for choice in choices}
+    similar = difflib.get_close_matches(name.casefold(), choices_by_case, n=1)
+    if not similar:
+        return ""
+    return f"Did you mean {choices_by_case[similar[0]]!r}?"
 
 
 class UnknownNameError(InputError):
-    """A name that is not registered; the text lists the choices and suggests the nearest, or `advice`."""
+    """A name that is not registered; its text lists the choices and the most similar one, or `advice`."""
 
     def __init__(self, what: str, name: object, choices: Iterable[str], advice: str = "") -> None:
         known = sorted(choices)
-        by_case = {one.casefold(): one for one in known}
-        near = [] if advice else difflib.get_close_matches(str(name).casefold(), by_case, n=1)
-        hint = f" Did you mean {by_case[near[0]]!r}?" if near else f" {advice}" if advice else ""
-        listed = ", ".join(known) if known else "none"
-        super().__init__(f"unknown {what} {name!r}.{hint} Choices: {listed}.")
+        suggestion = advice or _suggest_choice(str(name), known)
+        parts = [f"unknown {what} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
+        super().__init__(" ".join(part for part in parts if part))
         self.what = what
         self.name = name
         self.choices = tuple(known)

@@ -15,7 +15,7 @@ from ipseval.cli._options import Command
 from ipseval.cli._output import say
 from ipseval.utils.compute import available_cores
 
-NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "narwhals", "threadpoolctl", "tqdm")
+NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "lazy-loader", "narwhals", "threadpoolctl", "tqdm")
 # Extra -> the module that shows that it is there, its distribution, and what it is for.
 EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),

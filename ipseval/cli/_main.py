@@ -29,7 +29,8 @@ from ipseval.cli._streams import (
     write_traceback,
 )
 from ipseval.cli._studies import DEMO, STUDY, VALIDATE
-from ipseval.errors import IpsevalError, hint
+from ipseval.errors import IpsevalError
+from ipseval.utils.peer_names import suggest_replacement
 
 COMMANDS: dict[str, Command] = {
     command.name: command
@@ -169,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         ways = []
         if message.startswith("unrecognized"):
             for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
-                way = SHELL.get(name.replace("-", "_")) or _as_option(hint(name))
+                way = SHELL.get(name.replace("-", "_")) or _as_option(suggest_replacement(name))
                 near = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
                 meant = [f" Did you mean {one}?" for one in near if len(name) > 2]
                 ways += [f" In place of --{name}: {way}."] if way else meant

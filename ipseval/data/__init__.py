@@ -1,13 +1,14 @@
-"""A log and its split: interactions, impressions, random exposure, reading, splitting."""
+"""Read, hold and split logs: interactions, impressions and random exposure."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import lazy_loader
+
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.data.interactions import Interactions
 from ipseval.data.random_exposure import RandomExposure
-from ipseval.utils import lazy
 from ipseval.utils.border import guard
 
 if TYPE_CHECKING:
@@ -15,6 +16,6 @@ if TYPE_CHECKING:
     from ipseval.data import splits as splits
 
 __all__ = ["ImpressionLog", "Interactions", "RandomExposure"]
-__getattr__ = lazy(__name__, {"reading": "", "splits": ""})
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["reading", "splits"])
 
 guard(__name__)

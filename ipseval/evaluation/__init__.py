@@ -1,13 +1,14 @@
-"""The answer and what it can be asked: `evaluate`, `Evaluation`, and doors that take one, ranks or a log."""
+"""Evaluate recommenders on a split, ranks, ratings or slates, and hold the results."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import lazy_loader
+
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
 from ipseval.inference.estimate_frame import FRAME_COLUMNS
-from ipseval.utils import lazy
 
 if TYPE_CHECKING:
     from ipseval.evaluation._integrations import lenskit_metric, recbole_metric, rectools_metric
@@ -23,12 +24,12 @@ __all__ = [
     "recbole_metric",
     "rectools_metric",
 ]
-# What evaluate() itself does not need is loaded when it is asked for.
-__getattr__ = lazy(
+# Names that evaluate() does not need are loaded at first use.
+__getattr__, _, _ = lazy_loader.attach(
     __name__,
-    {
-        "evaluate_ratings": "_ratings",
-        **dict.fromkeys(("lenskit_metric", "recbole_metric", "rectools_metric"), "_integrations"),
-        **dict.fromkeys(("beyond", "segments", "slates"), ""),
+    submodules=["beyond", "segments", "slates"],
+    submod_attrs={
+        "_integrations": ["lenskit_metric", "recbole_metric", "rectools_metric"],
+        "_ratings": ["evaluate_ratings"],
     },
 )

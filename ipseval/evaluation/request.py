@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 
-from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError, hint
+from ipseval.errors import DataWarning, InputError, PropensityError, UnknownNameError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.guarantees import NRelevant
 from ipseval.estimators.labels import default_estimators, resolve_estimator
@@ -28,6 +28,7 @@ from ipseval.utils.checks import (
     distinct_labels,
     warn_user,
 )
+from ipseval.utils.peer_names import suggest_replacement
 from ipseval.utils.types import IntervalMethod, LowEss, Missing, RngLike, TieChoice
 
 DEFAULT_METRICS = ("recall@10", "mean_dcg@10")
@@ -56,7 +57,7 @@ class Options(CommonOptions, total=False):
 def check_options(options: Mapping[str, Any], known: type) -> None:
     """Raise `UnknownNameError` for an option that a door does not take."""
     for name in options.keys() - known.__annotations__:
-        raise UnknownNameError("option", name, known.__annotations__, hint(name))
+        raise UnknownNameError("option", name, known.__annotations__, suggest_replacement(name))
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import lazy_loader
+
 from ipseval.ranking._exact import rank_positives, top_items
 from ipseval.ranking._sampled import SampledCandidates
 from ipseval.ranking.ranked_positives import RankedPositives
-from ipseval.utils import lazy
 from ipseval.utils.border import guard
 
 __all__ = [
@@ -14,6 +15,6 @@ __all__ = [
     "rank_positives",
     "top_items",
 ]
-__getattr__ = lazy(__name__, {"adapters": "", "baselines": ""})
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["adapters", "baselines"])
 
 guard(__name__)

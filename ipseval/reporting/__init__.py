@@ -1,13 +1,14 @@
-"""Reports: what a `Tables` value looks like as text, Markdown, LaTeX, HTML and CSV.
+"""Render results as text, Markdown, LaTeX, HTML and CSV, and draw plots.
 
-Whoever has results builds a `Tables` and hands it down; nothing here knows an evaluation.
+A layer above builds a `Tables` value and passes it to a renderer; this layer knows no evaluation.
 """
 
 from __future__ import annotations
 
+import lazy_loader
+
 from ipseval.reporting.results import Explanation, Report, load
 from ipseval.reporting.tables import Tables
-from ipseval.utils import lazy
 
 __all__ = ["Explanation", "Report", "Tables", "load"]
-__getattr__ = lazy(__name__, dict.fromkeys(("plots",), ""))
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["plots"])

@@ -1,8 +1,8 @@
-"""Studies of evaluation itself: protocols, agreement of orders, offline metrics against online ones."""
+"""Study evaluation itself: protocols, agreement of rankings, and offline metrics against online ones."""
 
 from __future__ import annotations
 
-from ipseval.utils import lazy
+import lazy_loader
 
 __all__ = ["agreement", "online", "protocols"]
-__getattr__ = lazy(__name__, dict.fromkeys(__all__, ""))
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=__all__)

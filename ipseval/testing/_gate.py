@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from ipseval.errors import InputError, UnknownNameError, hint
+from ipseval.errors import InputError, UnknownNameError
 from ipseval.estimators.labels import resolve_estimator
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.differences import EvaluationDiff
@@ -27,6 +27,7 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Notes, Remark
 from ipseval.testing._bounds import Difference
 from ipseval.utils.checks import check_bool, check_fraction, check_positive_int, check_real, check_type
+from ipseval.utils.peer_names import suggest_replacement
 
 Outcome: TypeAlias = Literal["better", "not worse", "worse", "suspicious", "cannot tell"]
 EXIT_CODES: dict[Outcome, int] = {"better": 0, "not worse": 0, "worse": 1, "suspicious": 3, "cannot tell": 4}
@@ -291,7 +292,7 @@ def check_gate_options(options: Mapping[str, Any]) -> None:
     """
     for name in options:
         if name not in GATE_OPTIONS:
-            raise UnknownNameError("option", name, GATE_OPTIONS, hint(name))
+            raise UnknownNameError("option", name, GATE_OPTIONS, suggest_replacement(name))
     for name in ("candidate", "incumbent", "metric", "estimator"):
         check_type(name, options.get(name), (str, type(None)))
     if options.get("margin") is not None:

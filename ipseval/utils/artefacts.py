@@ -1,8 +1,8 @@
-"""Artefacts: files that are whole or not there, and the one container of all that the library stores.
+"""Write files atomically, read them with clear errors, and store arrays with a header in one archive.
 
-The container is a .npz of arrays with a JSON header, a checksum of each array, and one of the header. Nothing
-is ever unpickled. Files that are missing, damaged, changed by hand, of another version, or that unpack to far
-more than their size, and places that cannot be written to, are an `InputError` that says what to do.
+The archive is a .npz file of arrays with a JSON header, a checksum of each array, and a checksum of the
+header. Nothing is ever unpickled. Files that are missing, damaged, changed by hand, of another version, or
+that unpack to far more than their size, and folders without write access, are an `InputError`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -28,20 +29,24 @@ from ipseval._version import __version__
 from ipseval.errors import InputError, IpsevalError
 from ipseval.utils.types import AnyArray
 
-# The number of the storage format, written as `format`. Raise it when older files can no longer be read.
+# Number of the storage format, written as `format`. Raise it when older files can no longer be read.
 FORMAT = 1
 HEADER = "header.json"
 PREFIX = ".ipseval-"
-# An archive may always unpack to this many bytes; beyond, to so many times its own size.
+# An archive may unpack to this number of bytes, or to this multiple of its own size, if that is more.
 SMALL = 2**26
 MAX_RATIO = 100
-_ARRAY, _TEXTS = ".npy", ".json"
+_ARRAY = ".npy"
+_TEXTS = ".json"
 
 Pathlike = str | os.PathLike[str]
 
 
 def writable(path: Pathlike) -> Path:
-    """Return the file that `path` stands for, its folder made; to be called before a long computation."""
+    """Return the absolute path of a file after a check that it can be written; its folder is created.
+
+    Call it before a long computation, so that the computation is not lost.
+    """
     try:
         file = Path(path).resolve()
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -58,15 +63,18 @@ def check_is_file(path: Pathlike) -> None:
     """Raise `InputError` for a folder, and for a device or pipe, which may have no end."""
     file = Path(path)
     if file.exists() and not file.is_file():
-        what = "a folder" if file.is_dir() else "a device or pipe"
-        raise InputError(f"{path} is {what}; give the name of a file.")
+        kind = "a folder" if file.is_dir() else "a device or pipe"
+        raise InputError(f"{path} is {kind}; give the name of a file.")
 
 
 @contextmanager
 def writing(path: Pathlike) -> Iterator[IO[bytes]]:
-    """Open a stream whose content becomes the file at the end of the block; until then the old one stays."""
-    # A file of another name, flushed to the disk and renamed, which POSIX does at once: who is killed leaves
-    # the old file or the new one, whole.
+    """Open a stream that replaces the file at the end of the block.
+
+    An interrupted write leaves the old file unchanged.
+
+    The content is written to a temporary file, flushed to the disk and renamed, which is atomic on POSIX.
+    """
     file = writable(path)
     remove_leftovers(file.parent)
     name = f"{PREFIX}{secrets.token_hex(8)}.{_host()}.{os.getpid()}.tmp"
@@ -86,14 +94,14 @@ def writing(path: Pathlike) -> Iterator[IO[bytes]]:
 
 
 def write_text(path: Pathlike, text: str) -> Path:
-    """Write a UTF-8 text whole or not at all and return its path; lone surrogates are escaped."""
+    """Write a text in UTF-8 atomically and return its path; lone surrogates are escaped."""
     with writing(path) as stream:
         stream.write(text.encode("utf-8", "backslashreplace"))
     return Path(path)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the half-written files of processes of this machine that are dead."""
+    """Remove temporary files of processes of this machine that have ended."""
     for leftover in folder.glob(f"{PREFIX}*.tmp"):
         parts = leftover.name.split(".")
         if len(parts) == 5 and parts[2] == _host() and not _is_running(parts[3]):
@@ -103,7 +111,7 @@ def remove_leftovers(folder: Path) -> None:
 
 @contextmanager
 def reading(path: Pathlike, advice: str = "Get it, or write it, again.") -> Iterator[None]:
-    """Turn whatever a missing or damaged file makes a reader raise into `InputError` with its name."""
+    """Convert any error of reading a missing or damaged file into an `InputError` with its name."""
     try:
         yield
     except IpsevalError:
@@ -116,20 +124,25 @@ def reading(path: Pathlike, advice: str = "Get it, or write it, again.") -> Iter
 
 
 def check_members(path: Pathlike, sizes: Sequence[int]) -> None:
-    """Raise `InputError` when the members of an archive are far larger than any real data of its size."""
-    total, stored = sum(sizes), Path(path).stat().st_size
-    if total > max(SMALL, MAX_RATIO * stored):
+    """Raise `InputError` if an archive would unpack to far more bytes than real data of its size."""
+    unpacked = sum(sizes)
+    stored = Path(path).stat().st_size
+    if unpacked > max(SMALL, MAX_RATIO * stored):
         raise InputError(
-            f"{path} has {stored:,} bytes and would unpack to {total:,}: more than {MAX_RATIO} times as much "
-            "is refused. If it is meant, unpack it first (arrays: numpy.save, which is not compressed)."
+            f"{path} must unpack to at most {MAX_RATIO} times its {stored:,} bytes; got {unpacked:,} bytes. "
+            "If this is intended, unpack it first (arrays: numpy.save, which does not compress)."
         )
 
 
 @contextmanager
 def open_archive(path: Pathlike, content: bytes | None = None) -> Iterator[zipfile.ZipFile]:
-    """Open the zip archive at `path`, or inside of it, after a check; to be used inside of `reading`."""
+    """Open the zip archive at `path`, or the archive `content` inside it, after checks of its members.
+
+    Use it inside `reading`, which words other errors.
+    """
     check_is_file(path)
-    with zipfile.ZipFile(path if content is None else io.BytesIO(content)) as archive:
+    source = path if content is None else io.BytesIO(content)
+    with zipfile.ZipFile(source) as archive:
         members = archive.infolist()
         check_members(path, [member.file_size for member in members])
         if any(member.flag_bits & 1 for member in members):
@@ -142,7 +155,7 @@ def open_archive(path: Pathlike, content: bytes | None = None) -> Iterator[zipfi
 def read_arrays(path: Pathlike) -> dict[str, AnyArray]:
     """Return the arrays of a .npz file by name."""
     with reading(path), open_archive(path) as archive:
-        return {name.removesuffix(_ARRAY): _array(archive, name) for name in archive.namelist()}
+        return {name.removesuffix(_ARRAY): _read_numeric(archive, name) for name in archive.namelist()}
 
 
 def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence[AnyArray]) -> None:
@@ -154,30 +167,34 @@ def write_archive(stream: IO[bytes], header: Mapping[str, Any], arrays: Sequence
         "sha256": [array_digest(array) for array in arrays],
     }
     with zipfile.ZipFile(stream, "w") as archive:
-        _add(archive, HEADER, json.dumps(body | {"seal": _digest(body)}).encode())
+        _add_member(archive, HEADER, json.dumps(body | {"seal": _compute_digest(body)}).encode())
         for number, array in enumerate(arrays):
             if array.dtype.hasobject:
-                content = json.dumps({"shape": array.shape, "values": _plain(array)})
-                _add(archive, f"{number}{_TEXTS}", content.encode())
+                content = json.dumps({"shape": array.shape, "values": _to_json_values(array)})
+                _add_member(archive, f"{number}{_TEXTS}", content.encode())
             else:
                 member = io.BytesIO()
                 np.lib.format.write_array(member, array, allow_pickle=False)
-                _add(archive, f"{number}{_ARRAY}", member.getbuffer())
+                _add_member(archive, f"{number}{_ARRAY}", member.getbuffer())
 
 
 def read_archive(
     path: Pathlike, advice: str, content: bytes | None = None
 ) -> tuple[dict[str, Any], list[AnyArray]]:
-    """Return header and arrays that `write_archive` has written to `path`, or as `content` inside of it."""
+    """Return header and arrays written by `write_archive` to `path`, or to `content` inside it."""
     with reading(path, advice), open_archive(path, content) as archive:
         if HEADER not in archive.namelist():
             raise InputError(f"{path} is an archive that ipseval has not written. {advice}")
         header = json.loads(archive.read(HEADER))
         _check_header(path, header, advice)
-        names, arrays = set(archive.namelist()), []
+        names = set(archive.namelist())
+        arrays = []
         for number, expected in enumerate(header["sha256"]):
             name = f"{number}{_ARRAY}"
-            array = _array(archive, name) if name in names else _objects(archive, f"{number}{_TEXTS}")
+            if name in names:
+                array = _read_numeric(archive, name)
+            else:
+                array = _read_objects(archive, f"{number}{_TEXTS}")
             if array_digest(array) != expected:
                 raise InputError(f"{path}: array {number} is not the one that was written. {advice}")
             arrays.append(array)
@@ -187,18 +204,21 @@ def read_archive(
 def _check_header(path: Pathlike, header: dict[str, Any], advice: str) -> None:
     """Raise `InputError` if a header has another format number or none, or was changed."""
     number = header.get("format")
-    if type(number) is not int or number != FORMAT:
-        found = f"format {number}" if type(number) is int else "a file without a format number"
-        raise InputError(f"{path} must have storage format {FORMAT}; got {found}. {advice}")
+    if type(number) is not int:
+        raise InputError(
+            f"{path} must have storage format {FORMAT}; got a file without a format number. {advice}"
+        )
+    if number != FORMAT:
+        raise InputError(f"{path} must have storage format {FORMAT}; got format {number}. {advice}")
     body = {name: value for name, value in header.items() if name != "seal"}
-    if _digest(body) != header.get("seal"):
+    if _compute_digest(body) != header.get("seal"):
         raise InputError(f"{path} is not as it was written: its checksum does not fit its content. {advice}")
 
 
 def array_digest(array: AnyArray) -> str:
     """Return a hash of an array's type, shape and content."""
     if array.dtype.hasobject:
-        content: Any = json.dumps(_plain(array)).encode()
+        content = json.dumps(_to_json_values(array)).encode()
     else:
         content = np.ascontiguousarray(array).tobytes()
     digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
@@ -206,63 +226,73 @@ def array_digest(array: AnyArray) -> str:
     return digest.hexdigest()
 
 
-def _array(archive: zipfile.ZipFile, name: str) -> AnyArray:
+def _read_numeric(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    """Return an array of an archive that holds numbers, dates or text of fixed length."""
     with archive.open(name) as member:
         array: AnyArray = np.lib.format.read_array(member, allow_pickle=False)
-        member.read()  # to the end, where the checksum of the archive is compared
+        member.read()  # the archive compares its checksum at the end of a member
         return array
 
 
-def _objects(archive: zipfile.ZipFile, name: str) -> AnyArray:
+def _read_objects(archive: zipfile.ZipFile, name: str) -> AnyArray:
+    """Return an array of an archive that holds Python objects."""
     content = json.loads(archive.read(name))
     array = np.empty(len(content["values"]), dtype=object)
     array[:] = content["values"]
     return array.reshape(content["shape"])
 
 
-def _plain(array: AnyArray) -> list[Any]:
+def _to_json_values(array: AnyArray) -> list[bool | int | float | str | None]:
     """Return the entries of an array of objects as JSON values."""
-    values = [one.item() if isinstance(one, np.generic) else one for one in array.ravel().tolist()]
-    for one in values:
-        if not (one is None or isinstance(one, (bool, int, float, str))):
+    values = []
+    for entry in array.ravel().tolist():
+        value = entry.item() if isinstance(entry, np.generic) else entry
+        if value is not None and not isinstance(value, (bool, int, float, str)):
             raise InputError(
-                f"ids of type {type(one).__name__} cannot be stored ({one!r:.60}); use numbers or text."
+                f"ids of type {type(value).__name__} cannot be stored ({value!r:.60}); use numbers or text."
             )
+        values.append(value)
     return values
 
 
-def _add(archive: zipfile.ZipFile, name: str, content: bytes | memoryview) -> None:
-    member = zipfile.ZipInfo(name)  # of 1980: the same content gives the same bytes
-    # The fastest level: ranks are a twentieth larger than at the usual one, and seven times faster.
+def _add_member(archive: zipfile.ZipFile, name: str, content: bytes | memoryview) -> None:
+    """Add a compressed member with a fixed date, so that the same content gives the same bytes."""
+    member = zipfile.ZipInfo(name)
+    # The fastest level stores ranks seven times faster than the default, in 5% more bytes.
     archive.writestr(member, content, zipfile.ZIP_DEFLATED, compresslevel=1)
 
 
-def _digest(content: Any) -> str:
+def _compute_digest(content: Mapping[str, Any]) -> str:
+    """Return a hash of JSON values."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _reason(error: BaseException) -> str:
+    """Return the text of an error on one line."""
     return " ".join(str(getattr(error, "strerror", None) or error).split())
 
 
 def _host() -> str:
-    return "".join(letter if letter.isalnum() else "-" for letter in socket.gethostname()) or "host"
+    """Return the name of this machine without characters that a file name cannot hold."""
+    return re.sub(r"[\W_]", "-", socket.gethostname()) or "host"
 
 
 def _is_running(process: str) -> bool:
+    """Return whether a process with this number exists."""
     try:
         os.kill(int(process), 0)
     except PermissionError:
         return True
-    except (ValueError, OverflowError, OSError):  # no number, none that a process can have, or nobody's
+    except (ValueError, OverflowError, OSError):  # not a number, too large, or not a running process
         return False
     return True
 
 
 def sha256(*texts: str) -> str:
-    """Return the SHA-256 of texts; of several, each ends with a separator."""
-    end = "\x1e" if len(texts) > 1 else ""
-    return hashlib.sha256("".join(text + end for text in texts).encode("utf-8", "surrogatepass")).hexdigest()
+    """Return the SHA-256 of a text, or of several texts that each end with a separator."""
+    separator = "\x1e" if len(texts) > 1 else ""
+    joined = "".join(f"{text}{separator}" for text in texts)
+    return hashlib.sha256(joined.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 TABLES = (".csv", ".tsv", ".parquet")
@@ -273,20 +303,26 @@ def read_table(path: str | Path, columns: Mapping[str, str] | None = None) -> pd
     """Return the table in a CSV, TSV or Parquet file; `columns` are renamed where it has them."""
     suffix = Path(path).suffix
     if suffix not in TABLES:
-        raise InputError(f"{path}: expected a table ending in {', '.join(TABLES)}.")
+        raise InputError(f"{path} must be a table that ends in {', '.join(TABLES)}.")
     with reading(path):
         try:
-            sep = {".csv": ",", ".tsv": "\t"}.get(suffix)
-            frame = pd.read_parquet(path) if sep is None else pd.read_csv(path, sep=sep)
+            if suffix == ".parquet":
+                frame = pd.read_parquet(path)
+            else:
+                frame = pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
         except ImportError:
             raise InputError(f"{path} is Parquet; pip install 'ipseval[parquet]'.") from None
-    wanted = {old: new for old, new in (columns or {}).items() if old in frame.columns and old != new}
-    clash = [new for new in wanted.values() if new in frame.columns and new not in wanted]
-    if clash:
+
+    new_names: dict[str, str] = {}
+    for old, new in (columns or {}).items():
+        if old in frame.columns and old != new:
+            new_names[old] = new
+    conflicts = [new for new in new_names.values() if new in frame.columns and new not in new_names]
+    if conflicts:
         raise InputError(
-            f"{path} has columns {', '.join(wanted)} and {', '.join(clash)}; remove one of them."
+            f"{path} has columns {', '.join(new_names)} and {', '.join(conflicts)}; remove one of them."
         )
-    return frame.rename(columns=wanted)
+    return frame.rename(columns=new_names)
 
 
 def read_array(path: str | Path) -> AnyArray:
@@ -294,7 +330,7 @@ def read_array(path: str | Path) -> AnyArray:
     if Path(path).suffix == ".npz":
         arrays = read_arrays(path)
         if len(arrays) != 1:
-            raise InputError(f"{path} holds {len(arrays)} arrays; expected one.")
+            raise InputError(f"{path} must hold one array; got {len(arrays)}.")
         return next(iter(arrays.values()))
     with reading(path):
         array: AnyArray = np.lib.format.open_memmap(path, mode="r")

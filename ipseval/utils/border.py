@@ -22,8 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ipseval.errors import InputError, IpsevalError, hint
+from ipseval.errors import InputError, IpsevalError
 from ipseval.utils.constructors import NamedConstructors, word_frame_error
+from ipseval.utils.peer_names import suggest_replacement
 
 WORDS = {
     "npt.ArrayLike": "numbers or an array of numbers",
@@ -68,7 +69,8 @@ def guard(module: str) -> None:
 
 def _missing(owner: str, name: str, members: Sequence[str] = ()) -> Any:
     """Raise the error of an attribute that is not there, with what stands in its place among the members."""
-    said, advice = f"{owner} has no attribute {name!r}", "" if name.startswith("_") else hint(name)
+    said = f"{owner} has no attribute {name!r}"
+    advice = "" if name.startswith("_") else suggest_replacement(name)
     named = re.findall(r"(?:^Use |or | and )\.(\w+)", advice)
     useful = not members or not named or any(one in members for one in named)
     raise AttributeError(f"{said}. {advice}".rstrip(". ") if useful else said, name=name)
@@ -168,7 +170,8 @@ def _unbound(function: Any, args: Any, kwargs: Any) -> str | None:
     unknown = [option for option in kwargs if option not in keyed]
     if unknown and inspect.Parameter.VAR_KEYWORD not in kinds:
         near = difflib.get_close_matches(unknown[0], keyed, n=1)
-        said = hint(unknown[0]) or (f"Did you mean {near[0]}=?" if near else f"It has {', '.join(keyed)}.")
+        said = f"Did you mean {near[0]}=?" if near else f"It has {', '.join(keyed)}."
+        said = suggest_replacement(unknown[0]) or said
         return f"{name} has no option {unknown[0]}=. {said}"
     places = sum(one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD) for one in known)
     if len(args) - len(every) + len(known) > places and inspect.Parameter.VAR_POSITIONAL not in kinds:

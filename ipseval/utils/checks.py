@@ -1,9 +1,9 @@
-"""Checks of user input, made once at the border; each error says what was expected, what came, what to do."""
+"""Check the arguments of public functions, and word values and counts for messages."""
 
 from __future__ import annotations
 
+import inspect
 import math
-import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -21,25 +21,40 @@ from ipseval.utils.types import AnyArray, BoolArray, FloatArray, RngLike
 def examples(values: Iterable[object], limit: int = 3) -> str:
     """Return the first few values as text for an error message."""
     first = list(islice(values, limit + 1))
-    shown = [repr(one.item() if isinstance(one, np.generic) else one) for one in first[:limit]]
-    return ", ".join(shown + ["…"] * (len(first) > limit))
+    texts = [_represent(value) for value in first[:limit]]
+    if len(first) > limit:
+        texts.append("…")
+    return ", ".join(texts)
+
+
+def _represent(value: object) -> str:
+    """Return the representation of a value, without the type of NumPy scalars."""
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    return repr(value)
 
 
 def counted(number: int, noun: str) -> str:
     """Return the number and the noun in singular or plural."""
-    if number != 1:
-        noun = f"{noun[:-1]}ies" if noun.endswith("ry") else f"{noun}s"
-    return f"{number:,} {noun}"
+    if number == 1:
+        return f"{number:,} {noun}"
+    if noun.endswith("ry"):
+        return f"{number:,} {noun[:-1]}ies"
+    return f"{number:,} {noun}s"
 
 
 def article(noun: str) -> str:
     """Return the noun with "a" or "an" before it."""
-    return f"an {noun}" if noun.lower().startswith(("a", "e", "i", "o", "nd")) else f"a {noun}"
+    if noun.lower().startswith(("a", "e", "i", "o", "nd")):
+        return f"an {noun}"
+    return f"a {noun}"
 
 
 def kind_of(value: object) -> str:
-    """Return the type of a value in words."""
-    return "None" if value is None else article(type(value).__name__)
+    """Return the type of a value with its article, such as "a list"."""
+    if value is None:
+        return "None"
+    return article(type(value).__name__)
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
@@ -51,17 +66,17 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> None:
 
 def chosen(name: str, value: object, choices: Iterable[str]) -> str:
     """Return the choice that a label stands for, in any case; raise `UnknownNameError` for another."""
-    return lookup({one: one for one in choices}, value, name)
+    return lookup({choice: choice for choice in choices}, value, name)
 
 
 def check_fraction(name: str, value: float, *, low_open: bool = True, high_open: bool = True) -> float:
     """Return `value` as a float in the unit interval, or raise `InputError`."""
     number = real_number(value)
-    low_ok = number > 0 if low_open else number >= 0
-    high_ok = number < 1 if high_open else number <= 1
-    if not (low_ok and high_ok):
-        interval = f"{'(' if low_open else '['}0, 1{')' if high_open else ']'}"
-        raise InputError(f"{name} must be in {interval}; got {value!r:.80}.")
+    is_inside = 0 < number < 1 or (number == 0 and not low_open) or (number == 1 and not high_open)
+    if not is_inside:
+        opening = "(" if low_open else "["
+        closing = ")" if high_open else "]"
+        raise InputError(f"{name} must be in {opening}0, 1{closing}; got {value!r:.80}.")
     return number
 
 
@@ -81,21 +96,26 @@ def _is_whole(value: Any) -> bool:
 def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bool = True) -> float:
     """Return `value` as a finite float above `low` (or equal to it), or raise `InputError`."""
     number = real_number(value)
-    if math.isfinite(number) and (number > low if low_open else number >= low):
+    is_inside = number > low or (number == low and not low_open)
+    if math.isfinite(number) and is_inside:
         return number
-    bound = "" if low == -math.inf else f" {'>' if low_open else '>='} {low:g}"
-    raise InputError(f"{name} must be a finite number{bound}; got {value!r:.80}.")
+    if low == -math.inf:
+        raise InputError(f"{name} must be a finite number; got {value!r:.80}.")
+    sign = ">" if low_open else ">="
+    raise InputError(f"{name} must be a finite number {sign} {low:g}; got {value!r:.80}.")
 
 
 def real_number(value: object) -> float:
-    """Return a real number as a float, and NaN for what is none."""
-    none = (bool, np.complexfloating, np.timedelta64)
-    if isinstance(value, none) or not isinstance(value, (int, float, np.number)):
+    """Return a real number as a float, and NaN for other values."""
+    other_kinds = (bool, np.complexfloating, np.timedelta64)
+    if isinstance(value, other_kinds) or not isinstance(value, (int, float, np.number)):
         return math.nan
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        if value > 0:
+            return math.inf
+        return -math.inf
 
 
 def check_bool(name: str, value: object) -> bool:
@@ -115,40 +135,44 @@ def check_type(name: str, value: object, kind: type | tuple[type, ...], instead:
     """Raise `InputError` unless `value` is of this type."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        expected = " or ".join(one.__name__ for one in kinds)
+        expected = " or ".join(allowed.__name__ for allowed in kinds)
         raise InputError(f"{name} must be {expected}; got {type(value).__name__}.{instead}")
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
     """Return the generator of a seed; a generator is returned as it is."""
-    # Nothing else: of a matrix, or a list that holds itself, NumPy ends the process.
+    # No other values are passed on: NumPy ends the process for a list that holds itself.
     if rng is None or isinstance(rng, (np.random.Generator, np.random.SeedSequence)):
         return np.random.default_rng(rng)
     if not _is_whole(rng) or rng < 0:
-        came = repr(rng) if isinstance(rng, (int, float, str)) else type(rng).__name__
+        value = repr(rng) if isinstance(rng, (int, float, str)) else type(rng).__name__
         raise InputError(
-            f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {came:.80}."
+            f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {value:.80}."
         )
     return np.random.default_rng(int(rng))
 
 
 def refuse_masked(array: Any, name: str) -> None:
-    """Raise `InputError` for a masked array, whose mask NumPy's functions drop without a word."""
+    """Raise `InputError` for a masked array, because NumPy's functions ignore its mask silently."""
     if np.ma.isMaskedArray(array):
         raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
 
 
 def number_type(frame: pd.DataFrame) -> Any:
-    """Return the type for columns that pandas would turn into objects: nullable ones, or Arrow's."""
-    # A missing score becomes NaN, and is refused as such.
-    kinds = [getattr(kind, "numpy_dtype", kind) for kind in dict.fromkeys(frame.dtypes)]
-    if not all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in kinds):
+    """Return the common type of nullable or Arrow columns, which pandas would convert to objects.
+
+    A missing score becomes NaN, which is refused elsewhere. None stands for columns without a common type.
+    """
+    dtypes = [getattr(dtype, "numpy_dtype", dtype) for dtype in frame.dtypes]
+    if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in dtypes):
         return None
-    common = np.result_type(*kinds)
-    common = np.dtype(np.float64) if common.kind in "iu" and frame.isna().to_numpy().any() else common
-    whole = [getattr(kind, "numpy_dtype", kind).kind in "iu" for kind in frame.dtypes]
-    if common.kind == "f" and any(whole):
-        n_large = int((frame.loc[:, whole].abs() > 2**53).sum().sum())
+
+    common = np.result_type(*dtypes)
+    if common.kind in "iu" and frame.isna().to_numpy().any():
+        common = np.dtype(np.float64)
+    is_whole = [dtype.kind in "iu" for dtype in dtypes]
+    if common.kind == "f" and any(is_whole):
+        n_large = int((frame.loc[:, is_whole].abs() > 2**53).sum().sum())
         if n_large:
             raise InputError(
                 f"scores in columns of whole numbers and of fractions become fractions, and {n_large} whole "
@@ -158,34 +182,39 @@ def number_type(frame: pd.DataFrame) -> Any:
 
 
 def only_numbered(index: Any) -> bool:
-    """Return whether an index is the one that pandas gives to what has no labels: 0, 1, 2, …."""
+    """Return whether an index is the default of pandas for values without labels: 0, 1, 2, …."""
     return isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
 
 
 def check_same_labels(**values: Any) -> None:
-    """Raise `InputError` when pandas Series that are read side by side have different labels."""
-    # A Series that is only numbered 0, 1, 2, … is in the order of the ids already.
-    labelled = {
-        name: one
-        for name, one in values.items()
-        if isinstance(one, pd.Series) and not only_numbered(one.index)
-    }
-    for name, one in labelled.items():
-        first, other = next(iter(labelled.items()))
-        if not one.index.equals(other.index):
+    """Raise `InputError` if pandas Series that are combined by position have different labels.
+
+    A Series with the default index is in the order of the ids already.
+    """
+    labelled: dict[str, pd.Series] = {}
+    for name, series in values.items():
+        if isinstance(series, pd.Series) and not only_numbered(series.index):
+            labelled[name] = series
+    if not labelled:
+        return
+
+    first_name, first_series = next(iter(labelled.items()))
+    for name, series in labelled.items():
+        if not series.index.equals(first_series.index):
             raise InputError(
-                f"{first} and {name} are read side by side, but their labels differ "
-                f"({examples(other.index)} and {examples(one.index)}). Bring them in one order: "
-                f"{name}.reindex({first}.index, fill_value=0)."
+                f"{first_name} and {name} must have the same labels; got {examples(first_series.index)} and "
+                f"{examples(series.index)}. Bring them in one order: "
+                f"{name}.reindex({first_name}.index, fill_value=0)."
             )
 
 
 def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None) -> FloatArray:
     """Return `values` as a new 1-d float64 array; NaN is kept, shape and type are checked."""
     refuse_masked(values, name)
+    array = None
     try:
-        given = np.asarray(values)
-        array = np.array(values, dtype=np.float64) if given.dtype.kind in "iufbO" else None
+        if np.asarray(values).dtype.kind in "iufbO":
+            array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:
@@ -198,7 +227,7 @@ def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None
 
 
 def check_mask(name: str, values: npt.ArrayLike, size: int) -> BoolArray:
-    """Return a mask of this size, or raise `InputError`: positions are none."""
+    """Return a mask of this size, or raise `InputError`; positions are not accepted."""
     mask = np.asarray(values)
     if mask.dtype != bool or mask.shape != (size,):
         raise InputError(
@@ -238,44 +267,62 @@ def check_finite(name: str, array: AnyArray) -> None:
 
 def warn_user(text: str, category: type[Warning]) -> None:
     """Warn at the line outside the library that called it, however deep the cause lies."""
-    package, level, frame = __name__.partition(".")[0], 1, sys._getframe(0)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
-        frame, level = frame.f_back, level + 1
+    package = __name__.partition(".")[0]
+    level = 1
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_back is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.partition(".")[0] != package:
+            break
+        frame = frame.f_back
+        level += 1
     warnings.warn(text, category, stacklevel=level)
 
 
 def as_list(values: Any, name: str) -> list[Any]:
-    """Return labels or objects as a list; one alone needs no list around it."""
-    if not isinstance(values, Iterable) and not hasattr(values, "label"):
-        raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
-    listed = [values] if isinstance(values, str) or not isinstance(values, Iterable) else list(values)
-    if not listed:
+    """Return labels or objects as a list; a single one is accepted without a list."""
+    if isinstance(values, str):
+        return [values]
+    if not isinstance(values, Iterable):
+        if not hasattr(values, "label"):
+            raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
+        return [values]
+    items = list(values)
+    if not items:
         raise InputError(f"{name} is empty; name at least one.")
-    return listed
+    return items
 
 
 def distinct_labels(values: list[Any], name: str) -> list[Any]:
-    """Return values with a label, or raise `InputError` where two have the same."""
+    """Return the values, or raise `InputError` if two of them have one label."""
     labels = [value.label for value in values]
-    repeated = sorted({label for label in labels if labels.count(label) > 1})
-    if repeated:
-        raise InputError(f"{name} repeats {', '.join(repeated)}; each label may occur once.")
+    duplicates = sorted({label for label in labels if labels.count(label) > 1})
+    if duplicates:
+        raise InputError(f"{name} repeats {', '.join(duplicates)}; each label may occur once.")
     return values
 
 
 def check_models(models: Any, what: str, value: str) -> None:
-    """Raise `InputError` unless `models` is a mapping from names, at least one."""
-    if not isinstance(models, Mapping) or not models:
-        came = "an empty one" if isinstance(models, Mapping) else kind_of(models)
-        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {came}.')
-    others = [name for name in models if not isinstance(name, str)]
-    if others:
+    """Raise `InputError` unless `models` is a non-empty mapping with text as names."""
+    if not isinstance(models, Mapping):
+        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got {kind_of(models)}.')
+    if not models:
+        raise InputError(f'{what} must be a non-empty mapping {{"name": {value}}}; got an empty one.')
+
+    wrong_names = [name for name in models if not isinstance(name, str)]
+    if wrong_names:
         raise InputError(
-            f"{what} must have text as names; {len(others)} of {len(models)} are not ({examples(others)})."
+            f"{what} must have text as names; {len(wrong_names)} of {len(models)} are not "
+            f"({examples(wrong_names)})."
         )
-    halves = [ascii(name) for name in models if any("\ud800" <= letter <= "\udfff" for letter in name)]
-    if halves:
+    broken_names = [ascii(name) for name in models if _has_lone_surrogate(name)]
+    if broken_names:
         raise InputError(
-            f"names of {what} must be text that can be written; {len(halves)} hold half a character "
-            f"({', '.join(halves[:3])}). Decode the file they come from with its own encoding."
+            f"names of {what} must be text that can be written; {len(broken_names)} hold half a character "
+            f"({', '.join(broken_names[:3])}). Decode the file they come from with its own encoding."
         )
+
+
+def _has_lone_surrogate(text: str) -> bool:
+    """Return whether a text holds half a character, as after decoding with a wrong encoding."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)

@@ -1,4 +1,4 @@
-"""Values of the library as plain JSON and arrays, and back: the one way in which they are stored."""
+"""Store results as JSON and arrays, and load them, without pickle."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ CLASSES = {name: f"{module}:{kind}" for module, held in PLACES.items() for name,
 NAMES = {place: name for name, place in CLASSES.items()}
 AGAIN = "Compute the result again and store it with `.save(path)` or `ipseval evaluate --out`."
 Value = TypeVar("Value")
-_PLAIN = (bool, int, float, str, type(None))
-# Digest -> place and array, in the order in which they are met, each content once.
-_Found = dict[str, tuple[int, AnyArray]]
+PLAIN_TYPES = (bool, int, float, str, type(None))
+ZIP_SIGNATURE = b"PK"
+# Digest -> number and array, in the order of their first occurrence; equal arrays are stored once.
+_ArraysByDigest = dict[str, tuple[int, AnyArray]]
 
 
 def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
-    """Write a value with what is said `about` it; nothing is pickled."""
+    """Write a value and plain values `about` it to a .npz file, without pickle."""
     writable(path)
     if Path(path).suffix.lower() != ".npz":
         raise InputError(f"a file of stored results must end in .npz; got {str(path)!r}.")
@@ -48,119 +49,132 @@ def save(path: str | os.PathLike[str], value: Any, **about: Any) -> None:
 
 
 def load(path: str | os.PathLike[str], cls: type[Value], advice: str = AGAIN) -> tuple[Value, dict[str, Any]]:
-    """Return the value of a class that `save` has written, equal in every bit, and what was said about it."""
+    """Return a value written by `save`, equal in every bit, with the plain values about it."""
     with reading(path):
         check_is_file(path)
         with Path(path).open("rb") as stream:
-            begins = stream.read(2)
-    if begins != b"PK":
+            first_bytes = stream.read(2)
+    if first_bytes != ZIP_SIGNATURE:
         raise InputError(
-            f"{path} is no file of stored results, which end in .npz: .json, .html and other reports are "
-            f"not read. {advice}"
+            f"{path} must be a file of stored results, which end in .npz; .json, .html and other reports "
+            f"cannot be loaded. {advice}"
         )
     value, about = read(path, advice)
     if not isinstance(value, cls):
-        wanted, found = (NAMES.get(_place(one), one.__name__) for one in (cls, type(value)))
-        raise InputError(f"{path} holds {found!r}, not {wanted!r}.")
+        raise InputError(f"{path} holds {_stored_name(type(value))!r}, not {_stored_name(cls)!r}.")
     return value, about
 
 
 def write(stream: IO[bytes], value: Any, **about: Any) -> None:
     """Write a value to a stream, as `save` does to a file."""
-    found: _Found = {}
-    header = {"about": about, "value": _encode(value, found)}
-    write_archive(stream, header, [array for _, array in found.values()])
+    arrays: _ArraysByDigest = {}
+    header = {"about": about, "value": _encode(value, arrays)}
+    write_archive(stream, header, [array for _, array in arrays.values()])
 
 
 def read(
     path: str | os.PathLike[str], advice: str, content: bytes | None = None
 ) -> tuple[Any, dict[str, Any]]:
-    """Return the value that is stored in a file, or as `content` inside of it, and what was said about it."""
+    """Return the value stored in a file, or in `content` inside it, with the plain values about it."""
     header, arrays = read_archive(path, advice, content)
-    written = f"It was written by ipseval {header.get('ipseval')}. {advice}"
-    with reading(path, written):
+    with reading(path, f"It was written by ipseval {header.get('ipseval')}. {advice}"):
         about = {"ipseval": header["ipseval"], **header["about"]}
         return _decode(header["value"], arrays), about
 
 
 class NotStored:
-    """What a file keeps of an object of the caller's own, without its code: attributes and printed form."""
+    """Printed form and plain attributes of an object of a user's class, whose code a file does not hold."""
 
-    def __init__(self, described: str, kept: Mapping[str, Any]) -> None:
-        self._described = described
-        self.__dict__.update(kept)
+    def __init__(self, representation: str, attributes: Mapping[str, Any]) -> None:
+        self._representation = representation
+        self.__dict__.update(attributes)
 
     def __repr__(self) -> str:
-        return self._described
+        return self._representation
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         raise NotStoredError(
-            f"{self._described} is an object of your own: the file holds what it gave, not its code, so "
-            f"{name!r} is not there. Evaluate again to go on with it."
+            f"{self._representation} is an object of your own class, and a file holds its plain attributes "
+            f"but not its code, so it has no {name!r}. Evaluate again to use it."
         )
 
 
 class NotStoredError(InputError, AttributeError):
-    """What a stored object lacks; an AttributeError too, so that `hasattr` and `getattr` see it."""
+    """An attribute that a stored object does not have; `hasattr` and `getattr` treat it as missing."""
 
 
-def _encode(value: Any, found: _Found) -> Any:
+def _encode(value: Any, arrays: _ArraysByDigest) -> Any:
+    """Return a value as JSON, with references to arrays, which are collected in `arrays`."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if isinstance(value, np.ndarray):
-        return {"array": found.setdefault(array_digest(value), (len(found), value))[0]}
+        number, _ = arrays.setdefault(array_digest(value), (len(arrays), value))
+        return {"array": number}
     if isinstance(value, np.generic):
-        return {"scalar": _encode(np.asarray(value), found)["array"]}
-    if isinstance(value, (list, tuple)):
-        content = [_encode(one, found) for one in value]
-        return content if type(value) is list else {"tuple": content}
+        return {"scalar": _encode(np.asarray(value), arrays)["array"]}
+    if isinstance(value, list):
+        return [_encode(entry, arrays) for entry in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_encode(entry, arrays) for entry in value]}
     if isinstance(value, Mapping):
-        return {"dict": [[_encode(key, found), _encode(one, found)] for key, one in value.items()]}
+        return {"dict": [[_encode(key, arrays), _encode(entry, arrays)] for key, entry in value.items()]}
     if isinstance(value, pd.DataFrame):
-        columns = [[name, str(one.dtype), _entries(one)] for name, one in value.items()]
-        return {"frame": _encode(columns, found), "index": _encode(_entries(value.index), found)}
-    if _place(type(value)) in NAMES:
-        value = value._prepared() if hasattr(value, "_prepared") else value
-        stored = {
-            one.name: _encode(getattr(value, one.name), found) for one in fields(value) if _is_kept(one)
-        }
-        return {"class": NAMES[_place(type(value))], "fields": stored}
-    return {"described": repr(value), "kept": _encode(_plain_attributes(value), found)}
+        columns = [[name, str(column.dtype), _column_entries(column)] for name, column in value.items()]
+        return {"frame": _encode(columns, arrays), "index": _encode(_column_entries(value.index), arrays)}
+    if _qualified_name(type(value)) in NAMES:
+        return _encode_instance(value, arrays)
+    return {"described": repr(value), "kept": _encode(_plain_attributes(value), arrays)}
 
 
-def _is_kept(field: Field[Any]) -> bool:
-    """Return whether a file holds a field: what is private and has a default is computed again."""
+def _encode_instance(value: Any, arrays: _ArraysByDigest) -> dict[str, Any]:
+    """Return an instance of a class of the library as its name in files and its stored fields."""
+    if hasattr(value, "_prepared"):
+        value = value._prepared()
+    content = {}
+    for field in fields(value):
+        if _is_stored(field):
+            content[field.name] = _encode(getattr(value, field.name), arrays)
+    return {"class": _stored_name(type(value)), "fields": content}
+
+
+def _is_stored(field: Field[Any]) -> bool:
+    """Return whether a file holds a field; private fields with a default are computed again."""
     has_default = (field.default, field.default_factory) != (MISSING, MISSING)
-    is_stored = field.metadata.get("stored", False)
-    computed = field.name.startswith("_") and has_default and not is_stored
-    return field.init and not computed
+    marked_as_stored = field.metadata.get("stored", False)
+    is_computed = field.name.startswith("_") and has_default and not marked_as_stored
+    return field.init and not is_computed
 
 
-def _entries(column: pd.Series | pd.Index) -> AnyArray | list[Any]:
-    """Return the entries of a column: an array of numbers or times, a list of anything else."""
-    return column.to_numpy() if column.dtype.kind in "biufmM" else column.tolist()
+def _column_entries(column: pd.Series | pd.Index) -> AnyArray | list[Any]:
+    """Return the entries of a column: an array of numbers or times, and a list of other entries."""
+    if column.dtype.kind in "biufmM":
+        return column.to_numpy()
+    return column.tolist()
 
 
 def _plain_attributes(value: Any) -> dict[str, Any]:
-    """Return the public attributes of an object that are text, numbers or truth values."""
-    found = {}
+    """Return the public attributes of an object that are text, numbers, truth values or stored classes."""
+    attributes = {}
     for name in dir(value):
-        if not name.startswith("_"):
-            try:
-                one = getattr(value, name)
-            except Exception:  # a property of the caller's own may raise anything
-                continue
-            parts = one if isinstance(one, tuple) else (one,)
-            if _place(type(one)) in NAMES or all(isinstance(part, _PLAIN) for part in parts):
-                found[name] = one
-    return found
+        if name.startswith("_"):
+            continue
+        try:
+            attribute = getattr(value, name)
+        except Exception:  # a property of a user's class may raise any error
+            continue
+        entries = attribute if isinstance(attribute, tuple) else (attribute,)
+        is_plain = all(isinstance(entry, PLAIN_TYPES) for entry in entries)
+        if is_plain or _qualified_name(type(attribute)) in NAMES:
+            attributes[name] = attribute
+    return attributes
 
 
 def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
+    """Return the value that `_encode` has converted to JSON and arrays."""
     if isinstance(value, list):
-        return [_decode(one, arrays) for one in value]
+        return [_decode(entry, arrays) for entry in value]
     if not isinstance(value, dict):
         return value
     if "array" in value:
@@ -170,27 +184,44 @@ def _decode(value: Any, arrays: Sequence[AnyArray]) -> Any:
     if "tuple" in value:
         return tuple(_decode(value["tuple"], arrays))
     if "dict" in value:
-        return {_decode(key, arrays): _decode(one, arrays) for key, one in value["dict"]}
+        return {_decode(key, arrays): _decode(entry, arrays) for key, entry in value["dict"]}
     if "frame" in value:
-        columns, index = _decode([value["frame"], value["index"]], arrays)
-        made = {
-            name: pd.Series(one, index, dtype=None if kind == "str" else kind) for name, kind, one in columns
-        }
-        return pd.DataFrame(made, index, [name for name, *_ in columns])
+        return _decode_frame(value, arrays)
     if "described" in value:
         return NotStored(value["described"], _decode(value["kept"], arrays))
-    # By its name, so that nothing but the places in `CLASSES` is imported.
+    return _decode_instance(value, arrays)
+
+
+def _decode_frame(value: dict[str, Any], arrays: Sequence[AnyArray]) -> pd.DataFrame:
+    """Return a data frame from its columns and its index."""
+    columns = _decode(value["frame"], arrays)
+    index = _decode(value["index"], arrays)
+    series = {}
+    for name, dtype, entries in columns:
+        series[name] = pd.Series(entries, index, dtype=None if dtype == "str" else dtype)
+    return pd.DataFrame(series, index, columns=list(series))
+
+
+def _decode_instance(value: dict[str, Any], arrays: Sequence[AnyArray]) -> Any:
+    """Return an instance of a class of the library; no class outside `CLASSES` is imported."""
     name = value["class"]
-    stored_fields = value["fields"]
     if name not in CLASSES:
         raise ValueError(f"there is no {name!r} in this version")
-    module, _, kind = CLASSES[name].partition(":")
-    cls = getattr(importlib.import_module(module), kind)
-    unknown_fields = stored_fields.keys() - {field.name for field in fields(cls)}
+    module, _, class_name = CLASSES[name].partition(":")
+    cls = getattr(importlib.import_module(module), class_name)
+
+    content = value["fields"]
+    unknown_fields = content.keys() - {field.name for field in fields(cls)}
     if unknown_fields:
         raise ValueError(f"{name} has no {', '.join(sorted(unknown_fields))} in this version")
-    return cls(**{field: _decode(content, arrays) for field, content in stored_fields.items()})
+    return cls(**{field: _decode(entry, arrays) for field, entry in content.items()})
 
 
-def _place(cls: type[Any]) -> str:
+def _qualified_name(cls: type) -> str:
+    """Return module and name of a class, as they stand in `CLASSES`."""
     return f"{cls.__module__}:{cls.__name__}"
+
+
+def _stored_name(cls: type) -> str:
+    """Return the name of a class in files, or its own name if it has none."""
+    return NAMES.get(_qualified_name(cls), cls.__name__)

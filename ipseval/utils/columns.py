@@ -1,4 +1,4 @@
-"""Columns of any data frame as NumPy arrays, complete and numeric, or an error that says what is wrong."""
+"""Extract columns of any data frame as complete NumPy arrays."""
 
 from __future__ import annotations
 
@@ -27,10 +27,12 @@ def frame_columns(frame: Any) -> set[str]:
 
 
 def as_frame(values: Any) -> Any | None:
-    """Return a data frame for any engine's, None for what is none."""
+    """Return a narwhals frame for the data frame of any engine, and None for other values."""
     try:
         table: Any = nw.from_native(values)
-        return table.collect() if isinstance(table, nw.LazyFrame) else table
+        if isinstance(table, nw.LazyFrame):
+            return table.collect()
+        return table
     except (TypeError, nw.exceptions.NarwhalsError):  # such as columns of one name
         return None
 
@@ -44,40 +46,44 @@ def columns_of(frame: Any, names: list[str]) -> dict[str, AnyArray]:
 def log_columns(frame: Any, ids: list[str], numbers: list[str]) -> tuple[dict[str, Ids], dict[str, AnyArray]]:
     """Return columns of ids as codes, and others as `columns_of` does."""
     table = _table(frame, [*ids, *numbers])
-    found = {name: ids_of(table[name], f"column {name!r}") for name in ids}
-    for name in ids:
-        _refuse_missing(found[name].missing, name)
-    return found, {name: _complete(table[name], name) for name in numbers}
+    id_columns = {name: ids_of(table[name], f"column {name!r}") for name in ids}
+    for name, column in id_columns.items():
+        _refuse_missing(column.missing, name)
+    return id_columns, {name: _complete(table[name], name) for name in numbers}
 
 
 def series_of(column: Any) -> pd.Series:
     """Return a column of narwhals as one of pandas that holds the same values."""
     native = column.to_native()
-    if not isinstance(native, pd.Series) and find_spec("pyarrow"):
-        native = native.to_arrow() if hasattr(native, "to_arrow") else native  # of polars
-        if hasattr(native.type, "index_type"):  # a dictionary
-            try:
-                native = native.to_pandas()
-            except ValueError:  # it repeats a text
-                native = native.cast(native.type.value_type)
-        if not isinstance(native, pd.Series):
-            native = pd.Series(native, dtype=pd.ArrowDtype(native.type))
-    return native if isinstance(native, pd.Series) else pd.Series(_in_utc(column).to_numpy())
+    if isinstance(native, pd.Series):
+        return native
+    if not find_spec("pyarrow"):
+        return pd.Series(_convert_to_utc(column).to_numpy())
+
+    arrow = native.to_arrow() if hasattr(native, "to_arrow") else native  # polars has to_arrow
+    if hasattr(arrow.type, "index_type"):  # a dictionary
+        try:
+            series: pd.Series = arrow.to_pandas()
+            return series
+        except ValueError:  # the dictionary repeats a text
+            arrow = arrow.cast(arrow.type.value_type)
+    return pd.Series(arrow, dtype=pd.ArrowDtype(arrow.type))
 
 
 def ids_of(column: Any, name: str) -> Ids:
     """Return a column of narwhals as codes of its sorted distinct ids, −1 where one is missing."""
-    native = series_of(column)
-    kind = native.dtype
-    if isinstance(kind, np.dtype) or (kind.kind in "iu" and not native.isna().any()):
-        return coded(native.to_numpy(), name)
-    codes, distinct = pd.factorize(native)  # of one type: nothing is equal to a hash alone
-    found = coded(np.asarray(distinct.astype(object)), name)
-    return Ids(np.append(found.codes, -1)[codes], found.ids)
+    series = series_of(column)
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) or (dtype.kind in "iu" and not series.isna().any()):
+        return coded(series.to_numpy(), name)
+    # The column has one type, so different values never have equal hashes.
+    codes, distinct_values = pd.factorize(series)
+    distinct_ids = coded(np.asarray(distinct_values.astype(object)), name)
+    return Ids(np.append(distinct_ids.codes, -1)[codes], distinct_ids.ids)
 
 
 def _table(frame: Any, names: list[str]) -> Any:
-    """Return a frame that has the named columns, each once."""
+    """Return a narwhals frame after a check that it has each of the named columns once."""
     if isinstance(frame, pd.DataFrame) and not frame.columns.is_unique:
         raise InputError(
             f"the frame has several columns of one name ({examples(frame.columns, 12)}); rename them."
@@ -95,16 +101,18 @@ def _table(frame: Any, names: list[str]) -> Any:
 
 
 def _complete(column: Any, name: str) -> AnyArray:
-    array: AnyArray = _in_utc(column).to_numpy()
+    """Return a column as an array that pandas can hash, or raise `InputError` for missing entries."""
+    array: AnyArray = _convert_to_utc(column).to_numpy()
     if array.dtype.kind in "US":
         array = array.astype(object)
-    if not array.dtype.isnative:  # such as FITS and some HDF files hold: pandas cannot hash it
+    if not array.dtype.isnative:  # FITS and some HDF files have another byte order, which pandas cannot hash
         array = array.astype(array.dtype.newbyteorder("="))
     _refuse_missing(np.asarray(pd.isna(array)), name)
     return array
 
 
 def _refuse_missing(missing: BoolArray, name: str) -> None:
+    """Raise `InputError` with the number of missing entries, if there are any."""
     n_missing = int(missing.sum())
     if n_missing:
         raise InputError(
@@ -112,10 +120,10 @@ def _refuse_missing(missing: BoolArray, name: str) -> None:
         )
 
 
-def _in_utc(column: Any) -> Any:
-    """Return a column whose dates with a time zone are the same instants in UTC, without one."""
+def _convert_to_utc(column: Any) -> Any:
+    """Return a column with dates that have a time zone converted to UTC dates without one."""
     native = column.to_native()
-    if isinstance(getattr(native, "dtype", None), pd.DatetimeTZDtype):  # narwhals does not know all of them
+    if isinstance(getattr(native, "dtype", None), pd.DatetimeTZDtype):  # narwhals lacks some time zones
         return native.dt.tz_convert("UTC").dt.tz_localize(None)
     if getattr(column.dtype, "time_zone", None):
         return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
@@ -123,39 +131,57 @@ def _in_utc(column: Any) -> Any:
 
 
 def _beyond_nanoseconds(dates: AnyArray) -> BoolArray:
-    """Return which dates nanoseconds cannot hold: NumPy wraps round there, or raises, from 2.5 on."""
+    """Return a mask of the dates that nanoseconds cannot represent.
+
+    NumPy wraps round for these dates, and raises from 2.5 on.
+    """
     if np.datetime_data(dates.dtype)[0] in FINER:
         return np.isnat(dates)
     last = int(np.datetime64(2**63 - 1, "ns").astype(dates.dtype).astype(np.int64))
-    ticks = dates.view(np.int64)  # several times faster to compare; NaT is the lowest
+    ticks = dates.view(np.int64)  # integers compare several times faster; NaT is the lowest
     return ~((ticks >= -last) & (ticks <= last))
 
 
 def to_numbers(values: AnyArray, name: str) -> AnyArray:
-    """Return a numeric column; dates become integer nanoseconds."""
-    if values.dtype.kind not in "iufbM":
-        odd = next((one for one in values.tolist() if not isinstance(one, (int, float))), values.dtype)
-        raise InputError(
-            f"{name} must be numeric or a date; got {values.dtype} (first other: {odd!r:.80}). Convert it "
-            "first, or take ipseval.read, which reads times and numbers that are written as text."
-        )
-    if values.dtype.kind == "M":
-        lost = _beyond_nanoseconds(values)
-        numbers: AnyArray = values if lost.any() else values.astype("datetime64[ns]")
-        if not lost.any() and np.datetime_data(values.dtype)[0] in FINER:
-            lost = numbers.astype(values.dtype) != values
-        advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead"
-    elif values.dtype.kind == "f":
+    """Return a numeric column without loss; dates become integer nanoseconds."""
+    kind = values.dtype.kind
+    if kind == "M":
+        return _dates_to_nanoseconds(values, name)
+    if kind == "f":
         check_finite(name, values)
         numbers = values.astype(np.float64)
-        lost = numbers != values
-        advice = "Convert them to float64"
-    else:
-        numbers, lost = values.astype(np.int64), values > 2**63 - 1
-        advice = "64-bit integers end at 2^63 - 1. Pass float64, or smaller numbers"
-    if lost.any():
+        _refuse_changed(values, numbers != values, name, "Convert them to float64.")
+        return numbers
+    if kind in "iub":
+        advice = "64-bit integers end at 2^63 - 1. Pass float64, or smaller numbers."
+        _refuse_changed(values, values > 2**63 - 1, name, advice)
+        return values.astype(np.int64)
+
+    first_other: object = values.dtype
+    for value in values.tolist():
+        if not isinstance(value, (int, float)):
+            first_other = value
+            break
+    raise InputError(
+        f"{name} must be numeric or a date; got {values.dtype} (first other: {first_other!r:.80}). Convert "
+        "it first, or use ipseval.read, which reads times and numbers that are written as text."
+    )
+
+
+def _dates_to_nanoseconds(dates: AnyArray, name: str) -> AnyArray:
+    """Return dates as integer nanoseconds since 1970, or raise `InputError` where they would change."""
+    advice = "Nanoseconds since 1970 hold 1677 to 2262. Correct these dates, or pass numbers instead."
+    _refuse_changed(dates, _beyond_nanoseconds(dates), name, advice)
+    nanoseconds = dates.astype("datetime64[ns]")
+    if np.datetime_data(dates.dtype)[0] in FINER:
+        _refuse_changed(dates, nanoseconds.astype(dates.dtype) != dates, name, advice)
+    return nanoseconds.view(np.int64)
+
+
+def _refuse_changed(values: AnyArray, is_changed: BoolArray, name: str, advice: str) -> None:
+    """Raise `InputError` if a conversion would change some values."""
+    if is_changed.any():
         raise InputError(
-            f"{int(lost.sum())} of {values.size} entries of {name} cannot be kept as they are "
-            f"(first: {examples(values[lost][:1])}). {advice}."
+            f"{int(is_changed.sum())} of {values.size} entries of {name} cannot be kept as they are "
+            f"(first: {examples(values[is_changed][:1])}). {advice}"
         )
-    return numbers.view(np.int64) if values.dtype.kind == "M" else numbers

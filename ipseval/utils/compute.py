@@ -1,16 +1,15 @@
-"""What a computation may use and show: threads, memory, engine, a bar. None of it changes a number."""
+"""Options of a computation: threads, memory, engine and progress bar. They change no result."""
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 from typing import Any, Literal
 
 from ipseval.errors import InputError
@@ -24,7 +23,7 @@ UNITS = {"": 1, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 @dataclass(frozen=True, kw_only=True)
 class ComputeOptions:
-    """How a result is computed: the same integers whatever is chosen, in other time and memory.
+    """Choose threads, memory and engine of a computation; the results are the same for all choices.
 
     Parameters
     ----------
@@ -58,29 +57,35 @@ class ComputeOptions:
     progress: bool | None = None
 
     def __post_init__(self) -> None:
-        for name in ("n_threads", "block_size"):
-            if getattr(self, name) is not None:
-                check_positive_int(name, getattr(self, name))
+        if self.n_threads is not None:
+            check_positive_int("n_threads", self.n_threads)
+        if self.block_size is not None:
+            check_positive_int("block_size", self.block_size)
         if self.engine is not None:
             check_choice("engine", self.engine, ENGINES)
-        _ = self.memory
+        if self.max_memory is not None:
+            _parse_bytes(self.max_memory)
 
     @property
     def threads(self) -> int:
         """The number of threads: `n_threads`, or all cores that this process may use."""
-        return available_cores() if self.n_threads is None else self.n_threads
+        if self.n_threads is None:
+            return available_cores()
+        return self.n_threads
 
     @property
     def memory(self) -> int:
         """`max_memory` in bytes."""
-        return DEFAULT_MEMORY if self.max_memory is None else _bytes_of(self.max_memory)
+        if self.max_memory is None:
+            return DEFAULT_MEMORY
+        return _parse_bytes(self.max_memory)
 
 
 DEFAULT_COMPUTE = ComputeOptions()
 
 
 def check_compute(compute: Any) -> ComputeOptions:
-    """Return `compute`, or raise `InputError` when it is no `ComputeOptions`."""
+    """Return `compute`, or raise `InputError` if it is not a `ComputeOptions`."""
     if not isinstance(compute, ComputeOptions):
         raise InputError(
             "compute must be ipseval.ComputeOptions(n_threads=…, max_memory=…, block_size=…, engine=…, "
@@ -97,7 +102,7 @@ def available_cores() -> int:
 
 
 def quiet_tqdm() -> Any:
-    """Return tqdm of terminal or notebook; a notebook without ipywidgets has the terminal's, unsaid."""
+    """Return tqdm for a terminal or a notebook, without its warning about missing ipywidgets."""
     from tqdm import TqdmWarning
 
     with warnings.catch_warnings():
@@ -106,49 +111,73 @@ def quiet_tqdm() -> Any:
     return tqdm
 
 
-_LOCK = threading.Lock()
-_HOLDERS: list[None] = []
-_BEFORE: list[tuple[Callable[[int], Any], int]] = []
+class _BlasLimit:
+    """Number of threads of the BLAS libraries of this process, which overlapping calls hold at one."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.n_calls = 0
+        self.original: list[tuple[Callable[[int], Any], int]] = []
+
+    def start(self) -> None:
+        """Set one thread, unless another call has done so."""
+        with self.lock:
+            if self.n_calls == 0:
+                self.original = [
+                    (set_threads, library.num_threads) for library, set_threads in _find_blas_libraries()
+                ]
+                for set_threads, _ in self.original:
+                    set_threads(1)
+            self.n_calls += 1
+
+    def stop(self) -> None:
+        """Restore the numbers of threads after the last of overlapping calls."""
+        with self.lock:
+            self.n_calls -= 1
+            if self.n_calls == 0:
+                for set_threads, n_threads in self.original:
+                    set_threads(n_threads)
+
+
+_BLAS_LIMIT = _BlasLimit()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread: many products at once are faster than one product by many threads."""
-    # The limit belongs to the process. The last of overlapping calls restores what the first has found.
-    with _LOCK:
-        if not _HOLDERS:
-            _BEFORE[:] = [(put, library.num_threads) for library, put in _blas_libraries(len(sys.modules))]
-            for set_threads, _ in _BEFORE:
-                set_threads(1)
-        _HOLDERS.append(None)
+    """Hold BLAS at one thread, because parallel products are faster than one product with many threads."""
+    _BLAS_LIMIT.start()
     try:
         yield
     finally:
-        with _LOCK:
-            _HOLDERS.pop()
-            for set_threads, n_threads in _BEFORE if not _HOLDERS else []:
-                set_threads(n_threads)
+        _BLAS_LIMIT.stop()
 
 
-@lru_cache(maxsize=1)
-def _blas_libraries(n_modules: int) -> list[tuple[Any, Callable[[int], Any]]]:
-    """Return the BLAS libraries and what sets their threads; to find them takes 10 ms, modules bring more."""
+@cache
+def _find_blas_libraries() -> list[tuple[Any, Callable[[int], Any]]]:
+    """Return the loaded BLAS libraries with the functions that set their threads.
+
+    The search takes up to 10 ms in a process with many libraries, so it is made once.
+    """
     from threadpoolctl import ThreadpoolController
 
-    found = [one for one in ThreadpoolController().lib_controllers if one.user_api == "blas"]
-    # From version 3.8 on `set_num_threads` does nothing in all threads but one, which need not be the last.
-    return [(one, getattr(one, "_real_set_num_threads", one.set_num_threads)) for one in found]
+    libraries = [library for library in ThreadpoolController().lib_controllers if library.user_api == "blas"]
+    # From version 3.8 on `set_num_threads` has no effect in all threads but one.
+    return [
+        (library, getattr(library, "_real_set_num_threads", library.set_num_threads)) for library in libraries
+    ]
 
 
-def _bytes_of(max_memory: int | str) -> int:
+def _parse_bytes(max_memory: int | str) -> int:
     """Return a number of bytes from an int or a text such as "200 MB"."""
-    if isinstance(max_memory, str):
-        found = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([KMG]?B?)\s*", max_memory.upper())
-        if found:
-            unit = found[2] if found[2] in UNITS else found[2] + "B"
-            return check_positive_int("max_memory", int(float(found[1]) * UNITS[unit]))
+    if not isinstance(max_memory, str):
+        return check_positive_int("max_memory", max_memory)
+    match = re.fullmatch(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*([KMG]?B?)\s*", max_memory.upper())
+    if match is None:
         raise InputError(f"max_memory must be a number of bytes or a text like '200 MB'; got {max_memory!r}.")
-    return check_positive_int("max_memory", max_memory)
+    number, unit = match.groups()
+    if unit not in UNITS:
+        unit = f"{unit}B"
+    return check_positive_int("max_memory", int(float(number) * UNITS[unit]))
 
 
 guard(__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ipseval.errors import hint
+from ipseval.utils.peer_names import suggest_replacement
 
 
 class NamedConstructors(type):
@@ -18,8 +18,8 @@ class NamedConstructors(type):
         text = f"type object {cls.__name__!r} has no attribute {name!r}"
         if name.startswith(("from_", "read_")):
             text = f"{text}. Use {list_constructors(cls)}."
-        elif not name.startswith("_") and hint(name):
-            text = f"{text}. {hint(name)}"
+        elif not name.startswith("_") and suggest_replacement(name):
+            text = f"{text}. {suggest_replacement(name)}"
         raise AttributeError(text, name=name, obj=cls)
 
 

@@ -1,4 +1,4 @@
-"""What was read, left out and added: one line for each thing that was counted."""
+"""Counts of rows and interactions that were read, excluded or added."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ RESULT = "evaluation"  # the subject of counts that are of all recommenders toge
 
 @dataclass(frozen=True)
 class Count:
-    """One thing that was counted while data were read, split or ranked."""
+    """A count made while data were read, split or ranked.
+
+    Attributes
+    ----------
+    what : str
+        Noun phrase that names the counted rows, such as "repeated interactions".
+    count : int
+    of : int, optional
+        Total that the count is a part of.
+    subject : str
+        Recommender, or part of the data, that the count belongs to.
+    """
 
     what: str
     count: int
@@ -22,33 +33,35 @@ class Count:
     subject: str = ""
 
     def about(self, subject: str) -> Count:
-        """Return the same count, said of `subject`."""
+        """Return a copy of the count that belongs to `subject`."""
         return replace(self, subject=subject)
 
 
 def some(*counts: Count) -> tuple[Count, ...]:
-    """Return those counts that are not 0."""
-    return tuple(one for one in counts if one.count)
+    """Return the counts without those that are 0."""
+    return tuple(count for count in counts if count.count)
 
 
 def added(first: Iterable[Count], second: Iterable[Count]) -> tuple[Count, ...]:
-    """Return the counts of two disjoint parts together, in the order in which they are first met."""
-    found: dict[tuple[str, str], Count] = {}
-    for one in (*first, *second):
-        key = one.subject, one.what
-        if key in found:
-            known = found[key]
-            whole = None if known.of is None or one.of is None else known.of + one.of
-            found[key] = replace(known, count=known.count + one.count, of=whole)
-        else:
-            found[key] = one
-    return tuple(found.values())
+    """Return the sums of the counts of two disjoint parts, in the order of their first occurrence."""
+    sums: dict[tuple[str, str], Count] = {}
+    for count in (*first, *second):
+        key = (count.subject, count.what)
+        if key not in sums:
+            sums[key] = count
+            continue
+        known = sums[key]
+        total = None
+        if known.of is not None and count.of is not None:
+            total = known.of + count.of
+        sums[key] = replace(known, count=known.count + count.count, of=total)
+    return tuple(sums.values())
 
 
 def counts_frame(counts: Iterable[Count]) -> pd.DataFrame:
-    """Return one row per count: subject, what, count, and of, which is NA where there is no whole."""
-    every = list(counts)
-    frame = pd.DataFrame([(one.subject, one.what) for one in every], columns=list(COLUMNS[:2]))
-    frame["count"] = np.array([one.count for one in every], dtype=np.int64)
-    frame["of"] = pd.array([one.of for one in every], dtype="Int64")
+    """Return one row per count with subject, what, count and of, which is NA where there is no total."""
+    rows = list(counts)
+    frame = pd.DataFrame([(row.subject, row.what) for row in rows], columns=["subject", "what"])
+    frame["count"] = np.array([row.count for row in rows], dtype=np.int64)
+    frame["of"] = pd.array([row.of for row in rows], dtype="Int64")
     return frame

@@ -1,4 +1,4 @@
-"""Ids of one type, matched by value and never by position; their codes; sets of keys, sorted not hashed."""
+"""Convert ids to arrays of one type and to codes, match them by value, and combine sets of integer keys."""
 
 from __future__ import annotations
 
@@ -14,50 +14,84 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import examples, only_numbered, refuse_masked
 from ipseval.utils.types import AnyArray, BoolArray, HasIds, IntArray
 
-EXACT = 2**53  # from here on doubles cannot tell whole numbers apart
-_COLUMNS = ("user", "item", "movie", "product", "book", "song", "artist", "track", "customer", "visitor")
-_NAMES = [f"{stem}{ending}" for stem in _COLUMNS for ending in ("", "id", "_id", "-id", " id", ".id", "Id")]
-HEADERS = {"uid", "iid", "asin", "msno", "itemID", "userID", *_NAMES}
-HEADERS |= {name.upper() for name in HEADERS} | {name[0].upper() + name[1:] for name in HEADERS}
+EXACT = 2**53  # doubles cannot represent all whole numbers from here on
+ENTITIES = ("user", "item", "movie", "product", "book", "song", "artist", "track", "customer", "visitor")
+ENDINGS = ("", "id", "_id", "-id", " id", ".id", "Id")
+
+
+def _list_column_names() -> set[str]:
+    """Return usual names of columns of ids, in lower case, in upper case and capitalised."""
+    names = {"uid", "iid", "asin", "msno", "itemID", "userID"}
+    for entity in ENTITIES:
+        names.update(f"{entity}{ending}" for ending in ENDINGS)
+    upper = {name.upper() for name in names}
+    capitalised = {name[0].upper() + name[1:] for name in names}
+    return names | upper | capitalised
+
+
+HEADERS = _list_column_names()
 
 
 def as_ids(values: Any, name: str, *, complete: bool = False) -> AnyArray:
-    """Return ids as a one-dimensional array of one type, without missing ones (none if `complete`)."""
-    # Python numbers in an array of objects become a plain array, and dates with a time zone dates in UTC.
+    """Return ids as a one-dimensional array of one type, or raise `InputError` for missing ids.
+
+    Python numbers in an array of objects become an array of numbers, and dates with a time zone become dates
+    in UTC. With `complete`, the caller knows that no id is missing.
+    """
     refuse_masked(values, name)
     try:
-        # NumPy alone would make text of a list that holds numbers and text.
-        known = isinstance(values, (list, tuple))
-        array = pd.Series(values, dtype=object).to_numpy() if known else np.asarray(values)
+        if isinstance(values, (list, tuple)):
+            # NumPy alone would convert a list of numbers and text to text.
+            array = pd.Series(values, dtype=object).to_numpy()
+        else:
+            array = np.asarray(values)
     except (TypeError, ValueError):
         raise InputError(f"{name} must be a sequence of ids; got {type(values).__name__}.") from None
-    array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     if array.ndim != 1:
         raise InputError(f"{name} must be a non-empty one-dimensional sequence; got shape {array.shape}.")
     if array.dtype.kind not in "iufbMmOUS":
         raise InputError(f"{name} must hold numbers, text or dates as ids; got {array.dtype}.")
-    n_missing = 0 if complete else int(pd.isna(array).sum())
-    if n_missing:
-        raise InputError(f"{name} holds {n_missing} missing ids.")
-    return _plain(array.astype(object, copy=False), name) if array.dtype.kind in "OUS" else array
+    if not complete:
+        n_missing = int(pd.isna(array).sum())
+        if n_missing:
+            raise InputError(f"{name} holds {n_missing} missing ids.")
+    if array.dtype.kind in "OUS":
+        return _convert_objects(array.astype(object, copy=False), name)
+    return array
 
 
-def _plain(array: AnyArray, name: str) -> AnyArray:
-    """Return an array of objects as a plain one, where all its entries are numbers or dates of one type."""
-    if array.size and all(getattr(one, "tzinfo", None) is not None for one in array):
+def _convert_objects(array: AnyArray, name: str) -> AnyArray:
+    """Return an array of objects as an array of numbers or dates, where all its entries are of one type."""
+    has_time_zone = [getattr(value, "tzinfo", None) is not None for value in array]
+    if array.size and all(has_time_zone):
         return np.asarray(pd.to_datetime(array, utc=True).tz_localize(None))
+
     kind = pd.api.types.infer_dtype(array, skipna=False)
-    # Before anything is hashed: 1, 1.0 and True are one and the same to a hash table.
+    # This check comes before any hashing, because 1, 1.0 and True have the same hash.
     if kind.startswith("mixed") and len({type(value) for value in array}) > 1:
         raise mixed(array, name)
-    if kind == "datetime" and any(getattr(one, "tzinfo", None) is not None for one in array):
+    if kind == "datetime" and any(has_time_zone):
         raise InputError(f"{name} mixes dates with and without a time zone; give all of them one.")
     if kind == "integer":
-        low, high = min(array), max(array)
-        if low >= -(2**63) and high < 2**63:
-            return array.astype(np.int64)
-        return array.astype(np.uint64) if low >= 0 and high < 2**64 else array
-    return array.astype({"floating": np.float64, "boolean": np.bool_}.get(kind, object), copy=False)
+        return _convert_integers(array)
+    if kind == "floating":
+        return array.astype(np.float64)
+    if kind == "boolean":
+        return array.astype(np.bool_)
+    return array
+
+
+def _convert_integers(array: AnyArray) -> AnyArray:
+    """Return Python integers as 64-bit integers where they fit, and unchanged elsewhere."""
+    low = min(array)
+    high = max(array)
+    if low >= -(2**63) and high < 2**63:
+        return array.astype(np.int64)
+    if low >= 0 and high < 2**64:
+        return array.astype(np.uint64)
+    return array
 
 
 def mixed(values: Iterable[object], name: str) -> InputError:
@@ -65,8 +99,10 @@ def mixed(values: Iterable[object], name: str) -> InputError:
     kinds = sorted({type(value).__name__ for value in values})
     if len(kinds) == 1:
         return InputError(f"{name} holds values of type {kinds[0]}, which cannot be ids.")
-    hint = " Its first row looks like a header." if next(iter(values)) in HEADERS else ""
-    return InputError(f"{name} mixes ids of types {', '.join(kinds)}; convert them to one type.{hint}")
+    text = f"{name} mixes ids of types {', '.join(kinds)}; convert them to one type."
+    if next(iter(values)) in HEADERS:
+        text = f"{text} Its first row looks like a header."
+    return InputError(text)
 
 
 def to_id_array(ids: Any, name: str) -> AnyArray:
@@ -84,63 +120,105 @@ def to_id_array(ids: Any, name: str) -> AnyArray:
 
 
 def of_one_type(arrays: list[AnyArray], name: str) -> list[AnyArray]:
-    """Return arrays of ids in one type in which equal ids are equal and different ones differ."""
-    filled = [array for array in arrays if array.size]
-    kinds = {_kind(array) for array in filled}
-    dtypes = {array.dtype for array in filled}
+    """Return arrays of ids converted to one type, or raise `InputError` if ids would change."""
+    non_empty = [array for array in arrays if array.size]
+    kinds = {_kind(array) for array in non_empty}
+    dtypes = {array.dtype for array in non_empty}
     if len(dtypes) <= 1 and len(kinds) <= 1:
         return arrays
-    common: Any = None
+
+    common: np.dtype[Any] | None = None
     if kinds <= {"i", "u"}:
-        fits = max(int(array.max()) for array in filled) < 2**63
-        common = np.int64 if fits else np.uint64 if min(int(array.min()) for array in filled) >= 0 else None
+        common = _common_integer_type(non_empty)
     elif kinds <= {"i", "u", "f"}:
-        exact = all((np.abs(array.astype(np.float64)) < EXACT).all() for array in filled)
-        whole = all((array == np.floor(array)).all() for array in filled)
-        common = (np.int64 if whole else np.float64) if exact else None
+        common = _common_real_type(non_empty)
     elif kinds == {"M"}:
-        common = np.result_type(*dtypes)
-        try:
-            kept = all((array.astype(common).astype(array.dtype) == array).all() for array in filled)
-        except OverflowError:  # NumPy from 2.5 on; before, what does not fit wraps round
-            kept = False
-        common = common if kept else None
+        common = _common_date_type(non_empty)
     if common is None:
-        shown = "; ".join(f"{array.dtype}: {examples(array)}" for array in filled)
-        why = f" From {EXACT} on, doubles cannot tell whole numbers apart." if kinds <= {*"iuf"} else ""
-        raise InputError(f"{name} has ids of different types ({shown}); convert them to one type.{why}")
+        types = "; ".join(f"{array.dtype}: {examples(array)}" for array in non_empty)
+        text = f"{name} has ids of different types ({types}); convert them to one type."
+        if kinds <= {"i", "u", "f"}:
+            text = f"{text} From {EXACT} on, doubles cannot represent every whole number."
+        raise InputError(text)
     return [array.astype(common) for array in arrays]
 
 
+def _common_integer_type(arrays: list[AnyArray]) -> np.dtype[Any] | None:
+    """Return a 64-bit type that holds the integers of all arrays, or None."""
+    if max(int(array.max()) for array in arrays) < 2**63:
+        return np.dtype(np.int64)
+    if min(int(array.min()) for array in arrays) >= 0:
+        return np.dtype(np.uint64)
+    return None
+
+
+def _common_real_type(arrays: list[AnyArray]) -> np.dtype[Any] | None:
+    """Return integers or doubles for numbers that doubles represent exactly, else None."""
+    is_exact = all((np.abs(array.astype(np.float64)) < EXACT).all() for array in arrays)
+    if not is_exact:
+        return None
+    is_whole = all((array == np.floor(array)).all() for array in arrays)
+    if is_whole:
+        return np.dtype(np.int64)
+    return np.dtype(np.float64)
+
+
+def _common_date_type(arrays: list[AnyArray]) -> np.dtype[Any] | None:
+    """Return the finest unit of the dates, or None if some date does not fit it."""
+    common = np.result_type(*[array.dtype for array in arrays])
+    try:
+        is_exact = all((array.astype(common).astype(array.dtype) == array).all() for array in arrays)
+    except OverflowError:  # NumPy raises from 2.5 on, and wraps round before
+        return None
+    if is_exact:
+        return common
+    return None
+
+
 def _kind(array: AnyArray) -> str:
-    """Return what decides whether ids can be equal: the kind of the dtype, or of the objects in it."""
-    return array.dtype.kind if array.dtype != object else pd.api.types.infer_dtype(array, skipna=False)
+    """Return the kind of a dtype, or the inferred kind of objects; ids of different kinds are never equal."""
+    if array.dtype == object:
+        return pd.api.types.infer_dtype(array, skipna=False)
+    return array.dtype.kind
 
 
 def places(labels: AnyArray, ids: AnyArray, name: str, *, strict: bool = True) -> IntArray:
-    """Return the position in `ids` of each label, −1 where it is none of them."""
-    if not strict and len({"n" if _kind(one) in {*"iuf"} else _kind(one) for one in (labels, ids)}) > 1:
+    """Return the position in `ids` of each label, and −1 for labels that are not in `ids`.
+
+    With `strict`, ids of different types are an `InputError`; without it, they match nothing.
+    """
+    if not strict and _is_number(labels) != _is_number(ids):
         return np.full(labels.size, -1)
-    wanted, known = of_one_type([labels, ids], name)
-    index = pd.Index(known, dtype=known.dtype, tupleize_cols=False)
-    return index.get_indexer(pd.Index(wanted, dtype=wanted.dtype, tupleize_cols=False)).astype(np.int64)
+    if not strict and not _is_number(labels) and _kind(labels) != _kind(ids):
+        return np.full(labels.size, -1)
+    same_type_labels, same_type_ids = of_one_type([labels, ids], name)
+    index = pd.Index(same_type_ids, dtype=same_type_ids.dtype, tupleize_cols=False)
+    targets = pd.Index(same_type_labels, dtype=same_type_labels.dtype, tupleize_cols=False)
+    return index.get_indexer(targets).astype(np.int64)
+
+
+def _is_number(array: AnyArray) -> bool:
+    """Return whether ids are integers or doubles."""
+    return _kind(array) in ("i", "u", "f")
 
 
 def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) -> Any:
-    """Return a pandas Series with ids as labels in the order of `ids`, NaN where it has none."""
-    # Of a frame, rows (or columns, axis 1) are brought in that order. What has no labels is in it already. So
-    # is what pandas only numbers 0, 1, 2, …, unless these numbers are the ids.
+    """Return the values of a Series, or a frame, with ids as labels in the order of `ids`, NaN for other ids.
+
+    Values without labels are in this order already. So are values with the default labels 0, 1, 2, … of
+    pandas, unless the ids are these numbers. `axis` is the axis of a frame that has ids as labels.
+    """
     if not isinstance(values, (pd.Series, pd.DataFrame)):
         return values
     labels = values.axes[axis]
-    numbered = only_numbered(labels)
-    if numbered and (ids.dtype.kind not in "iuf" or len(labels) != ids.size):
+    has_default_labels = only_numbered(labels)
+    if has_default_labels and (ids.dtype.kind not in "iuf" or len(labels) != ids.size):
         return values
     if not labels.is_unique:
         raise InputError(f"the labels of {name} repeat ids; each may occur once.")
-    where = places(as_ids(labels, f"the labels of {name}"), ids, f"the labels of {name}")
-    unknown = labels[where < 0]
-    if len(unknown) and numbered:
+    positions = places(as_ids(labels, f"the labels of {name}"), ids, f"the labels of {name}")
+    unknown = labels[positions < 0]
+    if len(unknown) and has_default_labels:
         return values
     if len(unknown):
         raise InputError(
@@ -149,17 +227,18 @@ def by_label(values: Any, ids: AnyArray, name: str, *, axis: Literal[0, 1] = 0) 
             "array where the values are in the order of the ids."
         )
     if isinstance(values, pd.DataFrame):
-        return values.set_axis(where, axis=axis).reindex(range(ids.size), axis=axis)
-    return values.set_axis(where).reindex(range(ids.size)).to_numpy()
+        return values.set_axis(positions, axis=axis).reindex(range(ids.size), axis=axis)
+    return values.set_axis(positions).reindex(range(ids.size)).to_numpy()
 
 
 def by_row(values: Any, name: str, like: Any = None) -> Any:
-    """Return a pandas Series in the order of the rows that it goes with, those of `like` or 0, 1, 2, …."""
+    """Return a Series in the order of the rows of `like`, or of 0, 1, 2, … if `like` has no index."""
     if not isinstance(values, pd.Series):
         return values
     rows = getattr(like, "index", like)
-    rows = rows if isinstance(rows, pd.Index) else pd.RangeIndex(len(values))
-    if values.index.equals(rows) or len(values) != len(rows):  # of another length: refused elsewhere
+    if not isinstance(rows, pd.Index):
+        rows = pd.RangeIndex(len(values))
+    if values.index.equals(rows) or len(values) != len(rows):  # another length is refused elsewhere
         return values
     if values.index.is_unique and rows.is_unique:
         order = values.index.get_indexer(rows)
@@ -168,33 +247,35 @@ def by_row(values: Any, name: str, like: Any = None) -> Any:
     if only_numbered(values.index) or (only_numbered(rows) and values.index.is_monotonic_increasing):
         return values
     raise InputError(
-        f"{name} goes with rows by position, but its labels are others than those of the rows "
-        f"({examples(values.index)} and {examples(rows)}). Bring it in their order, then pass .to_numpy()."
+        f"{name} must have the labels of the rows; got {examples(values.index)} for {examples(rows)}. Bring "
+        "it in the order of the rows, then pass .to_numpy()."
     )
 
 
 def refuse_header(codes: IntArray, ids: AnyArray, name: str) -> None:
-    """Raise `InputError` when one id is the usual name of a column and all others are numbers."""
-    what = header_among(codes, ids, name)
-    if what:
-        raise InputError(f"{what}. Read the file with its header, or without that row.")
+    """Raise `InputError` if one id is the usual name of a column and all others are numbers."""
+    description = header_among(codes, ids, name)
+    if description:
+        raise InputError(f"{description}. Read the file with its header, or without that row.")
 
 
 def header_among(codes: IntArray, ids: AnyArray, name: str) -> str:
-    """Return in words which id is the usual name of a column, where all others are numbers; "" for none."""
+    """Describe a row that holds the usual name of a column among numbers, "" if there is no such row."""
     if ids.size < 2 or not isinstance(ids[0], str):
         return ""
     is_name = pd.Index(ids, dtype=object).isin(HEADERS)
     if is_name.sum() != 1 or not pd.to_numeric(pd.Series(ids[~is_name]), errors="coerce").notna().all():
         return ""
     row = int(np.flatnonzero(codes == np.flatnonzero(is_name)[0])[0])
-    what = f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}"
-    return f"{what}, and the other {ids.size - 1:,} ids are numbers"
+    return (
+        f"row {row} of {name} looks like a header: it is {ids[is_name][0]!r}, and the other {ids.size - 1:,} "
+        "ids are numbers"
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """A column of ids."""
+    """A column of ids: the code of each row, −1 where the id is missing, and the sorted distinct ids."""
 
     codes: IntArray
     ids: AnyArray
@@ -204,95 +285,110 @@ class Ids:
 
     @cached_property
     def missing(self) -> BoolArray:
-        """Rows without an id."""
+        """Mask of the rows without an id."""
         return self.codes < 0
 
 
 def coded(values: AnyArray, name: str) -> Ids:
-    """Return an array as codes of its sorted distinct ids, −1 where one is missing."""
-    missing = np.asarray(pd.isna(values))
-    gaps = bool(missing.any())
-    kept = as_ids(values[~missing] if gaps else values, name, complete=True)
-    try:
-        found = Ids(*pd.factorize(kept, sort=True))
-    except TypeError:
-        raise mixed(kept, name) from None
-    if not gaps:
-        return found
+    """Return an array as codes of its sorted distinct ids, −1 where an id is missing."""
+    is_missing = np.asarray(pd.isna(values))
+    if not is_missing.any():
+        return _encode_complete(values, name)
+    complete = _encode_complete(values[~is_missing], name)
     codes = np.full(values.size, -1, dtype=np.int64)
-    codes[~missing] = found.codes
-    return Ids(codes, found.ids)
+    codes[~is_missing] = complete.codes
+    return Ids(codes, complete.ids)
+
+
+def _encode_complete(values: AnyArray, name: str) -> Ids:
+    """Return an array without missing ids as codes of its sorted distinct ids."""
+    ids = as_ids(values, name, complete=True)
+    try:
+        return Ids(*pd.factorize(ids, sort=True))
+    except TypeError:
+        raise mixed(ids, name) from None
 
 
 def distinct(keys: IntArray) -> IntArray:
-    """Return the different keys, ascending."""
+    """Return the distinct keys in ascending order."""
     ordered = np.sort(keys)
     return np.append(ordered[:1], ordered[1:][ordered[1:] != ordered[:-1]])
 
 
-def union(one: IntArray, other: IntArray) -> IntArray:
-    """Return the keys of either, ascending and each once."""
-    return distinct(np.concatenate([one, other]))
+def union(first: IntArray, second: IntArray) -> IntArray:
+    """Return the distinct keys of two arrays in ascending order."""
+    return distinct(np.concatenate([first, second]))
 
 
 def repeated(keys: IntArray) -> BoolArray:
-    """Return which keys occur earlier, too, (n_keys,)."""
-    ordered = np.sort(keys)  # a tenth of the cost of a hash, on many keys
+    """Return a mask of the keys that repeat an earlier one, shape (n_keys,)."""
+    ordered = np.sort(keys)  # takes a tenth of the time of hashing many keys
     if (ordered[1:] != ordered[:-1]).all():
         return np.zeros(keys.size, dtype=bool)
     return np.asarray(pd.Series(keys).duplicated())
 
 
-def same_ids(one: HasIds, other: HasIds) -> bool:
-    """Return whether both have the same users and items, in the same order."""
-    return np.array_equal(one.user_ids, other.user_ids) and np.array_equal(one.item_ids, other.item_ids)
+def same_ids(first: HasIds, second: HasIds) -> bool:
+    """Return whether two objects have the same users and items in the same order."""
+    same_users = np.array_equal(first.user_ids, second.user_ids)
+    return same_users and np.array_equal(first.item_ids, second.item_ids)
 
 
-def among(keys: IntArray, others: IntArray) -> BoolArray:
-    """Return which keys are among the others, (n_keys,); neither needs to be sorted or free of repeats."""
-    if not keys.size or not others.size:
+def among(keys: IntArray, members: IntArray) -> BoolArray:
+    """Return a mask of the keys that are among the members, shape (n_keys,); both may have any order."""
+    if not keys.size or not members.size:
         return np.zeros(keys.size, dtype=bool)
-    ordered = others if _is_sorted(others) else np.sort(others)
+    if not _is_sorted(members):
+        members = np.sort(members)
     if _is_sorted(keys):
-        return _in_sorted(keys, ordered)
-    # In ascending order the search stays in cache.
+        return _search_sorted(keys, members)
+    # The search is faster in ascending order, because it stays in the cache.
     order = np.argsort(keys)
-    found = np.empty(keys.size, dtype=bool)
-    found[order] = _in_sorted(keys[order], ordered)
-    return found
+    is_member = np.empty(keys.size, dtype=bool)
+    is_member[order] = _search_sorted(keys[order], members)
+    return is_member
 
 
 def ranks_within_group(group: IntArray, score: AnyArray) -> tuple[IntArray, IntArray]:
-    """Return how many entries of the same group score higher than, and tie with, each entry, (n,) each."""
+    """Return the numbers of entries of the same group above and tied with each entry, shape (n,) each."""
     order = np.lexsort((score, group))
-    group, score = group[order], score[order]
+    group = group[order]
+    score = score[order]
     new_group = np.append(True, group[1:] != group[:-1])
     new_level = new_group | np.append(True, score[1:] != score[:-1])
     group_end = np.append(np.flatnonzero(new_group)[1:], group.size)[np.cumsum(new_group) - 1]
     level_start = np.flatnonzero(new_level)
     level = np.cumsum(new_level) - 1
     level_end = np.append(level_start[1:], group.size)
-    n_above, n_tied = np.empty(group.size, np.int64), np.empty(group.size, np.int64)
+    n_above = np.empty(group.size, np.int64)
+    n_tied = np.empty(group.size, np.int64)
     n_above[order] = group_end - level_end[level]
     n_tied[order] = (level_end - level_start)[level] - 1
     return n_above, n_tied
 
 
 def grouped_order(group: IntArray, value: IntArray) -> IntArray:
-    """Return `np.lexsort((value, group))` of whole numbers >= 0: by group, then value, then place."""
-    n_values, bits = int(value.max(initial=0)) + 1, group.size.bit_length()
-    if (int(group.max(initial=0)) + 1) * n_values << bits > np.iinfo(np.int64).max:
+    """Return `np.lexsort((value, group))` of non-negative integers: by group, then value, then position.
+
+    Group, value and position are combined into one integer, which sorts faster, where 64 bits suffice.
+    """
+    n_values = int(value.max(initial=0)) + 1
+    n_groups = int(group.max(initial=0)) + 1
+    n_bits = group.size.bit_length()
+    if n_groups * n_values << n_bits > np.iinfo(np.int64).max:
         return np.lexsort((value, group))
-    key = (group * np.int64(n_values) + value << bits) + np.arange(group.size)
+    key = (group * np.int64(n_values) + value << n_bits) + np.arange(group.size)
     key.sort()
-    return np.asarray(key & (1 << bits) - 1)
+    return np.asarray(key & (1 << n_bits) - 1)
 
 
-def _in_sorted(keys: IntArray, ordered: IntArray) -> BoolArray:
-    place = np.searchsorted(ordered, keys)
-    place[place == ordered.size] = 0
-    return np.asarray(ordered[place] == keys)
+def _search_sorted(keys: IntArray, members: IntArray) -> BoolArray:
+    """Return a mask of the keys that are among sorted members."""
+    position = np.searchsorted(members, keys)
+    position[position == members.size] = 0
+    return np.asarray(members[position] == keys)
 
 
 def _is_sorted(keys: IntArray) -> bool:
+    """Return whether keys are in ascending order."""
     return bool((keys[1:] >= keys[:-1]).all())

@@ -35,25 +35,31 @@ class Registry(dict[str, T]):
         aliases: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(members)
-        self.what, self.group, self.check = what, group, check
+        self.what = what
+        self.group = group
+        self.check = check
         self.aliases = dict(aliases or {})
-        self._own = frozenset(members)
+        self._built_in = frozenset(members)
 
     def __getitem__(self, name: str) -> T:
         member: Any = super().__getitem__(name)
         if isinstance(member, str) and ":" in member:
-            module, _, kind = member.partition(":")
-            self[name] = member = self.check(name, getattr(importlib.import_module(module), kind))
-        found: T = member
-        return found
+            module, _, class_name = member.partition(":")
+            self[name] = self.check(name, getattr(importlib.import_module(module), class_name))
+        return super().__getitem__(name)
 
     def add(self, name: str, given: Any) -> None:
         """Add a member; the same class, defined anew, takes the place of the former."""
         member = self.check(name, given)
         taken = matching(name, [*self, *self.aliases])
-        if taken is not None and (taken not in self or taken in self._own or not _same(self[taken], member)):
+        if taken is not None and not self._may_replace(taken, member):
             raise InputError(f"the {self.what} {name!r} is there already; choose another name.")
         self[name] = member
+
+    def _may_replace(self, name: str, member: object) -> bool:
+        """Return whether a member was registered by the user and is the same class, defined anew."""
+        is_registered = name in self and name not in self._built_in
+        return is_registered and _have_same_name(self[name], member)
 
     def offers(self, name: str) -> bool:
         """Return whether a member has exactly this name, be it loaded or not."""
@@ -63,19 +69,19 @@ class Registry(dict[str, T]):
         """Return the member that a name or alias stands for, loaded from a package that offers it."""
         if matching(name, [*self, *self.aliases]) is None:
             offered = self.offered()
-            elsewhere = matching(name, offered)
-            if elsewhere is not None:
-                self._load(elsewhere, offered[elsewhere])
-        named = {one: one for one in (*self, *self.offered())} | self.aliases
-        return self[lookup(named, name, self.what, advice)]
+            offered_name = matching(name, offered)
+            if offered_name is not None:
+                self._load(offered_name, offered[offered_name])
+        names = {member_name: member_name for member_name in (*self, *self.offered())}
+        return self[lookup(names | self.aliases, name, self.what, advice)]
 
     def offered(self) -> dict[str, list[EntryPoint]]:
         """Return the entry points of other packages by name, without the names that are known."""
-        found: dict[str, list[EntryPoint]] = {}
+        points_by_name: dict[str, list[EntryPoint]] = {}
         for point in _entry_points(tuple(sys.path), self.group):
             if point.name not in self:
-                found.setdefault(point.name, []).append(point)
-        return found
+                points_by_name.setdefault(point.name, []).append(point)
+        return points_by_name
 
     def _load(self, name: str, points: list[EntryPoint]) -> None:
         packages = [package_of(point) for point in points]
@@ -86,10 +92,12 @@ class Registry(dict[str, T]):
         try:
             self.add(name, points[0].load())
         except Exception as error:  # a package may fail in any way when it is imported
-            why = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+            reason = f"{type(error).__name__}: {error}"
+            if isinstance(error, InputError):
+                reason = str(error)
             raise InputError(
                 f"the {self.what} {name!r} of the package {packages[0]} cannot be used ({points[0].value}): "
-                f"{why.rstrip('.')}. Update or uninstall the package."
+                f"{reason.rstrip('.')}. Update or uninstall the package."
             ) from error
 
 
@@ -106,13 +114,20 @@ def _all_points(_path: tuple[str, ...]) -> EntryPoints:
 
 def package_of(point: EntryPoint) -> str:
     """Return name and version of the package of an entry point."""
-    return "unknown" if point.dist is None else f"{point.dist.name} {point.dist.version}"
+    if point.dist is None:
+        return "unknown"
+    return f"{point.dist.name} {point.dist.version}"
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Return whether both are of one class or function by name, as when a cell of a notebook runs again."""
-    first, second = (value if hasattr(value, "__qualname__") else type(value) for value in (one, other))
-    return (first.__module__, first.__qualname__) == (second.__module__, second.__qualname__)
+def _have_same_name(first: object, second: object) -> bool:
+    """Return whether two members are defined under one name, as when a cell of a notebook runs again."""
+    return _qualified_name(first) == _qualified_name(second)
+
+
+def _qualified_name(member: Any) -> tuple[str, str]:
+    """Return module and name of a class or function, or of the class of an object."""
+    definition = member if hasattr(member, "__qualname__") else type(member)
+    return definition.__module__, definition.__qualname__
 
 
 def from_outside(member: object) -> bool:
@@ -127,17 +142,21 @@ def folded(name: str) -> str:
 
 def matching(name: object, choices: Iterable[str]) -> str | None:
     """Return the choice that a label stands for: itself, or the only one that is equal when folded."""
+    if not isinstance(name, str):
+        return None
     known = list(choices)
-    if not isinstance(name, str) or name in known:
-        return name if isinstance(name, str) else None
-    found = [one for one in known if folded(one) == folded(name)]
-    return found[0] if len(found) == 1 else None
+    if name in known:
+        return name
+    matches = [choice for choice in known if folded(choice) == folded(name)]
+    if len(matches) == 1:
+        return matches[0]
+    return None
 
 
 def lookup(registry: Mapping[str, T], name: object, what: str, advice: Mapping[str, str] | None = None) -> T:
     """Return the member called `name`."""
-    found = matching(name, registry)
-    if found is None:
-        said = {folded(key): text for key, text in (advice or {}).items()}
-        raise UnknownNameError(what, name, registry, said.get(folded(str(name)), "")) from None
-    return registry[found]
+    match = matching(name, registry)
+    if match is None:
+        advice_by_label = {folded(label): text for label, text in (advice or {}).items()}
+        raise UnknownNameError(what, name, registry, advice_by_label.get(folded(str(name)), "")) from None
+    return registry[match]

@@ -41,7 +41,9 @@ def owned(values: Any) -> AnyArray:
     base = array
     while isinstance(base.base, np.ndarray):
         base = base.base
-    return array.copy() if base.flags.writeable else array
+    if base.flags.writeable:
+        return array.copy()
+    return array
 
 
 def readonly(array: AnyArray) -> AnyArray:
@@ -53,18 +55,20 @@ def readonly(array: AnyArray) -> AnyArray:
 
 def assign(instance: Any, /, **fields: Any) -> None:
     """Set fields of a frozen dataclass while it is made."""
-    for name, one in fields.items():
-        object.__setattr__(instance, name, one)
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
 
 
 def unchecked(kind: type[Value], **values: Any) -> Value:
     """Return a frozen dataclass of checked values, and of arrays that nobody else writes to."""
-    made = object.__new__(kind)
-    given = {one.name: one.default for one in fields(kind)} | values  # type: ignore[arg-type]  # a dataclass
-    assign(
-        made, **{name: readonly(one) if isinstance(one, np.ndarray) else one for name, one in given.items()}
-    )
-    return made
+    instance = object.__new__(kind)
+    defaults = {field.name: field.default for field in fields(kind)}  # type: ignore[arg-type]  # a dataclass
+    for name, value in (defaults | values).items():
+        if isinstance(value, np.ndarray):
+            assign(instance, **{name: readonly(value)})
+        else:
+            assign(instance, **{name: value})
+    return instance
 
 
 def freeze(value: Any, *names: str) -> None:

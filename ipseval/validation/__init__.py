@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval.utils import lazy
+import lazy_loader
+
 from ipseval.utils.border import guard
 from ipseval.validation._calibration import Calibration
 from ipseval.validation._curve import ExposureCurve, exposure_curve
@@ -22,6 +23,6 @@ __all__ = [
     "exposure_curve",
     "validate",
 ]
-__getattr__ = lazy(__name__, dict.fromkeys(("datasets", "simulation"), ""))
+__getattr__, _, _ = lazy_loader.attach(__name__, submodules=["datasets", "simulation"])
 
 guard(__name__)

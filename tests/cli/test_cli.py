@@ -76,7 +76,7 @@ CASES = {
     "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
     "unknown suffix": (["--model", "als={files}/notes.txt"], "it cannot be told whether the first line"),
     "pickled array": (["--model", "als={files}/pickled.npy"], "cannot read"),
-    "two arrays": (["--model", "als={files}/two.npz"], "holds 2 arrays; expected one"),
+    "two arrays": (["--model", "als={files}/two.npz"], "must hold one array; got 2"),
     "no list columns": (
         ["--model", "als={files}/train.csv"],
         "no column has a usual name of ranks or scores",

@@ -87,7 +87,7 @@ def test_values_of_rows_are_in_the_order_of_the_rows_by_their_labels(labels, row
     values = pd.Series([1, 2], index=None if labels is None else list(labels))
     like = None if rows is None else pd.Series([0, 0], index=list(rows))
     if expected is None:
-        with pytest.raises(InputError, match="its labels are others than those of the rows"):
+        with pytest.raises(InputError, match="weights must have the labels of the rows"):
             by_row(values, "weights", like)
     else:
         assert by_row(values, "weights", like).tolist() == expected
@@ -151,11 +151,11 @@ def test_an_unsigned_and_a_signed_id_that_no_type_holds_are_refused():
 
 def test_whole_numbers_that_doubles_cannot_hold_are_never_matched_with_doubles():
     frame = pd.DataFrame({"user": [2**53, 2**53 + 1], "item": [0, 1]})
-    with pytest.raises(InputError, match="doubles cannot tell whole numbers apart"):
+    with pytest.raises(InputError, match="doubles cannot represent every whole number"):
         Interactions.from_frame(frame, users=np.array([2.0**53, 2.0**53 + 2]))
     split = Split.from_frames(frame.iloc[:1], frame.iloc[1:])
     scores = pd.DataFrame(np.eye(2), index=[2.0**53, 2.0**53 + 2], columns=[0, 1])
-    with pytest.raises(InputError, match="doubles cannot tell whole numbers apart"):
+    with pytest.raises(InputError, match="doubles cannot represent every whole number"):
         ipseval.rank_positives(scores, split)
     small = Interactions.from_frame(pd.DataFrame({"user": [3, 5], "item": [0, 1]}), users=[5.0, 3.0])
     assert small.user.tolist() == [1, 0]

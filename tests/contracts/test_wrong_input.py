@@ -232,19 +232,19 @@ CASES = [
         lambda: ipseval.fit_gamma(
             pd.Series([1, 2, 4], index=["a", "b", "c"]), pd.Series([1, 2, 4], index=["a", "b", "d"]), 9
         ),
-        r"popularity and recommended are read side by side.*'c'.*'d'.*recommended.reindex\(popularity.index",
+        r"popularity and recommended must have the same labels.*'c'.*'d'.*recommended.reindex\(popularity",
     ),
     (
         lambda: ipseval.fit_gamma_from_exposure(
             [1, 2, 4], pd.Series([5, 5, 5], index=[0, 1, 2]), pd.Series([1, 2, 4], index=[0, 1, 3])
         ),
-        r"n_exposed and n_positive are read side by side",
+        r"n_exposed and n_positive must have the same labels",
     ),
     (
         lambda: ipseval.fit_gamma(range(1, 8), range(1, 8), 99, source="logging-policy").frequency(
             pd.Series([1, 2], index=["a", "b"]), pd.Series([1, 2], index=["a", "c"])
         ),
-        r"popularity and recommended are read side by side",
+        r"popularity and recommended must have the same labels",
     ),
     (lambda: run(interval="bca", rng=0.5), r"rng must be an integer >= 0.*got 0.5"),
     (lambda: known(np.ones(3)).fit(SPLIT).clip(floor="a"), r"floor must be a finite number; got 'a'"),

@@ -136,7 +136,7 @@ def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path)
     evaluated(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     assert again.definitions[1][0].label == "mine"
-    with pytest.raises(InputError, match="an object of your own: the file holds what it gave"):
+    with pytest.raises(InputError, match="an object of your own class, and a file holds its plain"):
         again.bounds(2.0)
 
 

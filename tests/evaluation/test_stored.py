@@ -49,7 +49,7 @@ def with_header(path: Path, change: Any) -> None:
     header = json.loads(members[_artefacts.HEADER])
     change(header)
     del header["seal"]
-    header["seal"] = _artefacts._digest(header)
+    header["seal"] = _artefacts._compute_digest(header)
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in (members | {_artefacts.HEADER: json.dumps(header).encode()}).items():
             archive.writestr(name, content)

@@ -42,7 +42,7 @@ def same(found: list[np.ndarray]) -> bool:
 
 
 def test_a_digest_does_not_depend_on_the_order_of_names():
-    assert artefacts._digest({"a": 1, "b": 2}) == artefacts._digest({"b": 2, "a": 1})
+    assert artefacts._compute_digest({"a": 1, "b": 2}) == artefacts._compute_digest({"b": 2, "a": 1})
 
 
 def test_an_archive_is_compressed():
@@ -106,7 +106,9 @@ def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_unread(tmp
         for _ in range(8):
             member.write(bytes(2**20))
     tracemalloc.start()
-    with pytest.raises(InputError, match=r"bomb\.npz has .* bytes and would unpack to 8,388,608"):
+    with pytest.raises(
+        InputError, match=r"bomb\.npz must unpack to at most 100 times its .* bytes; got 8,388,608"
+    ):
         artefacts.read_arrays(path)
     assert tracemalloc.get_traced_memory()[1] < 2**20
     tracemalloc.stop()
@@ -240,13 +242,13 @@ def test_what_may_always_be_unpacked_and_what_only_in_proportion_to_its_size(tmp
     path.write_bytes(bytes(10))
     artefacts.check_members(path, [2**25, 2**25])
     assert text_of(InputError, lambda: artefacts.check_members(path, [2**26, 1])) == (
-        f"{path} has 10 bytes and would unpack to 67,108,865: more than 100 times as much is refused. If it "
-        "is meant, unpack it first (arrays: numpy.save, which is not compressed)."
+        f"{path} must unpack to at most 100 times its 10 bytes; got 67,108,865 bytes. If this "
+        "is intended, unpack it first (arrays: numpy.save, which does not compress)."
     )
     with path.open("r+b") as stream:
         stream.truncate(2**20)  # a hole: nothing is written
     artefacts.check_members(path, [100 * 2**20])
-    with pytest.raises(InputError, match=r"1,048,576 bytes and would unpack to 104,857,601"):
+    with pytest.raises(InputError, match=r"100 times its 1,048,576 bytes; got 104,857,601"):
         artefacts.check_members(path, [100 * 2**20, 1])
 
 
@@ -289,7 +291,7 @@ def test_archives_that_ipseval_has_not_written_or_an_older_one_has(tmp_path):
         header = {"about": "x", "sha256": [sha256]}
         if number is not None:
             header["format"] = number
-        header["seal"] = artefacts._digest(header)
+        header["seal"] = artefacts._compute_digest(header)
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr(artefacts.HEADER, json.dumps(header))
             with archive.open("0.npy", "w") as member:
@@ -358,7 +360,7 @@ def test_tables_are_read_by_their_ending_and_columns_renamed(tmp_path):
         f"{path} has columns u and item; remove one of them."
     )
     assert text_of(InputError, lambda: artefacts.read_table("a.txt")) == (
-        "a.txt: expected a table ending in .csv, .tsv, .parquet."
+        "a.txt must be a table that ends in .csv, .tsv, .parquet."
     )
     assert text_of(InputError, lambda: artefacts.read_table("no.csv")) == "no.csv does not exist."
 
@@ -372,4 +374,4 @@ def test_arrays_are_read_from_either_kind_of_file(tmp_path):
     assert not mapped.flags.writeable
     assert mapped.tolist() == artefacts.read_array(tmp_path / "a.npz").tolist() == [0, 1, 2]
     path = tmp_path / "b.npz"
-    assert text_of(InputError, lambda: artefacts.read_array(path)) == f"{path} holds 2 arrays; expected one."
+    assert text_of(InputError, lambda: artefacts.read_array(path)) == f"{path} must hold one array; got 2."

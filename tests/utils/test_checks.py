@@ -143,8 +143,8 @@ def test_labels_of_series_that_are_read_side_by_side_are_equal():
     checks.check_same_labels(first=pd.Series([1, 2]), second=b)
     checks.check_same_labels(first=a, second=pd.Series([1, 2]))
     assert refused(lambda: checks.check_same_labels(one=a, two=a, three=b)) == (
-        "one and three are read side by side, but their labels differ ('a', 'b' and 'b', 'a'). Bring them in "
-        "one order: three.reindex(one.index, fill_value=0)."
+        "one and three must have the same labels; got 'a', 'b' and 'b', 'a'. Bring them in one order: "
+        "three.reindex(one.index, fill_value=0)."
     )
 
 

@@ -85,7 +85,7 @@ class Own:
 def test_of_an_own_object_what_it_says_is_kept_and_not_its_code():
     found = again(Own())
     assert repr(found) == "Own()"
-    assert {name for name in vars(found) if name != "_described"} == {"label", "pair"}
+    assert {name for name in vars(found) if name != "_representation"} == {"label", "pair"}
     assert (found.label, found.pair) == ("mine", ("a", 1))
     assert not hasattr(found, "several")
     assert not hasattr(found, "__len__")
@@ -94,8 +94,8 @@ def test_of_an_own_object_what_it_says_is_kept_and_not_its_code():
     with pytest.raises(codec.NotStoredError) as caught:
         found.fit  # noqa: B018
     assert str(caught.value) == (
-        "Own() is an object of your own: the file holds what it gave, not its code, so 'fit' is not there. "
-        "Evaluate again to go on with it."
+        "Own() is an object of your own class, and a file holds its plain attributes but not its code, so it "
+        "has no 'fit'. Evaluate again to use it."
     )
 
 
@@ -113,7 +113,7 @@ class Counted:
 
 
 def test_fields_that_are_computed_again_are_not_kept(monkeypatch):
-    place = codec._place(Counted)
+    place = codec._qualified_name(Counted)
     assert place == f"{__name__}:Counted"
     monkeypatch.setitem(codec.NAMES, place, "counted")
     monkeypatch.setitem(codec.CLASSES, "counted", place)
@@ -153,7 +153,9 @@ def test_what_is_no_file_of_results_is_refused(tmp_path: Path):
     with pytest.raises(InputError, match=r"^a file of stored results must end in \.npz; got '.*a\.json'\.$"):
         codec.save(tmp_path / "a.json", 1)
     (tmp_path / "a.npz").write_text("{}")
-    with pytest.raises(InputError, match=r"a\.npz is no file of stored results, .*not read\. Compute the"):
+    with pytest.raises(
+        InputError, match=r"a\.npz must be a file of stored results, .*cannot be loaded\. Compute the"
+    ):
         codec.load(tmp_path / "a.npz", Count)
     with pytest.raises(InputError, match="is a folder"):
         codec.load(tmp_path, Count)
@@ -163,7 +165,7 @@ def test_what_is_no_file_of_results_is_refused(tmp_path: Path):
 
 def test_a_file_that_cannot_be_read_says_which_version_wrote_it(tmp_path: Path, monkeypatch):
     monkeypatch.setattr("ipseval.utils.artefacts.__version__", "0.5")
-    monkeypatch.setitem(codec.NAMES, codec._place(Count), "later")
+    monkeypatch.setitem(codec.NAMES, codec._qualified_name(Count), "later")
     codec.save(tmp_path / "a.npz", Count("a", 1))
     with pytest.raises(InputError, match=r"no 'later' .*\)\. It was written by ipseval 0\.5\. Again\."):
         codec.load(tmp_path / "a.npz", Count, "Again.")

@@ -138,7 +138,7 @@ def test_numbers_stay_what_they_are_or_are_refused():
         "v must be finite; 1 of 2 entries are NaN or infinite."
     )
     assert refused(lambda: columns.to_numbers(np.array([1, 2.5, "x"], dtype=object), "v")) == (
-        "v must be numeric or a date; got object (first other: 'x'). Convert it first, or take ipseval.read, "
+        "v must be numeric or a date; got object (first other: 'x'). Convert it first, or use ipseval.read, "
         "which reads times and numbers that are written as text."
     )
     assert "(first other: dtype('O'))" in refused(

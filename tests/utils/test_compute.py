@@ -68,8 +68,8 @@ def test_threads_are_those_that_are_asked_for_or_all_cores(monkeypatch):
 
 def test_blas_has_one_thread_until_the_last_of_overlapping_calls_ends(monkeypatch):
     library = SimpleNamespace(num_threads=4)
-    found = [(library, lambda n: setattr(library, "num_threads", n))]
-    monkeypatch.setattr(compute, "_blas_libraries", lambda n_modules: found)
+    libraries = [(library, lambda n: setattr(library, "num_threads", n))]
+    monkeypatch.setattr(compute, "_find_blas_libraries", lambda: libraries)
     first, second = compute.one_blas_thread(), compute.one_blas_thread()
     with first:
         assert library.num_threads == 1
@@ -84,5 +84,6 @@ def test_libraries_of_blas_are_set_by_what_works_in_all_threads(monkeypatch):
     old = SimpleNamespace(user_api="blas", set_num_threads="plain")
     every = [real, SimpleNamespace(user_api="openmp"), old]
     monkeypatch.setattr("threadpoolctl.ThreadpoolController", lambda: SimpleNamespace(lib_controllers=every))
-    assert compute._blas_libraries(-1) == [(real, "real"), (old, "plain")]
-    compute._blas_libraries.cache_clear()
+    compute._find_blas_libraries.cache_clear()
+    assert compute._find_blas_libraries() == [(real, "real"), (old, "plain")]
+    compute._find_blas_libraries.cache_clear()

@@ -137,7 +137,7 @@ def test_ids_of_one_type_stay_as_they_are_beside_what_is_empty():
     ],
 )
 def test_ids_that_no_type_holds_are_shown_with_their_types(one, other, shown, why):
-    because = " From 9007199254740992 on, doubles cannot tell whole numbers apart." if why else ""
+    because = " From 9007199254740992 on, doubles cannot represent every whole number." if why else ""
     assert refused(lambda: ids.of_one_type([one, other], "users")) == (
         f"users has ids of different types ({shown}); convert them to one type.{because}"
     )
@@ -185,8 +185,8 @@ def test_rows_are_those_of_what_the_values_go_with():
     assert ids.by_row(values, "x", [5, 6]).tolist() == [2, 1]
     assert ids.by_row(values, "x", pd.Series([5, 6, 7])) is values  # of another length
     assert refused(lambda: ids.by_row(values, "x", pd.Series([5, 6], list("ab")))) == (
-        "x goes with rows by position, but its labels are others than those of the rows (1, 0 and 'a', 'b'). "
-        "Bring it in their order, then pass .to_numpy()."
+        "x must have the labels of the rows; got 1, 0 for 'a', 'b'. Bring it in the order of the rows, then "
+        "pass .to_numpy()."
     )
 
 
