@@ -119,7 +119,7 @@ def prereleases(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def slow(session: nox.Session) -> None:
-    """Run the slow tests, notebooks and site, all of them: hours. `-- --slow-share 10` takes one in ten."""
+    """Run all slow tests, notebooks and the site, which takes hours."""
     session.install("-e", ".[test,docs]")
     cell(session, "slow", "-m", "slow", *session.posargs)
 
@@ -147,8 +147,30 @@ def coverage(session: nox.Session) -> None:
 
 
 @nox.session(python=NEWEST)
+def properties(session: nox.Session) -> None:
+    """Run the property tests with six times as many examples as the fast suite."""
+    session.install("-e", ".[test]")
+    marks = "hypothesis and not slow and not engines"
+    session.run("python", "-m", "pytest", "--hypothesis-profile", "thorough", "-m", marks, *session.posargs)
+
+
+@nox.session(python=NEWEST)
+def fuzz(session: nox.Session) -> None:
+    """Call public functions with random wrong values for an hour, or for `-- --minutes N`."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.fuzz.run", *(session.posargs or ["--minutes", "60"]))
+
+
+@nox.session(python=NEWEST)
+def processors(session: nox.Session) -> None:
+    """Run the fast suite as on processors of other kinds; the numbers must be the same."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/processors.py", "--suite")
+
+
+@nox.session(python=NEWEST)
 def mutation(session: nox.Session) -> None:
-    """Change the code of each wing in a sample of places, and ask that the tests notice."""
+    """Change the code of each layer at random places; a test has to fail for each change."""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.mutation.run", *(session.posargs or ["--n", "100"]), env=ONE_THREAD)
 
@@ -163,9 +185,10 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=["3.11", NEWEST])
 def types(session: nox.Session) -> None:
-    """Check types: mypy in strict mode."""
+    """Check types with mypy in strict mode, and the examples for other type checkers."""
     session.install("-e", ".[dev]")
     session.run("mypy")
+    session.run("python", "-m", "tests.typed")
 
 
 @nox.session(python=NEWEST)
@@ -260,7 +283,14 @@ def outside(folder: Path) -> None:
     folders = "tests docs notebooks data reproductions documentation benchmarks paper"
     for name in folders.split():
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "mkdocs.yml", "Makefile"):
+    for name in (
+        "pyproject.toml",
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "mkdocs.yml",
+        "noxfile.py",
+    ):
         shutil.copy(ROOT / name, folder / name)
 
 

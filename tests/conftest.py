@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # The layer of a test follows from its path. What no line names is a unit test: one room, values by hand.
 LAYERS = {
-    # One engine or library each, where it is installed: `make engines`, not `python -m pytest`.
+    # One engine or library each, where it is installed: `nox -s engines`, not `python -m pytest`.
     "engines": [
         "tests/distributed/test_distributed_engines.py",
         *("tests/reporting/browser/", "tests/reporting/test_latex.py", "tests/evaluation/test_trackers.py"),
@@ -92,7 +92,7 @@ LAYERS = {
 }
 
 # A failure in CI must be the same failure at the desk: examples are derived from the test, not from a seed.
-# `make properties` and CI take six times as many examples as the fast suite.
+# `nox -s properties` and CI take six times as many examples as the fast suite.
 settings.register_profile("local", deadline=None, print_blob=True, max_examples=10)
 settings.register_profile("ci", settings.get_profile("local"), derandomize=True)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=64)

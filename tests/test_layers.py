@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import itertools
 import re
@@ -65,23 +66,32 @@ def test_the_recipes_name_files_registries_and_targets_that_are_there():
     paths = {one for one in code if "/" in one and " " not in one}
     assert len(paths) > 25
     assert not {path for path in paths if not (ROOT / path).exists()}
-    targets = {one.split()[1] for one in code if one.startswith("make ")}
-    assert targets <= make_targets()
+    sessions = set()
+    for command in code:
+        if command.startswith("nox -s "):
+            sessions.update(command.removeprefix("nox -s ").split(" -- ")[0].split())
+    assert len(sessions) > 15
+    assert sessions <= nox_sessions()
     for name, module in REGISTRIES.items():
         assert f"`{name}`" in text
         assert isinstance(getattr(importlib.import_module(module), name), dict)
 
 
-def make_targets() -> set[str]:
-    lines = (ROOT / "Makefile").read_text(encoding="utf-8").splitlines()
-    return {name for line in lines if ":" in line for name in line.partition(":")[0].split()}
+def nox_sessions() -> set[str]:
+    """Return the names of the functions of noxfile.py that are sessions."""
+    tree = ast.parse((ROOT / "noxfile.py").read_text(encoding="utf-8"))
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    return {
+        function.name
+        for function in functions
+        if any("nox.session" in ast.unparse(decorator) for decorator in function.decorator_list)
+    }
 
 
-def test_every_layer_is_a_marker_and_a_target(request):
+def test_every_layer_is_a_marker(request):
     names = ["unit", *LAYERS, "slow"]
     options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]
     markers = {text.partition(":")[0] for text in options["ini_options"]["markers"]}
     assert markers == set(names)
-    assert set(names) <= make_targets()
     found = {mark.name for mark in request.node.iter_markers()}
     assert found & set(names) == {"contract"}

@@ -1,6 +1,6 @@
 """Are wrong numbers found? Mutants of each wing against its tests.
 
-    python -m tests.mutation.run                      all rooms: what `make mutation` runs
+    python -m tests.mutation.run                      all layers, as `nox -s mutation`
     python -m tests.mutation.run metrics --n 20       one room, fewer mutants
     python -m tests.mutation.run --floor 0.9          exit code 1 where a room's score is lower
     python -m tests.mutation.run ranking --near       by the tests of the room alone: sooner, and fewer found
