@@ -85,7 +85,7 @@ CALLS = {
         "ipseval.evaluate({'m': ipseval.Lists(recs)}, ipseval.Split.from_frames(train, test), "
         "metrics=['recall@5'])"
     ),
-    "ipseval.evaluate({'m': recs}, train=train, test=test, metrics=['recall@5'], propensity='power-law(gamma=0)')": (  # noqa: E501
+    "ipseval.evaluate({'m': recs}, train=train, test=test, metrics=['recall@5'], propensity='power-law(gamma=0)')": (
         "ipseval.evaluate({'m': ipseval.Lists(recs)}, train=train, test=test, metrics=['recall@5'])"
     ),
     "ipseval.rank_positives(recs, ipseval.Split.from_frames(train, test))": (
