@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ipseval._version import __version__
 from ipseval.cli._options import Command
-from ipseval.cli._output import say
+from ipseval.cli._output import print_text
 from ipseval.utils.compute import available_cores
 
 NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "lazy-loader", "narwhals", "threadpoolctl", "tqdm")
@@ -29,18 +29,18 @@ EXTRAS = {
 
 
 def _run_doctor(options: argparse.Namespace) -> int:
-    say(f"ipseval {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
-    say("  ".join(f"{name} {_version(name)}" for name in NEEDED))
-    say(f"{available_cores()} cores; program {Path(sys.executable)}\n")
+    print_text(f"ipseval {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
+    print_text("  ".join(f"{name} {_find_version(name)}" for name in NEEDED))
+    print_text(f"{available_cores()} cores; program {Path(sys.executable)}\n")
     for extra, (module, distribution, purpose) in EXTRAS.items():
         there = find_spec(module) is not None
-        state = _version(distribution) if there else f"missing: pip install 'ipseval[{extra}]'"
-        say(f"{extra:<12}{state:<44}{purpose}")
-    say(f"\ncache       {_cache()}")
+        state = _find_version(distribution) if there else f"missing: pip install 'ipseval[{extra}]'"
+        print_text(f"{extra:<12}{state:<44}{purpose}")
+    print_text(f"\ncache       {_describe_cache()}")
     begun = time.process_time()
     fault = self_test()
     took = time.process_time() - begun
-    say(f"self-test   {fault or 'passed'} ({took:.1f} s of processor time)")
+    print_text(f"self-test   {fault or 'passed'} ({took:.1f} s of processor time)")
     return 2 if fault else 0
 
 
@@ -74,14 +74,14 @@ def self_test() -> str:
     return "" if values == expected else f"FAILED: expected {expected}, got {values}"
 
 
-def _version(distribution: str) -> str:
+def _find_version(distribution: str) -> str:
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return "version unknown"
 
 
-def _cache() -> str:
+def _describe_cache() -> str:
     folder = Path(__file__).parents[1] / "ranking" / "kernels" / "__pycache__"
     files = [*folder.glob("*.nbi"), *folder.glob("*.nbc")]
     size = sum(file.stat().st_size for file in files) / 2**20
@@ -106,13 +106,15 @@ def list_metrics(labels: list[str]) -> None:
     from ipseval.utils.registry import package_of
 
     if labels:
-        say("\n\n".join(card(label) for label in labels))
+        print_text("\n\n".join(card(label) for label in labels))
         return
     for name, family in METRICS.items():
         cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
         parameters = ", ".join(family.parameters)
-        say(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
+        print_text(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
     for name, points in METRICS.offered().items():
-        say(f"{name:<14}of {package_of(points[0])}")
-    say(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
-    say("\n--list-metrics LABELS prints the definition of a metric and what is claimed of each estimator.")
+        print_text(f"{name:<14}of {package_of(points[0])}")
+    print_text(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
+    print_text(
+        "\n--list-metrics LABELS prints the definition of a metric and what is claimed of each estimator."
+    )

@@ -10,9 +10,15 @@ import numpy as np
 import pandas as pd
 
 from ipseval.cli import _options
-from ipseval.cli._inputs import compute_options, correction_options, labels, models_of, split_of
+from ipseval.cli._inputs import (
+    build_compute_options,
+    load_correction_data,
+    load_models,
+    load_split,
+    split_labels,
+)
 from ipseval.cli._options import Command
-from ipseval.cli._output import check_out, deliver
+from ipseval.cli._output import check_out, deliver_result
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import decimals
 from ipseval.reporting.results import Result
@@ -21,27 +27,27 @@ from ipseval.reporting.tables import Table
 PLAN_NUMBERS = ("half_width", "half_width_random", "smallest_difference", "regret_90")
 
 
-def correction_of(options: argparse.Namespace) -> Any:
+def compute_correction(options: argparse.Namespace) -> Any:
     """Return the correction of the log, with the further data that the options name."""
     from ipseval.correction import correct
 
-    split, _ = split_of(options)
+    split, _ = load_split(options)
     return correct(
-        models_of(options, split),
+        load_models(options, split),
         split,
-        **correction_options(options, split),
-        metrics=labels(options.metrics) or [],
+        **load_correction_data(options, split),
+        metrics=split_labels(options.metrics) or [],
         missing_lists=options.missing_lists,
         ties=options.ties,
         confidence_level=options.confidence_level,
         rng=options.seed,
-        compute=compute_options(options),
+        compute=build_compute_options(options),
     )
 
 
 def _run_correct(options: argparse.Namespace) -> int:
     check_out(options)
-    deliver(correction_of(options), options)
+    deliver_result(compute_correction(options), options)
     return 0
 
 
@@ -95,7 +101,7 @@ class Plan(Result):
 def _add_sizes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("size of the experiment")
     add = group.add_argument
-    counts = {"type": _options.whole_numbers, "metavar": "N,N,…"}
+    counts = {"type": _options.parse_integers, "metavar": "N,N,…"}
     add("--n-users", default="25,100,400", help="numbers of users; default: %(default)s", **counts)  # type: ignore[arg-type]  # a type and a help text
     add("--n-items", default="10,20,50", help="items shown to each user; default: %(default)s", **counts)  # type: ignore[arg-type]  # as above
     add(
@@ -120,7 +126,7 @@ def _run_plan(options: argparse.Namespace) -> int:
 
     check_out(options)
     plan = plan_exposure(
-        correction_of(options),
+        compute_correction(options),
         n_users=options.n_users,
         n_items=options.n_items,
         positive_share=options.positive_share,
@@ -136,7 +142,7 @@ def _run_plan(options: argparse.Namespace) -> int:
     ]
     for metric, rows in plan.groupby("metric", sort=False):
         sentences.append(describe_sufficient_size(str(metric), rows, options.regret))
-    deliver(Plan(tuple(sentences), plan), options)
+    deliver_result(Plan(tuple(sentences), plan), options)
     return 0
 
 

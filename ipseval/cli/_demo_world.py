@@ -107,14 +107,14 @@ class Demo(Reported):
         )
 
 
-def demo_world(rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> tuple[World, Split]:
+def build_demo_world(rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> tuple[World, Split]:
     """Return the world of a seed, and a log of it that is split."""
     check_positive_int("rng", rng, minimum=0)
     world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
     return world, world.split(rng=rng + 1)
 
 
-def demo_log(split: Split) -> pd.DataFrame:
+def merge_demo_log(split: Split) -> pd.DataFrame:
     """Return the log before it was split, in the order of users and items."""
     log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
     return log.reset_index(drop=True)
@@ -124,7 +124,7 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
     """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
     # Products of this size are faster by one thread, and idle threads cost processor time.
     with one_blas_thread():
-        world, split = demo_world(rng, n_users, n_items)
+        world, split = build_demo_world(rng, n_users, n_items)
         models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
         with warnings.catch_warnings():
             # The demonstration is about few interactions per user, and its text says so.
@@ -139,10 +139,10 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
                 compute=ComputeOptions(progress=False),
             )
         truth = world.truth(models, METRICS, split)
-    return Demo(evaluation, _beside_truth(evaluation, truth), demo_log(split))
+    return Demo(evaluation, _merge_truth(evaluation, truth), merge_demo_log(split))
 
 
-def _beside_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
+def _merge_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
     wide = evaluation.frame.pivot(index=["model", "metric"], columns="estimator", values="estimate")
     wide = wide.rename_axis(columns=None)
     tables = []

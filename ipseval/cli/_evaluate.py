@@ -8,17 +8,17 @@ from typing import Any
 
 from ipseval.cli import _options
 from ipseval.cli._about import list_metrics
-from ipseval.cli._files import column_of, vectors_of
+from ipseval.cli._files import load_column, load_item_vectors
 from ipseval.cli._inputs import (
-    compute_options,
-    groups_of,
-    labels,
-    models_of,
-    propensity_of,
-    split_of,
+    build_compute_options,
+    build_propensity,
+    load_groups,
+    load_models,
+    load_split,
+    split_labels,
 )
 from ipseval.cli._options import Command
-from ipseval.cli._output import TABLES, check_out, deliver, say, write_table
+from ipseval.cli._output import TABLES, check_out, deliver_result, print_text, write_table
 from ipseval.errors import InputError
 
 
@@ -38,26 +38,26 @@ def _run_evaluate(options: argparse.Namespace) -> int:
     from ipseval.evaluation.beyond import beyond_accuracy
 
     if options.list_metrics is not None:
-        list_metrics(labels(options.list_metrics) or [])
+        list_metrics(split_labels(options.list_metrics) or [])
         return 0
     check_out(options)
-    split, impressions = split_of(options)
-    beyond, groups = labels(options.beyond), groups_of(options)
-    vectors = vectors_of(options, split)
-    models, candidates = models_of(options, split), _candidates(options)
+    split, impressions = load_split(options)
+    beyond, groups = split_labels(options.beyond), load_groups(options)
+    vectors = load_item_vectors(options, split)
+    models, candidates = load_models(options, split), _candidates(options)
     if beyond:
         models, candidates = _with_lists(models, split, beyond, candidates, options), "all"
     result = evaluate(
         models,
         split,
-        propensity=propensity_of(options, split, impressions),
-        metrics=labels(options.metrics) or [],
-        estimators=labels(options.estimators),
+        propensity=build_propensity(options, split, impressions),
+        metrics=split_labels(options.metrics) or [],
+        estimators=split_labels(options.estimators),
         candidates=candidates,
         **{name: getattr(options, name) for name in ("missing_lists", "ties", "n_relevant", "low_ess")},
         confidence_level=options.confidence_level,
         rng=options.seed,
-        compute=compute_options(options),
+        compute=build_compute_options(options),
     )
     intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
     result = result.with_intervals(**intervals)
@@ -74,7 +74,7 @@ def _run_evaluate(options: argparse.Namespace) -> int:
             )
         )
     more += [result.by(one) for one in groups]
-    deliver(result, options, more)
+    deliver_result(result, options, more)
     return 0
 
 
@@ -85,7 +85,7 @@ def _with_lists(
     from ipseval.evaluation.beyond import measure
     from ipseval.ranking import rank_positives
 
-    how = {"candidates": candidates, "compute": compute_options(options)}
+    how = {"candidates": candidates, "compute": build_compute_options(options)}
     how["top_k"] = max(measure(one).cutoff for one in measures)
     return {name: rank_positives(one, split, name=name, **how) for name, one in models.items()}
 
@@ -96,7 +96,7 @@ def _candidates(options: argparse.Namespace) -> Any:
     if options.allowed_items is not None:
         if options.candidates != "all":
             raise InputError("give --candidates or --allowed-items, not both.")
-        return column_of(options.allowed_items, "item", options)
+        return load_column(options.allowed_items, "item", options)
     if options.candidates == "all":
         return "all"
     if not options.candidates.isdigit():
@@ -140,7 +140,7 @@ def _run_split(options: argparse.Namespace) -> int:
     folder = Path(options.out)
     if folder.is_file():
         raise InputError(f"--out must be a folder; {folder} is a file.")
-    split, _ = split_of(options)
+    split, _ = load_split(options)
     lines = [split.description or "split"]
     for name in ("train", "validation", "test"):
         part = getattr(split, name)
@@ -149,9 +149,9 @@ def _run_split(options: argparse.Namespace) -> int:
             write_table(part.to_frame(), path)
             lines.append(f"{path}  {len(part):,} pairs")
     if not options.quiet:
-        say("\n".join(lines))
+        print_text("\n".join(lines))
         files = " ".join(f"--{name} {folder / name}.{options.format}" for name in ("train", "test"))
-        say(f"Next: ipseval evaluate {files}")
+        print_text(f"Next: ipseval evaluate {files}")
     return 0
 
 

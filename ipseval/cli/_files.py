@@ -22,7 +22,7 @@ _OWN = re.compile(r"(?P<path>.+?):(?P<options>\w+=[^,=]*(?:,\w+=[^,=]*)*)")
 
 
 @dataclass(frozen=True)
-class Spec:
+class FileEntry:
     """A file with what is said of it alone."""
 
     path: str
@@ -65,39 +65,39 @@ class Spec:
             yield str(path)
 
 
-def spec_of(entry: str, names: Sequence[str] | None) -> Spec:
+def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
     """Return the file of FILE[:option=value,…]; an option that is not among `names` is an error."""
     found = _OWN.fullmatch(entry)
     if found is None or Path(entry).exists():
-        return Spec(entry, {})
+        return FileEntry(entry, {})
     own = dict(part.split("=") for part in found["options"].split(","))
     for name in own:
         if names is not None and name not in names:
             raise UnknownNameError(f"option of {found['path']}", name, names)
-    return Spec(found["path"], own)
+    return FileEntry(found["path"], own)
 
 
-def table_of(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
+def load_table(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
     """Return the table of FILE[:user=uid,…], its columns named by what they are."""
     # `columns` says what they are called in all files that have them; `more` are options beside columns.
     from ipseval.utils.artefacts import read_table
 
-    spec = spec_of(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
+    spec = parse_file_entry(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
     own = {name: role for role, name in spec.options.items() if role != "threshold"}
     known = {name: role for role, name in (columns or {}).items() if name and role not in spec.options}
     with spec.file() as path:
         return read_table(path, known | own)
 
 
-def column_of(entry: str, role: str, options: argparse.Namespace) -> Any:
+def load_column(entry: str, role: str, options: argparse.Namespace) -> Any:
     """Return one column of a file as an array."""
-    table = table_of(entry, {role: getattr(options, role)})
+    table = load_table(entry, {role: getattr(options, role)})
     if role not in table.columns:
         raise InputError(f"{entry} has no column {role!r}; it has {', '.join(map(str, table.columns))}.")
     return table[role].to_numpy()
 
 
-def vectors_of(options: argparse.Namespace, split: Split) -> Any:
+def load_item_vectors(options: argparse.Namespace, split: Split) -> Any:
     """Return the vectors of --item-vectors, those of a table by the ids of its items; None without it."""
     import pandas as pd
 
@@ -110,8 +110,8 @@ def vectors_of(options: argparse.Namespace, split: Split) -> Any:
         raise InputError("--item-vectors is read by ild@k alone; name it in --beyond.")
     if entry.lower().endswith(ARRAYS):
         return read_array(entry)
-    ids = column_of(entry, "item", options)
-    table = table_of(entry, {"item": options.item}).drop(columns="item").set_axis(ids)
+    ids = load_column(entry, "item", options)
+    table = load_table(entry, {"item": options.item}).drop(columns="item").set_axis(ids)
     if options.unknown == "drop":
         table = table[table.index.isin(split.item_ids)]
     if table.shape[1] == 1 and table.dtypes.iloc[0].kind == "O":  # arrays

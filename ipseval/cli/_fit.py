@@ -11,13 +11,13 @@ import pandas as pd
 from ipseval.cli import _options
 from ipseval.cli._inputs import (
     RELATIVE,
-    examination_of,
-    propensity_of,
+    build_propensity,
+    fit_examination,
+    load_universe,
     read_log,
-    universe_of,
 )
 from ipseval.cli._options import Command
-from ipseval.cli._output import check_out, deliver
+from ipseval.cli._output import check_out, deliver_result
 from ipseval.errors import InputError
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
@@ -26,7 +26,7 @@ from ipseval.utils.checks import counted
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fitted(Result):
+class FitReport(Result):
     """A frame under some words; `listed`: whether a report shows the frame, too."""
 
     words: tuple[str, ...]
@@ -39,7 +39,7 @@ class Fitted(Result):
         return Tables(self.words, (Table.of(self.frame, formats=f".{digits}g"),) if self.listed else ())
 
 
-def _add_what(parser: argparse.ArgumentParser) -> None:
+def _add_subject(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         choices=("propensity", "examination"),
@@ -49,15 +49,15 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 def _run_fit(options: argparse.Namespace) -> int:
     check_out(options)
-    made = {"propensity": _propensity, "examination": _examination}
-    deliver(made[options.what](options), options)
+    made = {"propensity": _fit_propensity, "examination": _fit_positions}
+    deliver_result(made[options.what](options), options)
     return 0
 
 
-def _propensity(options: argparse.Namespace) -> Fitted:
-    read = read_log(options.log, options, **universe_of(options))
+def _fit_propensity(options: argparse.Namespace) -> FitReport:
+    read = read_log(options.log, options, **load_universe(options))
     log = read.positives
-    model = propensity_of(options, log, None if log is read else read)
+    model = build_propensity(options, log, None if log is read else read)
     if model is None:
         raise InputError("fit propensity needs --gamma, --eta or --propensity.")
     fitted = model.fit(log)
@@ -68,22 +68,22 @@ def _propensity(options: argparse.Namespace) -> Fitted:
     name = "propensity" if fitted.is_probability else RELATIVE
     columns = {"item": log.item_ids, "n_interactions": log.popularity, name: fitted.item}
     fit = [] if fitted.fit is None else [str(fitted.fit)]
-    words = (str(fitted), *fit, *_spread(pd.Series(fitted.item)))
-    return Fitted(words, pd.DataFrame(columns), listed=False)
+    words = (str(fitted), *fit, *_describe_spread(pd.Series(fitted.item)))
+    return FitReport(words, pd.DataFrame(columns), listed=False)
 
 
-def _examination(options: argparse.Namespace) -> Fitted:
+def _fit_positions(options: argparse.Namespace) -> FitReport:
     from ipseval.data.impression_log import ImpressionLog
 
-    log = read_log(options.log, options, **universe_of(options))
+    log = read_log(options.log, options, **load_universe(options))
     if not isinstance(log, ImpressionLog):
         raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
     options.examination = options.examination or "harvesting"
     said = "theta: the chance to look at a position, relative to the first; clicks are all that is known."
-    return Fitted((said,), examination_of(options, log).frame)
+    return FitReport((said,), fit_examination(options, log).frame)
 
 
-def _spread(propensity: Any) -> list[str]:
+def _describe_spread(propensity: Any) -> list[str]:
     known = propensity.dropna()
     n_none = len(propensity) - len(known)
     ratio = known.max() / known.min() if len(known) else float("nan")
@@ -105,7 +105,7 @@ FIT = Command(
         "ipseval fit examination impressions.parquet",
     ),
     options=(
-        _add_what,
+        _add_subject,
         _options.add_log,
         _options.add_propensity,
         _options.add_output,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ipseval.cli._files import column_of, spec_of, table_of
+from ipseval.cli._files import load_column, load_table, parse_file_entry
 from ipseval.cli._options import COLUMNS
 from ipseval.errors import InputError, ProblemsError
 
@@ -24,14 +24,14 @@ TEXT = ("separator", "header", "encoding", "layout")
 LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
 
 
-def labels(text: str | None) -> list[str] | None:
+def split_labels(text: str | None) -> list[str] | None:
     """Return the labels of a comma-separated list; commas inside parentheses belong to a label."""
     if text is None:
         return None
     return [name.strip() for name in re.split(r",(?![^(]*\))", text) if name.strip()]
 
 
-def compute_options(options: argparse.Namespace) -> Any:
+def build_compute_options(options: argparse.Namespace) -> Any:
     """Return what a computation may use."""
     from ipseval.utils.compute import ComputeOptions
 
@@ -47,11 +47,11 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
     """Return the interactions or impressions of a file, read as the options say; `ids` are the universe."""
     from ipseval.data.reading import read
 
-    spec = spec_of(entry, (*COLUMNS, *READ, *TEXT))
+    spec = parse_file_entry(entry, (*COLUMNS, *READ, *TEXT))
     given: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
     given |= {
         "propensity": options.propensity_column,
-        "ignore": labels(options.ignore) or (),
+        "ignore": split_labels(options.ignore) or (),
         "threshold": options.threshold,
         "duplicates": options.duplicates,
         "missing": options.incomplete,
@@ -59,7 +59,7 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
         "gaps": options.gaps,
         "unshown_clicks": options.unshown_clicks,
         "units": options.units,
-        "na_values": labels(getattr(options, "na_values", None)) or (),
+        "na_values": split_labels(getattr(options, "na_values", None)) or (),
         **{name: getattr(options, name) for name in TEXT},
     }
     given |= spec.typed() | ids
@@ -93,20 +93,20 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
     return splits.split_global_time(log, test_start=options.test_start, **shared)
 
 
-def split_of(options: argparse.Namespace) -> tuple[Split, ImpressionLog | None]:
+def load_split(options: argparse.Namespace) -> tuple[Split, ImpressionLog | None]:
     """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
     from ipseval.data.interactions import Interactions
 
     train, test = getattr(options, "train", None), getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
-        log = read_log(options.log, options, **universe_of(options))
+        log = read_log(options.log, options, **load_universe(options))
         return split_log(log.positives, options), None if isinstance(log, Interactions) else log
     if options.log is not None or train is None or test is None:
         raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
-    return _split_of_parts(train, test, options), None
+    return _load_split_parts(train, test, options), None
 
 
-def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split:
+def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Split:
     from ipseval.data.splits import Split
 
     parts = [read_log(entry, options).positives for entry in (train, test)]
@@ -121,7 +121,7 @@ def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split
         frames[1],
         value=names.get("value"),
         timestamp=names.get("timestamp"),
-        **universe_of(options),
+        **load_universe(options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
         seen="include" if options.seen == "include" else "exclude",
@@ -134,7 +134,7 @@ def _split_of_parts(train: str, test: str, options: argparse.Namespace) -> Split
     return replace(split, **counted)
 
 
-def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
+def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the recommenders: files as they are, baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
     from ipseval.utils.registry import lookup
@@ -147,7 +147,7 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
         if name in models:
             raise InputError(f"--model names {name!r} twice.")
         if equals:
-            models[name] = _scores(path, options)
+            models[name] = _load_scores(path, options)
         else:
             drawn = {"rng": options.seed} if name == "random" else {}
             own = {name: "Your own is --model NAME=FILE."}
@@ -155,11 +155,11 @@ def models_of(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     return models
 
 
-def _scores(entry: str, options: argparse.Namespace) -> Any:
+def _load_scores(entry: str, options: argparse.Namespace) -> Any:
     from ipseval.data.reading import read_lists
     from ipseval.utils.artefacts import ARRAYS, read_array
 
-    spec = spec_of(entry, LISTS)
+    spec = parse_file_entry(entry, LISTS)
     if spec.path.lower().endswith(ARRAYS):
         return read_array(spec.path)
     given = {
@@ -175,7 +175,7 @@ def _scores(entry: str, options: argparse.Namespace) -> Any:
             raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
-def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
+def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
     """Return the propensity model that the options name, or None; `log` gives the ids of the exposure."""
     from ipseval.propensity import PowerLawPropensity
 
@@ -192,7 +192,7 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
             "recommenders on the random exposure itself."
         )
     if options.propensity is not None:
-        return _named(options, exposures)
+        return _parse_propensity(options, exposures)
     if not powers:
         return None
     return PowerLawPropensity(
@@ -200,20 +200,20 @@ def propensity_of(options: argparse.Namespace, log: Any, exposures: Any = None) 
         eta=options.eta,
         scale=options.scale,
         unseen=options.unseen or "drop",
-        recommendations=None if options.recommendations is None else table_of(options.recommendations),
+        recommendations=None if options.recommendations is None else load_table(options.recommendations),
         source=options.source,
-        exposure=random_exposure_of(options, log) if reads_exposure else None,
+        exposure=load_random_exposure(options, log) if reads_exposure else None,
     )
 
 
-def _named(options: argparse.Namespace, exposures: Any) -> Any:
+def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
     """Return the model of a label, or the propensities of a table."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
     label = options.propensity
     name = re.split(r"[:(]", label)[0]
     if Path(label).exists() or not (PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label)):
-        table = table_of(label, {"user": options.user, "item": options.item})
+        table = load_table(label, {"user": options.user, "item": options.item})
         kind = "pair" if "user" in table.columns else "item"
         given = {kind: table.rename(columns={RELATIVE: "propensity"})}
         return KnownPropensity(**given, is_probability=RELATIVE not in table.columns)
@@ -224,10 +224,10 @@ def _named(options: argparse.Namespace, exposures: Any) -> Any:
         raise InputError(
             f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
         )
-    return replace(model, log=exposures, examination=examination_of(options, exposures))  # type: ignore[type-var]  # known by its fields
+    return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # known by its fields
 
 
-def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
+def fit_examination(options: argparse.Namespace, exposures: Any) -> Any:
     """Return how positions are examined, fitted to the impressions; None without --examination."""
     from ipseval.propensity import ExaminationModel
 
@@ -236,17 +236,17 @@ def examination_of(options: argparse.Namespace, exposures: Any) -> Any:
     return ExaminationModel(options.examination).fit(exposures)
 
 
-def correction_options(options: argparse.Namespace, split: Split) -> dict[str, Any]:
+def load_correction_data(options: argparse.Namespace, split: Split) -> dict[str, Any]:
     """Return the data that `correct` reads in addition to the log, by the names of its arguments."""
     return {
-        "random_exposure": random_exposure_of(options, split),
-        "interactions": interactions_of(options, split),
-        "reference_values": reference_values_of(options),
+        "random_exposure": load_random_exposure(options, split),
+        "interactions": load_interactions(options, split),
+        "reference_values": parse_reference_values(options),
         "source": options.source,
     }
 
 
-def reference_values_of(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
+def parse_reference_values(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
     """Return recommender, or pair of them -> metric -> (value, standard error); None without any."""
     values: dict[Any, dict[str, tuple[float, float]]] = {}
     for entry in options.reference_values:
@@ -264,15 +264,15 @@ def reference_values_of(options: argparse.Namespace) -> dict[Any, dict[str, tupl
     return values or None
 
 
-def random_exposure_of(options: argparse.Namespace, ids: Any) -> Any:
+def load_random_exposure(options: argparse.Namespace, ids: Any) -> Any:
     """Return the random exposure of --random-exposure in the ids of a log or split, or None."""
     from ipseval.data.random_exposure import RandomExposure
 
     path = options.random_exposure
     if path is None:
         return None
-    frame = table_of(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
-    threshold = spec_of(path, None).typed().get("threshold")
+    frame = load_table(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
+    threshold = parse_file_entry(path, None).typed().get("threshold")
     if "positive" not in frame.columns:
         if threshold is None or "value" not in frame.columns:
             raise InputError(
@@ -283,7 +283,7 @@ def random_exposure_of(options: argparse.Namespace, ids: Any) -> Any:
     return RandomExposure.from_frame(frame, ids)
 
 
-def interactions_of(options: argparse.Namespace, split: Split) -> Interactions | None:
+def load_interactions(options: argparse.Namespace, split: Split) -> Interactions | None:
     """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
     from ipseval.data.interactions import Interactions
 
@@ -296,16 +296,16 @@ def interactions_of(options: argparse.Namespace, split: Split) -> Interactions |
     return log
 
 
-def universe_of(options: argparse.Namespace) -> dict[str, Any]:
+def load_universe(options: argparse.Namespace) -> dict[str, Any]:
     """Return users= and items= of the files that --users and --items name; None where they are not given."""
     entries = {role: getattr(options, f"{role}s") for role in ("user", "item")}
     return {
-        f"{role}s": None if entry is None else column_of(entry, role, options)
+        f"{role}s": None if entry is None else load_column(entry, role, options)
         for role, entry in entries.items()
     }
 
 
-def groups_of(options: argparse.Namespace) -> list[Any]:
+def load_groups(options: argparse.Namespace) -> list[Any]:
     """Return what --by names: labels, and tables of attributes."""
     from ipseval.evaluation.segments.built_in_groups import BUILT_IN
 
@@ -317,7 +317,7 @@ def groups_of(options: argparse.Namespace) -> list[Any]:
         path, _, column = entry.partition(":")
         if not Path(path).suffix:
             raise InputError(f"--by takes {', '.join(BUILT_IN)}, or FILE[:column]; got {entry!r}.")
-        table = table_of(path, {"user": options.user, "item": options.item})
+        table = load_table(path, {"user": options.user, "item": options.item})
         ids = [name for name in ("user", "item") if name in table.columns]
         if column and column not in table.columns:
             raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")

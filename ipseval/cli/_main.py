@@ -18,7 +18,7 @@ from ipseval.cli._correct import CORRECT, PLAN
 from ipseval.cli._evaluate import EVALUATE, SPLIT
 from ipseval.cli._fit import FIT
 from ipseval.cli._options import Command
-from ipseval.cli._output import complain, said, show_warning
+from ipseval.cli._output import print_message, show_warning, word_error
 from ipseval.cli._stored import COMPARE, REPORT
 from ipseval.cli._streams import (
     UnwritableOutputError,
@@ -71,10 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             code = int(options.run(options))
         if not getattr(options, "quiet", False):
             for words in getattr(options, "read_as", ()):
-                complain(words)
+                print_message(words)
         flush_output()
     except IpsevalError as error:
-        complain(f"error: {said(error, options)}")
+        print_message(f"error: {word_error(error, options)}")
         return 2
     except BrokenPipeError:
         discard_output()
@@ -170,7 +170,7 @@ class Parser(argparse.ArgumentParser):
         ways = []
         if message.startswith("unrecognized"):
             for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
-                way = SHELL.get(name.replace("-", "_")) or _as_option(suggest_replacement(name))
+                way = SHELL.get(name.replace("-", "_")) or _convert_to_option(suggest_replacement(name))
                 near = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
                 meant = [f" Did you mean {one}?" for one in near if len(name) > 2]
                 ways += [f" In place of --{name}: {way}."] if way else meant
@@ -179,7 +179,7 @@ class Parser(argparse.ArgumentParser):
         )
 
 
-def _as_option(text: str) -> str:
+def _convert_to_option(text: str) -> str:
     """Return what a hint for Python says as an option: test_fraction= is --test-fraction."""
     found = re.search(r'\b([a-z_]+)=(?:\["|")?([\w@:=-]*)', text)
     return f"--{found[1].replace('_', '-')} {found[2]}".rstrip() if found else ""

@@ -36,7 +36,7 @@ class Command:
     run: Callable[[argparse.Namespace], int]
 
 
-def whole(low: int, *words: str) -> Any:
+def integer_type(low: int, *words: str) -> Any:
     """Return a reader of whole numbers from `low` on, or of some words."""
 
     def read(text: str) -> int | str:
@@ -50,7 +50,7 @@ def whole(low: int, *words: str) -> Any:
     return read
 
 
-def _number_or(*words: str) -> Any:
+def number_type(*words: str) -> Any:
     def read(text: str) -> float | str:
         try:
             return text if text in words else float(text)
@@ -61,9 +61,9 @@ def _number_or(*words: str) -> Any:
     return read
 
 
-def whole_numbers(text: str) -> list[int]:
+def parse_integers(text: str) -> list[int]:
     """Return the whole numbers of a comma-separated list."""
-    return [whole(1)(part.strip()) for part in text.split(",")]
+    return [integer_type(1)(part.strip()) for part in text.split(",")]
 
 
 def add_choice(group: Any, name: str, choices: Sequence[str], words: str = "") -> None:
@@ -94,7 +94,7 @@ def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
     add("--ignore", metavar="COLUMNS", help="comma-separated; not read, whatever their names are")
     add(
         "--threshold",
-        type=_number_or("all"),
+        type=number_type("all"),
         metavar="X",
         help="least value of a positive; smaller ones are left out. 'all': every row is a positive",
     )
@@ -108,10 +108,10 @@ def add_log(parser: argparse.ArgumentParser, *, optional: Any = None) -> None:
     header = argparse.BooleanOptionalAction
     add("--header", action=header, help="whether the first line names the columns; default: found")
     add("--encoding", default="utf-8", metavar="NAME", help="default: utf-8")
-    _add_faults(parser)
+    _add_row_policies(parser)
 
 
-def _add_faults(parser: argparse.ArgumentParser) -> None:
+def _add_row_policies(parser: argparse.ArgumentParser) -> None:
     """Add what is done with what does not fit; every choice is counted in the result."""
     group = parser.add_argument_group(
         "what does not fit", "Left out only where you say so, and counted in the result."
@@ -136,14 +136,19 @@ def add_split(parser: argparse.ArgumentParser) -> None:
     add_choice(group, "--order", ("random", "temporal"), "of leave-one-out: which is last")
     add("--n-validation", type=int, default=1, metavar="N", help="of leave-one-out; default: 1")
     add("--test-start", metavar="TIME", help="of global-time: where the test part begins")
-    add("--k-core", type=whole(1), metavar="K", help="first keep users and items with K interactions each")
+    add(
+        "--k-core",
+        type=integer_type(1),
+        metavar="K",
+        help="first keep users and items with K interactions each",
+    )
     add_seed(group)
 
 
 def add_seed(parser: Any) -> None:
     """Add the seed of everything that is drawn."""
     parser.add_argument(
-        "--seed", type=whole(0), default=0, metavar="N", help="of all that is drawn; default: 0"
+        "--seed", type=integer_type(0), default=0, metavar="N", help="of all that is drawn; default: 0"
     )
 
 
@@ -168,7 +173,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     exponent = group.add_mutually_exclusive_group()
     exponent.add_argument(
         "--gamma",
-        type=_number_or("fit"),
+        type=number_type("fit"),
         metavar="X",
         help="power law P ∝ n*^((gamma+1)/2); 'fit' with --recommendations or --random-exposure",
     )
@@ -186,7 +191,7 @@ def add_propensity(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--scale",
-        type=_number_or("max", "calibrated"),
+        type=number_type("max", "calibrated"),
         metavar="X",
         help="the power law as probabilities, for ips: the largest P, 'max' for 1, or 'calibrated'",
     )
@@ -252,7 +257,7 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     add("--estimators", metavar="LABELS", help="default: aoa, with a propensity also snips-global")
     add(
         "--n-relevant",
-        type=whole(0, "estimated"),
+        type=integer_type(0, "estimated"),
         metavar="N",
         help="relevant items per user, or 'estimated', for ips",
     )
@@ -275,7 +280,13 @@ def add_estimation(parser: argparse.ArgumentParser) -> None:
     )
     words = "from the standard error, or from a bootstrap over users; default: normal"
     add_choice(group, "--interval", ("normal", "percentile", "bca"), words)
-    add("--n-resamples", type=whole(1), default=10_000, metavar="N", help="of the bootstrap; default: 10000")
+    add(
+        "--n-resamples",
+        type=integer_type(1),
+        default=10_000,
+        metavar="N",
+        help="of the bootstrap; default: 10000",
+    )
     words = "weighted estimates of a small effective sample size; default: warn"
     add_choice(group, "--low-ess", ("warn", "raise", "nan", "ignore"), words)
 
@@ -284,7 +295,7 @@ def add_compute(parser: argparse.ArgumentParser) -> None:
     """Add what changes time and memory, and no number."""
     group = parser.add_argument_group("time and memory")
     add = group.add_argument
-    add("--threads", type=whole(1), metavar="N", help="default: all cores")
+    add("--threads", type=integer_type(1), metavar="N", help="default: all cores")
     add("--memory", metavar="SIZE", help="bound on the buffers, such as '200 MB'; default: 128 MB")
     add("--engine", choices=ENGINES, help="default: numba where it is worth loading it")
 

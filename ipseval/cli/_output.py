@@ -15,7 +15,7 @@ SUFFIXES = {".txt": "text", ".md": "md", ".tex": "latex", ".csv": "csv", ".json"
 TABLES = (".csv", ".tsv", ".parquet")
 
 
-def _json(result: Any) -> str:
+def _to_json(result: Any) -> str:
     if hasattr(result, "to_json"):
         return str(result.to_json())
     return str(result.frame.to_json(orient="records", indent=1))
@@ -26,12 +26,12 @@ TEXTS: dict[str, Callable[[Any], str]] = {
     "md": lambda result: str(result.to_markdown()),
     "latex": lambda result: str(result.to_latex()),
     "csv": lambda result: str(result.to_csv()),
-    "json": _json,
+    "json": _to_json,
     "html": lambda result: str(result.to_html()),
 }
 
 
-def _text(result: Any, more: Sequence[Any], form: str) -> str:
+def _render(result: Any, more: Sequence[Any], form: str) -> str:
     """Return results in a format: as one report, or the first alone as data."""
     from ipseval.reporting import Report
 
@@ -50,7 +50,7 @@ IN_OPTIONS = {
 }
 
 
-def _files(options: argparse.Namespace) -> list[str]:
+def _list_files(options: argparse.Namespace) -> list[str]:
     """Return the files of --out, without standard output."""
     return [path for path in options.out if path != "-"]
 
@@ -59,7 +59,7 @@ def check_out(options: argparse.Namespace) -> None:
     """Raise `InputError` unless every file of --out can be written, before anything is computed."""
     from ipseval.utils.artefacts import writable
 
-    for path in _files(options):
+    for path in _list_files(options):
         if Path(path).suffix.lower() not in (*SUFFIXES, ".npz"):
             raise InputError(
                 f"--out must end in {', '.join((*SUFFIXES, '.npz'))}, which says the format; got {path!r}."
@@ -67,30 +67,30 @@ def check_out(options: argparse.Namespace) -> None:
         writable(path)
 
 
-def deliver(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
+def deliver_result(result: Any, options: argparse.Namespace, more: Sequence[Any] = ()) -> None:
     """Print a result as --format says, and write it to every file of --out."""
     # `more`: other results, which stand behind it where the format is a report.
     from ipseval.reporting.results import Result
     from ipseval.utils.artefacts import write_text
 
-    files = _files(options)
+    files = _list_files(options)
     if "-" in options.out or not (options.quiet and files):
         explained = options.format == "text" and getattr(options, "explain", False)
-        text = _text(result.explain() if explained else result, more, options.format)
+        text = _render(result.explain() if explained else result, more, options.format)
         for phrase, words in IN_OPTIONS.items():
             text = re.sub(phrase, words, text)
-        say(text.rstrip("\n"))
+        print_text(text.rstrip("\n"))
     for path in files:
         suffix = Path(path).suffix.lower()
         if suffix != ".npz":
-            text = _text(result, more, SUFFIXES[suffix])
+            text = _render(result, more, SUFFIXES[suffix])
             write_text(path, text if text.endswith("\n") else f"{text}\n")
         elif isinstance(result, Result):
             result.save(path)
         else:
             raise InputError(f"{path}: only results are stored as .npz; take .json or .csv.")
     if files and not options.quiet:
-        complain(f"wrote {', '.join(files)}")
+        print_message(f"wrote {', '.join(files)}")
 
 
 def write_table(frame: Any, path: str | Path) -> None:
@@ -122,7 +122,7 @@ _PHRASES = {
 _NAMES = {"rng": "--seed", "n_threads": "--threads", "max_memory": "--memory"}
 
 
-def said(error: IpsevalError, options: argparse.Namespace) -> str:
+def word_error(error: IpsevalError, options: argparse.Namespace) -> str:
     """Return the text of an error in the words of the command line."""
     if isinstance(error, ProblemsError):
         return error.said(as_options=True)
@@ -141,14 +141,14 @@ def in_options(text: str, options: argparse.Namespace) -> str:
     return text
 
 
-def say(text: object) -> None:
+def print_text(text: object) -> None:
     """Print to standard output; what could steer a terminal is shown as a code."""
     from ipseval.reporting.markup import visible
 
     write_output(f"{visible(text, keep=chr(10))}\n")
 
 
-def complain(text: str) -> None:
+def print_message(text: str) -> None:
     """Print one line to standard error."""
     from ipseval.reporting.markup import visible
 
@@ -160,4 +160,4 @@ def show_warning(
 ) -> None:
     """Print a warning as one line."""
     if not getattr(options, "quiet", False):
-        complain(f"{category.__name__}: {in_options(str(message), options)}")
+        print_message(f"{category.__name__}: {in_options(str(message), options)}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command
-from ipseval.cli._output import check_out, deliver
+from ipseval.cli._output import check_out, deliver_result
 from ipseval.errors import InputError, UnknownNameError
 
 
@@ -26,7 +26,7 @@ def _run_report(options: argparse.Namespace) -> int:
     from ipseval.reporting import load
 
     check_out(options)
-    deliver(load(options.result), options)
+    deliver_result(load(options.result), options)
     return 0
 
 
@@ -94,7 +94,7 @@ def _run_compare(options: argparse.Namespace) -> int:
     check_out(options)
     names = ("metric", "estimator", "margin", "weeks", "suspicious", "confidence_level")
     given: dict[str, Any] = {name: getattr(options, name) for name in names} | {"strict": not options.lenient}
-    candidate, incumbent = named(options.model)
+    candidate, incumbent = parse_model_pair(options.model)
     whole, pair = {"incumbent": incumbent, **given}, {"candidate": candidate, "incumbent": incumbent, **given}
     found: Any
     if Path(options.new).is_dir():
@@ -111,13 +111,13 @@ def _run_compare(options: argparse.Namespace) -> int:
         except InputError:
             if new is not old:  # what changed is shown all the same; the reason is the error
                 pairs = None if candidate is None else {candidate: incumbent or candidate}
-                deliver(new.diff(old, models=pairs), options)
+                deliver_result(new.diff(old, models=pairs), options)
             raise
-    deliver(found, options)
+    deliver_result(found, options)
     return int(found.exit_code)
 
 
-def named(model: str | None) -> tuple[str | None, str | None]:
+def parse_model_pair(model: str | None) -> tuple[str | None, str | None]:
     """Return the names of candidate and incumbent of NAME or NAME=OLD; None where there are none."""
     if model is None:
         return None, None

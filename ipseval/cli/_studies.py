@@ -6,7 +6,7 @@ import argparse
 
 from ipseval.cli import _options
 from ipseval.cli._options import Command, add_seed
-from ipseval.cli._output import check_out, deliver, say
+from ipseval.cli._output import check_out, deliver_result, print_text
 from ipseval.cli._streams import write_error
 from ipseval.errors import InputError
 
@@ -49,7 +49,7 @@ def _run_demo(options: argparse.Namespace) -> int:
         done.append(f"Log:     {options.log}")
     done.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
     # At once, after all files: a reader that takes one line, such as head, leaves nothing undone.
-    say("\n".join((str(demo), "", *done)))
+    print_text("\n".join((str(demo), "", *done)))
     return 0
 
 
@@ -70,7 +70,13 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
-    add("--splits", type=_options.whole(1), default=10, metavar="N", help="repeated splits; default: 10")
+    add(
+        "--splits",
+        type=_options.integer_type(1),
+        default=10,
+        metavar="N",
+        help="repeated splits; default: 10",
+    )
 
 
 def _run_validate(options: argparse.Namespace) -> int:
@@ -90,7 +96,7 @@ def _run_validate(options: argparse.Namespace) -> int:
         n_splits=options.splits,
         rng=options.seed,
     )
-    deliver(result, options)
+    deliver_result(result, options)
     return 0
 
 
@@ -116,7 +122,7 @@ def _run_study(options: argparse.Namespace) -> int:
     from ipseval.studies.protocols import run_config
 
     check_out(options)
-    deliver(run_config(options.config), options)
+    deliver_result(run_config(options.config), options)
     return 0
 
 

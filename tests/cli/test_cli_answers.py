@@ -21,14 +21,14 @@ from tests.cli.test_cli_options import folder
 from tests.inside.cli import (
     EXTRAS,
     NEEDED,
-    Fitted,
+    FitReport,
     Plan,
-    _cache,
-    _spread,
-    complain,
-    deliver,
-    demo_world,
+    _describe_cache,
+    _describe_spread,
+    build_demo_world,
+    deliver_result,
     describe_sufficient_size,
+    print_message,
     self_test,
     show_warning,
     write_table,
@@ -49,24 +49,24 @@ def result(**more: object) -> SimpleNamespace:
 def test_every_file_ends_with_one_line_end_and_is_named_unless_that_is_not_wanted(folder, capsys):
     outs = ["x.md", "x.tex", "x.csv", "x.json", "+.html"]
     options = SimpleNamespace(out=[*outs, "-"], quiet=False, format="csv")
-    deliver(result(), options)
+    deliver_result(result(), options)
     texts = ("md\n", "tex\n", "a\n1\n", '[\n {\n  "a":1\n }\n]\n', "<html>\n")
     assert [Path(name).read_text() for name in outs] == list(texts)
     captured = capsys.readouterr()
     assert captured.out == "a\n1\n"
     assert captured.err == "ipseval: wrote x.md, x.tex, x.csv, x.json, +.html\n"
-    deliver(result(), SimpleNamespace(out=["x.md"], quiet=True, format="csv"))
+    deliver_result(result(), SimpleNamespace(out=["x.md"], quiet=True, format="csv"))
     assert capsys.readouterr() == ("", "")
-    deliver(result(), SimpleNamespace(out=[], quiet=True, format="csv"))
+    deliver_result(result(), SimpleNamespace(out=[], quiet=True, format="csv"))
     assert capsys.readouterr() == ("a\n1\n", "")
     with pytest.raises(InputError, match=r"x\.npz: only results are stored as \.npz"):
-        deliver(result(), SimpleNamespace(out=["x.npz"], quiet=True, format="csv"))
+        deliver_result(result(), SimpleNamespace(out=["x.npz"], quiet=True, format="csv"))
 
 
 def test_an_explanation_is_text_alone(folder, capsys):
     explained = result(explain=lambda: "all claims", __str__=lambda: "short")
     for form, expected in (("text", "all claims\n"), ("csv", "a\n1\n"), ("md", "md\n")):
-        deliver(explained, SimpleNamespace(out=[], quiet=False, format=form, explain=True))
+        deliver_result(explained, SimpleNamespace(out=[], quiet=False, format=form, explain=True))
         assert capsys.readouterr().out == expected
 
 
@@ -99,9 +99,9 @@ def without_pyarrow(*_: object, **options: object) -> None:
 
 def test_the_spread_of_propensities_counts_the_items_that_have_none():
     known = "2 items; the largest propensity is 4 times the smallest."
-    assert _spread(pd.Series([0.1, 0.4])) == [known]
-    assert _spread(pd.Series([0.1, np.nan, 0.4])) == [known, "Without a propensity: 1 item."]
-    assert _spread(pd.Series([np.nan])) == [
+    assert _describe_spread(pd.Series([0.1, 0.4])) == [known]
+    assert _describe_spread(pd.Series([0.1, np.nan, 0.4])) == [known, "Without a propensity: 1 item."]
+    assert _describe_spread(pd.Series([np.nan])) == [
         "0 items; the largest propensity is nan times the smallest.",
         "Without a propensity: 1 item.",
     ]
@@ -153,18 +153,18 @@ def test_the_self_test_fails_on_estimates_that_are_too_low_or_too_high(factor, m
 
 
 def test_the_world_of_the_demonstration_and_its_log_have_seeds_of_their_own():
-    world, split = demo_world(3, 40, 90)
+    world, split = build_demo_world(3, 40, 90)
     same = World(n_users=40, n_items=90, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=3)
     np.testing.assert_array_equal(world.n_relevant, same.n_relevant)
     pd.testing.assert_frame_equal(split.test.to_frame(), same.split(rng=4).test.to_frame())
     with pytest.raises(InputError, match="rng"):
-        demo_world(-1, 40, 90)
+        build_demo_world(-1, 40, 90)
 
 
 def test_a_fitted_table_is_shown_with_three_digits_or_only_stored():
     frame = pd.DataFrame({"item": ["a"], "propensity": [0.123456]})
-    assert str(Fitted(("Words.",), frame)) == "Words.\n\nitem  propensity\na          0.123"
-    assert str(Fitted(("Words.",), frame, listed=False)) == "Words."
+    assert str(FitReport(("Words.",), frame)) == "Words.\n\nitem  propensity\na          0.123"
+    assert str(FitReport(("Words.",), frame, listed=False)) == "Words."
 
 
 def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, capsys):
@@ -202,18 +202,18 @@ def test_metrics_are_listed_with_their_cutoffs_and_those_of_other_packages_behin
 
 def test_doctor_sums_the_compiled_code_in_megabytes(tmp_path, monkeypatch):
     monkeypatch.setattr("ipseval.cli._about.__file__", str(tmp_path / "ipseval" / "cli" / "_about.py"))
-    assert _cache() == "no compiled code so far"
+    assert _describe_cache() == "no compiled code so far"
     cache = tmp_path / "ipseval" / "ranking" / "kernels" / "__pycache__"
     cache.mkdir(parents=True)
     for name, size in (("a.nbi", 2**20), ("b.nbc", 2**19), ("c.pyc", 2**22)):
         with (cache / name).open("wb") as file:
             file.truncate(size)
-    assert _cache() == f"1.5 MB of compiled code in {cache}"
+    assert _describe_cache() == f"1.5 MB of compiled code in {cache}"
 
 
 def test_doctor_says_of_each_extra_how_to_get_it_where_it_is_missing(monkeypatch, capsys):
     monkeypatch.setattr("ipseval.cli._about.find_spec", lambda name: "here" if name == "pyarrow" else None)
-    monkeypatch.setattr("ipseval.cli._about._version", lambda name: f"{name}-1")
+    monkeypatch.setattr("ipseval.cli._about._find_version", lambda name: f"{name}-1")
     monkeypatch.setattr("ipseval.cli._about.self_test", lambda: "")
     assert main(["doctor"]) == 0
     printed = capsys.readouterr().out
@@ -253,7 +253,7 @@ def test_a_preflight_is_that_of_the_stored_result_with_the_named_incumbent(capsy
 
 
 def test_an_error_keeps_its_lines_and_shows_what_could_steer_a_terminal(capsys):
-    complain("one\ntwo\x1b[1m\x0bthree")
+    print_message("one\ntwo\x1b[1m\x0bthree")
     assert capsys.readouterr() == ("", "ipseval: one\ntwo\\x1b[1m\\x0bthree\n")
     for options in ({}, {"quiet": False}, {"quiet": True}):
         show_warning(SimpleNamespace(**options), "pass max_memory=5 here", UserWarning)

@@ -17,16 +17,16 @@ from ipseval.errors import InputError
 from tests.cli.command_files import QUICK
 from tests.inside.cli import (
     Parser,
+    build_compute_options,
     build_parser,
-    compute_options,
-    correction_options,
-    groups_of,
-    models_of,
-    propensity_of,
-    random_exposure_of,
-    reference_values_of,
-    spec_of,
-    split_of,
+    build_propensity,
+    load_correction_data,
+    load_groups,
+    load_models,
+    load_random_exposure,
+    load_split,
+    parse_file_entry,
+    parse_reference_values,
 )
 
 
@@ -126,30 +126,30 @@ def test_a_help_that_fits_a_screen_is_whole_and_a_longer_one_has_the_most_used_o
 
 
 def test_a_file_says_what_its_own_options_are():
-    spec = spec_of("a.csv:user=uid,threshold=4,header=false", None)
+    spec = parse_file_entry("a.csv:user=uid,threshold=4,header=false", None)
     assert (spec.path, spec.typed()) == ("a.csv", {"user": "uid", "threshold": 4.0, "header": False})
-    assert spec_of("a.csv:header=true", None).typed() == {"header": True}
+    assert parse_file_entry("a.csv:header=true", None).typed() == {"header": True}
     for wrong, words in (
         ("header=yes", "header takes true or false; got 'yes'"),
         ("threshold=x", "a number"),
     ):
         with pytest.raises(InputError, match=words):
-            spec_of(f"a.csv:{wrong}", None).typed()
+            parse_file_entry(f"a.csv:{wrong}", None).typed()
 
 
 def test_random_exposure_is_positive_from_the_threshold_on(folder):
-    split, _ = split_of(asked("correct", "log.csv"))
+    split, _ = load_split(asked("correct", "log.csv"))
     rated = pd.DataFrame({"user": range(5), "item": range(5), "rating": [1, 3, 4, 5, 4]})
     rated.to_csv("rated.csv", index=False)
     options = asked("correct", "log.csv", "--random-exposure", "rated.csv:value=rating,threshold=4")
-    assert random_exposure_of(options, split).positive.tolist() == [0, 0, 1, 1, 1]
-    assert correction_options(options, split)["random_exposure"].positive.sum() == 3
+    assert load_random_exposure(options, split).positive.tolist() == [0, 0, 1, 1, 1]
+    assert load_correction_data(options, split)["random_exposure"].positive.sum() == 3
     rated.assign(positive=[1, 0, 0, 0, 0]).to_csv("known.csv", index=False)
     known = asked("correct", "log.csv", "--random-exposure", "known.csv")
-    assert random_exposure_of(known, split).positive.tolist() == [1, 0, 0, 0, 0]
+    assert load_random_exposure(known, split).positive.tolist() == [1, 0, 0, 0, 0]
     for entry in ("rated.csv:value=rating", "rated.csv:user=user,threshold=4"):
         with pytest.raises(InputError, match="must have a column 'positive'"):
-            random_exposure_of(asked("correct", "log.csv", "--random-exposure", entry), split)
+            load_random_exposure(asked("correct", "log.csv", "--random-exposure", entry), split)
 
 
 def test_random_exposure_that_no_fit_reads_is_refused(folder, capsys):
@@ -161,13 +161,13 @@ def test_random_exposure_that_no_fit_reads_is_refused(folder, capsys):
 
 def test_reference_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, capsys):
     command = ["correct", "log.csv", "--reference-values", "new/old:recall@10=.5+-.06"]
-    level = reference_values_of(asked(*command, "--source", "randomised"))
+    level = parse_reference_values(asked(*command, "--source", "randomised"))
     assert level == {"new/old": {"recall@10": (0.5, 0.06)}}
-    ratio = reference_values_of(asked(*command, "--source", "ab-ratio"))
+    ratio = parse_reference_values(asked(*command, "--source", "ab-ratio"))
     assert ratio == {("new", "old"): {"recall@10": (0.5, 0.06)}}
     several = asked(*command, "--reference-values", "old:auc=0.9±0.01", "--source", "randomised")
-    assert reference_values_of(several) == level | {"old": {"auc": (0.9, 0.01)}}
-    assert reference_values_of(asked("correct", "log.csv")) is None
+    assert parse_reference_values(several) == level | {"old": {"auc": (0.9, 0.01)}}
+    assert parse_reference_values(asked("correct", "log.csv")) is None
     assert main([*command, "--model", "popularity"]) == 2
     assert "--reference-values requires source" in capsys.readouterr().err
     assert main(["correct", "log.csv", "--source", "ab-ratio", "--model", "popularity"]) == 2
@@ -175,18 +175,18 @@ def test_reference_values_are_of_a_recommender_or_of_a_ratio_of_two(folder, caps
 
 
 def test_models_are_files_or_baselines_with_the_seed_of_the_draws(folder):
-    split, _ = split_of(asked("evaluate", "log.csv"))
+    split, _ = load_split(asked("evaluate", "log.csv"))
     names = ("popularity", "random", "item_knn", "ease", "pure_svd")
-    assert tuple(models_of(asked("evaluate", "log.csv"), split)) == names
+    assert tuple(load_models(asked("evaluate", "log.csv"), split)) == names
     for wrong, words in ((["random", "random"], "names 'random' twice"), (["=a.npy"], "takes NAME=FILE")):
         with pytest.raises(InputError, match=words):
-            models_of(asked("evaluate", "log.csv", *(f"--model={one}" for one in wrong)), split)
+            load_models(asked("evaluate", "log.csv", *(f"--model={one}" for one in wrong)), split)
 
 
 def test_groups_are_labels_and_columns_of_files(folder):
     frame = pd.DataFrame({"user": range(30), "age": ["old", "young"] * 15, "town": ["a", "b", "c"] * 10})
     frame.to_csv("users.csv", index=False)
-    label, one, whole = groups_of(
+    label, one, whole = load_groups(
         asked("evaluate", "log.csv", "--by", "popularity:2", "--by", "users.csv:age", "--by", "users.csv")
     )
     assert label == "popularity:2"
@@ -194,7 +194,7 @@ def test_groups_are_labels_and_columns_of_files(folder):
 
 
 def test_propensities_of_a_table_are_of_items_or_of_pairs_and_probabilities_unless_they_lack_a_factor(folder):
-    split, _ = split_of(asked("evaluate", "log.csv"))
+    split, _ = load_split(asked("evaluate", "log.csv"))
     tables = {
         "item": pd.DataFrame({"item": range(12), "propensity": 0.5}),
         "factor": pd.DataFrame({"item": range(12), "relative_propensity": 5.0}),
@@ -203,12 +203,12 @@ def test_propensities_of_a_table_are_of_items_or_of_pairs_and_probabilities_unle
     found = {}
     for name, table in tables.items():
         table.to_csv(f"{name}.csv", index=False)
-        found[name] = propensity_of(asked("evaluate", "log.csv", "--propensity", f"{name}.csv"), split)
+        found[name] = build_propensity(asked("evaluate", "log.csv", "--propensity", f"{name}.csv"), split)
     assert [found[name].is_probability for name in tables] == [True, False, True]
     assert [found[name].pair is None for name in tables] == [True, True, False]
-    eta = propensity_of(asked("evaluate", "log.csv", "--eta", "0.4"), split)
+    eta = build_propensity(asked("evaluate", "log.csv", "--eta", "0.4"), split)
     assert (eta.eta, eta.unseen) == (0.4, "drop")
-    assert propensity_of(asked("evaluate", "log.csv"), split) is None
+    assert build_propensity(asked("evaluate", "log.csv"), split) is None
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -225,7 +225,7 @@ def test_a_split_is_that_of_the_library_with_the_options_of_its_kind(folder):
         "random --seen drop": ipseval.split_random(log, rng=3, **fractions),
     }
     for words, split in expected.items():
-        found, impressions = split_of(asked("evaluate", "log.csv", "--split", *words.split(), *given))
+        found, impressions = load_split(asked("evaluate", "log.csv", "--split", *words.split(), *given))
         assert impressions is None
         assert found.seen == split.seen, words
         for part in ("train", "validation", "test"):
@@ -233,7 +233,7 @@ def test_a_split_is_that_of_the_library_with_the_options_of_its_kind(folder):
             assert (one is None) == (other is None), (words, part)
             if one is not None:
                 pd.testing.assert_frame_equal(one.to_frame(), other.to_frame())
-    core, _ = split_of(asked("evaluate", "log.csv", "--k-core", "3"))
+    core, _ = load_split(asked("evaluate", "log.csv", "--k-core", "3"))
     assert len(core.train) + len(core.test) == len(k_core(log, 3)) < len(log)
 
 
@@ -242,21 +242,21 @@ def test_parts_keep_the_roles_that_both_have_and_ids_outside_the_universe_are_dr
     frame[frame.index % 4 > 0].to_csv("train.csv", index=False)
     frame[frame.index % 4 == 0].to_csv("test.csv", index=False)
     parts = ["evaluate", "--train", "train.csv", "--test", "test.csv"]
-    found, _ = split_of(asked(*parts))
+    found, _ = load_split(asked(*parts))
     assert (len(found.train), len(found.test)) == ((frame.index % 4 > 0).sum(), (frame.index % 4 == 0).sum())
     assert found.test.timestamp is not None
     assert found.seen == "exclude"
-    seen = {one: split_of(asked(*parts, "--seen", one))[0].seen for one in ("drop", "include")}
+    seen = {one: load_split(asked(*parts, "--seen", one))[0].seen for one in ("drop", "include")}
     assert seen == {"drop": "exclude", "include": "include"}
     frame[frame.index % 4 == 0].drop(columns="timestamp").to_csv("test.csv", index=False)
-    assert split_of(asked(*parts))[0].train.timestamp is None
+    assert load_split(asked(*parts))[0].train.timestamp is None
     pd.DataFrame({"item": range(10)}).to_csv("few.csv", index=False)
     few = ["evaluate", "log.csv", "--items", "few.csv"]
-    dropped, _ = split_of(asked(*few, "--unknown", "drop"))
+    dropped, _ = load_split(asked(*few, "--unknown", "drop"))
     assert len(dropped.train) + len(dropped.test) == (frame["item"] < 10).sum()
     for unknown in ("raise", "candidate"):  # candidate is of lists alone
         with pytest.raises(InputError, match="outside the given"):
-            split_of(asked(*few, "--unknown", unknown))
+            load_split(asked(*few, "--unknown", unknown))
 
 
 def test_candidates_are_all_or_a_number_that_is_drawn(folder, capsys):
@@ -287,9 +287,11 @@ def test_every_option_but_few_is_explained(commands):
 
 
 def test_a_computation_is_bounded_as_the_options_say():
-    found = compute_options(asked("evaluate", "--threads", "1", "--memory", "20 MB", "--engine", "numpy"))
+    found = build_compute_options(
+        asked("evaluate", "--threads", "1", "--memory", "20 MB", "--engine", "numpy")
+    )
     assert (found.n_threads, found.engine, found.progress) == (1, "numpy", None)
-    assert compute_options(asked("evaluate", "--quiet")).progress is False
+    assert build_compute_options(asked("evaluate", "--quiet")).progress is False
 
 
 def test_lists_hold_training_items_where_they_keep_their_places_or_are_candidates(folder, capsys):
@@ -318,4 +320,4 @@ def test_a_split_is_that_of_a_log_or_of_two_parts():
     for given in (names, names[:2], names[::2], names[1:2], names[2:], ()):
         options = argparse.Namespace(**dict.fromkeys(names) | {name: name for name in given})
         with pytest.raises(InputError, match=r"^give a LOG to split, or --train and --test of a split"):
-            split_of(options)
+            load_split(options)

@@ -15,7 +15,7 @@ import pytest
 
 import ipseval
 from ipseval.cli import main
-from ipseval.cli._demo_world import demo_world
+from ipseval.cli._demo_world import build_demo_world
 from tests.inside.cli import run_demo
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -135,4 +135,4 @@ def test_an_interrupt_while_a_compiled_module_loads_is_one_too(monkeypatch, caps
 
 def test_a_world_has_a_seed_that_is_a_whole_number():
     with pytest.raises(ipseval.InputError, match=r"^rng must be an integer >= 0; got -1"):
-        demo_world(-1)
+        build_demo_world(-1)

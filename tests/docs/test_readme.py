@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import shared_data
-from tests.inside.cli import demo_log, demo_world
+from tests.inside.cli import build_demo_world, merge_demo_log
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def lines(text: str) -> str:
 def test_the_example_prints_of_the_demonstrations_log_what_stands_below_it(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "\nipseval demo --log clicks.csv\n" in blocks("sh")[0]
-    demo_log(demo_world()[1]).to_csv("clicks.csv", index=False)
+    merge_demo_log(build_demo_world()[1]).to_csv("clicks.csv", index=False)
     exec(compile(blocks("python")[0], "index.md", "exec"), {"__name__": "__main__"})
     assert lines(capsys.readouterr().out) == blocks("text")[0].rstrip()
 
