@@ -1,4 +1,4 @@
-"""`ipseval doctor`: what is installed and whether it computes; and which metrics there are."""
+"""Command `doctor`, which checks the installation, and the list of metrics."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ipseval.cli._options import Command
 from ipseval.cli._output import print_text
 from ipseval.utils.compute import available_cores
 
-NEEDED = ("numpy", "scipy", "statsmodels", "pandas", "lazy-loader", "narwhals", "threadpoolctl", "tqdm")
-# Extra -> the module that shows that it is there, its distribution, and what it is for.
+DEPENDENCIES = ("numpy", "scipy", "statsmodels", "pandas", "lazy-loader", "narwhals", "threadpoolctl", "tqdm")
+# Extra -> module that is searched, distribution, and purpose.
 EXTRAS = {
     "fast": ("numba", "numba", "ranks large logs about twice as fast"),
     "parquet": ("pyarrow", "pyarrow", "reads and writes Parquet"),
@@ -30,26 +30,29 @@ EXTRAS = {
 
 def _run_doctor(options: argparse.Namespace) -> int:
     print_text(f"ipseval {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}")
-    print_text("  ".join(f"{name} {_find_version(name)}" for name in NEEDED))
+    print_text("  ".join(f"{name} {_find_version(name)}" for name in DEPENDENCIES))
     print_text(f"{available_cores()} cores; program {Path(sys.executable)}\n")
     for extra, (module, distribution, purpose) in EXTRAS.items():
-        there = find_spec(module) is not None
-        state = _find_version(distribution) if there else f"missing: pip install 'ipseval[{extra}]'"
+        state = f"missing: pip install 'ipseval[{extra}]'"
+        if find_spec(module) is not None:
+            state = _find_version(distribution)
         print_text(f"{extra:<12}{state:<44}{purpose}")
     print_text(f"\ncache       {_describe_cache()}")
-    begun = time.process_time()
-    fault = self_test()
-    took = time.process_time() - begun
-    print_text(f"self-test   {fault or 'passed'} ({took:.1f} s of processor time)")
-    return 2 if fault else 0
+    start = time.process_time()
+    failure = self_test()
+    seconds = time.process_time() - start
+    print_text(f"self-test   {failure or 'passed'} ({seconds:.1f} s of processor time)")
+    if failure:
+        return 2
+    return 0
 
 
 def self_test() -> str:
-    """Evaluate four positives whose averages are known by hand; return what is wrong, or "".
+    """Evaluate four positives with averages known by hand, and return the failure, or "" for none.
 
     Users a and b like items 0 and 1, with P = 1/2 and 1/4; item 2 is in training. The recommender puts item
-    0 first: recall@1 counts it as 1 and item 1 as 0. The plain average is 1/2. With weights 2 and 4 and one
-    normaliser it is (2 + 2)/(2 + 4 + 2 + 4) = 1/3.
+    0 first, so recall@1 counts it as 1 and item 1 as 0. AOA is 1/2. SNIPS with weights 2 and 4 and a global
+    normaliser is (2 + 2)/(2 + 4 + 2 + 4) = 1/3.
     """
     import numpy as np
     import pandas as pd
@@ -61,20 +64,23 @@ def self_test() -> str:
 
     pairs = pd.DataFrame({"user": ["a", "a", "b", "b"], "item": [0, 1, 0, 1]})
     split = Split.from_frames(pairs.assign(item=2), pairs, duplicates="drop")
-    found = evaluate(
-        {"one": np.tile([2.0, 1.0, 0.0], (2, 1))},
+    evaluation = evaluate(
+        {"model": np.tile([2.0, 1.0, 0.0], (2, 1))},
         split,
         propensity=KnownPropensity(item=pd.DataFrame({"item": [0, 1, 2], "propensity": [0.5, 0.25, 1]})),
         metrics=["recall@1"],
         low_ess="ignore",
         compute=ComputeOptions(progress=False),
     )
-    values = [round(one, 12) for one in found.frame["estimate"]]
-    expected = [round(one, 12) for one in (1 / 2, 1 / 3)]
-    return "" if values == expected else f"FAILED: expected {expected}, got {values}"
+    values = evaluation.frame["estimate"].round(12).tolist()
+    expected = [0.5, round(1 / 3, 12)]
+    if values == expected:
+        return ""
+    return f"FAILED: expected {expected}, got {values}"
 
 
 def _find_version(distribution: str) -> str:
+    """Return the version of an installed distribution."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
@@ -82,24 +88,30 @@ def _find_version(distribution: str) -> str:
 
 
 def _describe_cache() -> str:
+    """Return the size and the folder of the compiled code of Numba."""
     folder = Path(__file__).parents[1] / "ranking" / "kernels" / "__pycache__"
     files = [*folder.glob("*.nbi"), *folder.glob("*.nbc")]
+    if not files:
+        return "no compiled code so far"
     size = sum(file.stat().st_size for file in files) / 2**20
-    return f"{size:.1f} MB of compiled code in {folder}" if files else "no compiled code so far"
+    return f"{size:.1f} MB of compiled code in {folder}"
 
 
 DOCTOR = Command(
     name="doctor",
-    summary="what is installed, what is missing, and whether it computes",
-    description="Print versions, extras with how to get them, the cache, and the result of a self-test.",
+    summary="check the installation",
+    description="Print versions, missing extras with the command that installs them, the cache, and a self-test.",
     examples=("ipseval doctor",),
     options=(),
     run=_run_doctor,
 )
 
 
+CUTOFFS = {"required": "@k", "optional": "[@k]", "none": ""}
+
+
 def list_metrics(labels: list[str]) -> None:
-    """Print the definitions of metrics; without labels, what there is."""
+    """Print the definitions of metrics, or without labels the names of all metrics."""
     from ipseval.estimators import card
     from ipseval.metrics import METRICS
     from ipseval.metrics.rating_metrics import RATING_METRICS
@@ -109,12 +121,12 @@ def list_metrics(labels: list[str]) -> None:
         print_text("\n\n".join(card(label) for label in labels))
         return
     for name, family in METRICS.items():
-        cutoff = {"required": "@k", "optional": "[@k]", "none": ""}[family.takes_cutoff]
-        parameters = ", ".join(family.parameters)
-        print_text(f"{name + cutoff:<14}{family.summary}{f' ({parameters})' if parameters else ''}")
+        label = name + CUTOFFS[family.takes_cutoff]
+        parameters = ""
+        if family.parameters:
+            parameters = f" ({', '.join(family.parameters)})"
+        print_text(f"{label:<14}{family.summary}{parameters}")
     for name, points in METRICS.offered().items():
         print_text(f"{name:<14}of {package_of(points[0])}")
     print_text(f"\nOn predicted ratings (evaluate_ratings): {', '.join(RATING_METRICS)}")
-    print_text(
-        "\n--list-metrics LABELS prints the definition of a metric and what is claimed of each estimator."
-    )
+    print_text("\n--list-metrics LABELS prints the definition and the guarantees of metrics.")

@@ -1,4 +1,4 @@
-"""`ipseval correct`: bias-corrected estimates; `plan`: the size of a random-exposure experiment."""
+"""Commands `correct`, for bias-corrected estimates, and `plan`, for the size of an exposure experiment."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def _run_correct(options: argparse.Namespace) -> int:
 
 CORRECT = Command(
     name="correct",
-    summary="bias-corrected estimates, from random exposure where there is some",
+    summary="estimate metrics with a correction of the exposure bias",
     description=(
-        "Print bias-corrected estimates of the mean over relevant interactions, with intervals that allow\n"
+        "Print bias-corrected estimates of the mean over relevant interactions, with intervals that account\n"
         "for unknown propensities. Random exposure, pairs that are not positive and values from an\n"
-        "experiment narrow them. Without --model the built-in baselines are compared."
+        "experiment narrow the intervals. Without --model, the built-in baselines are compared."
     ),
     examples=(
         "ipseval correct clicks.csv --model popularity --model ease",
@@ -81,9 +81,9 @@ CORRECT = Command(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan(Result):
-    """The plan of a random-exposure experiment under some sentences."""
+    """Expected precision by size of a random-exposure experiment, with explanations."""
 
-    words: tuple[str, ...]
+    explanations: tuple[str, ...]
     frame: pd.DataFrame
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
@@ -95,7 +95,7 @@ class Plan(Result):
             places = max(3, decimals(rows["half_width"].tolist(), digits))
             formats = {"n_positives": ",.0f"} | dict.fromkeys(PLAN_NUMBERS, f".{places}f")
             parts.append(Table.of(rows, str(metric), formats=formats, n_keys=2))
-        return Tables(self.words, tuple(parts))
+        return Tables(self.explanations, tuple(parts))
 
 
 def _add_sizes(parser: argparse.ArgumentParser) -> None:
@@ -158,7 +158,7 @@ def describe_sufficient_size(metric: str, plan: pd.DataFrame, regret: float) -> 
 
 PLAN = Command(
     name="plan",
-    summary="expected precision by size of a random-exposure experiment",
+    summary="plan the size of a random-exposure experiment",
     description=(
         "Print, for numbers of users and of items shown to each at random, the expected width of the\n"
         "intervals, the smallest detectable difference and the regret of choosing a recommender."

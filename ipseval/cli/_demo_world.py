@@ -1,4 +1,4 @@
-"""The demonstration: five recommenders on a simulated log with known true values, by all estimators."""
+"""Demonstration: five recommenders on a simulated log with known true values, by all estimators."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from ipseval.utils.compute import ComputeOptions, one_blas_thread
 from ipseval.validation.simulation import World
 
 METRICS = ("atop", "recall@10", "mean_dcg@10")
-HEADLINE = "recall@10"  # of which text shows the values, too
+HEADLINE = "recall@10"  # the text prints the values of this metric alone
 USER_AVERAGES = (AOA, SNIPS, SNIPS_GLOBAL, IPS)
 POOLED = (AOA_POOLED, SNIPS_POOLED)
-DRAWN = (AOA, SNIPS, SNIPS_GLOBAL)
-N_USERS, N_ITEMS = 3000, 1000
+PLOTTED = (AOA, SNIPS, SNIPS_GLOBAL)
+N_USERS = 3000
+N_ITEMS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,24 +43,25 @@ class Demo(Reported):
         """Return the mean absolute error over models of each estimator, one row per metric."""
         rows = {}
         for name in (*USER_AVERAGES, *POOLED):
-            part = self.table[self.table["average"] == ("pooled" if name in POOLED else "user")]
+            average = "pooled" if name in POOLED else "user"
+            part = self.table[self.table["average"] == average]
             error = (part[name] - part["truth"]).abs()
             rows[name] = error.groupby(part["metric"], sort=False).mean()
         return pd.DataFrame(rows)
 
     @property
-    def drawn(self) -> pd.DataFrame:
-        """The rows of `evaluation.frame` with the true values in a column, as the picture shows them."""
-        user = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
-        return self.evaluation.frame.merge(user, on=["model", "metric"])
+    def plotted_rows(self) -> pd.DataFrame:
+        """The rows of `evaluation.frame` with the true values in a column."""
+        true_values = self.table[self.table["average"] == "user"][["model", "metric", "truth"]]
+        return self.evaluation.frame.merge(true_values, on=["model", "metric"])
 
     @property
     def picture(self) -> str:
-        """Estimates against the truth, as SVG."""
-        return svg_file(scatter(self.drawn, estimators=DRAWN))
+        """A plot of the estimates against the true values, as SVG."""
+        return svg_file(scatter(self.plotted_rows, estimators=PLOTTED))
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the demonstration as a report: the verdict first, then what was done, then the numbers."""
+        """Return the report: the verdict, the design of the simulation, and the tables."""
         user = self.table[self.table["average"] == "user"]
         notes = (
             "aoa is the unweighted average. snips (per user) has a bias that more users do not reduce.",
@@ -75,27 +77,35 @@ class Demo(Reported):
         parts: tuple[Part, ...] = (self._introduction(), *tables, Notes(notes))
         if not page:
             return Tables(tuple(self._verdict()), parts)
-        whole = self.evaluation.tables(digits=digits, page=True)
+        evaluation_tables = self.evaluation.tables(digits=digits, page=True)
         return Tables(
             tuple(self._verdict()),
-            (scatter(self.drawn, estimators=DRAWN), *parts),
+            (scatter(self.plotted_rows, estimators=PLOTTED), *parts),
             title="Estimates and true values",
-            appendix=(Heading("The evaluation"), *whole.summary, *whole.parts, *whole.appendix),
+            appendix=(
+                Heading("The evaluation"),
+                *evaluation_tables.summary,
+                *evaluation_tables.parts,
+                *evaluation_tables.appendix,
+            ),
         )
 
     def _verdict(self) -> list[str]:
-        errors, metric = self.errors(), HEADLINE
-        unweighted, weighted = errors[AOA], errors[SNIPS_GLOBAL]
-        removed = 1 - weighted / unweighted
+        """Return the errors of AOA and SNIPS, and the assumption of the weights."""
+        errors = self.errors()
+        unweighted = errors[AOA]
+        weighted = errors[SNIPS_GLOBAL]
+        reduction = 1 - weighted / unweighted
         return [
-            f"Verdict     The mean absolute error of {metric} is {unweighted[metric]:.3f} for AOA and "
-            f"{weighted[metric]:.4f} for SNIPS (global).",
-            f"            Weighting removes {removed.min():.0%} to {removed.max():.0%} of the error on the "
+            f"Verdict     The mean absolute error of {HEADLINE} is {unweighted[HEADLINE]:.3f} for AOA and "
+            f"{weighted[HEADLINE]:.4f} for SNIPS (global).",
+            f"            Weighting removes {reduction.min():.0%} to {reduction.max():.0%} of the error on the "
             f"{len(errors)} metrics.",
             "Assumption  The weights use the true propensities of the simulation. No real log contains them.",
         ]
 
     def _introduction(self) -> str:
+        """Return a description of the simulation and its logs."""
         sample = next(iter(self.evaluation.samples.values()))
         ranked = sample.ranked
         size = f"{ranked.n_population:,} users and {ranked.item_ids.size:,} items"
@@ -108,26 +118,26 @@ class Demo(Reported):
 
 
 def build_demo_world(rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> tuple[World, Split]:
-    """Return the world of a seed, and a log of it that is split."""
+    """Return a simulated world, and the split of one of its logs."""
     check_positive_int("rng", rng, minimum=0)
     world = World(n_users=n_users, n_items=n_items, mean_relevant=40, gamma=0.0, max_propensity=0.6, rng=rng)
     return world, world.split(rng=rng + 1)
 
 
 def merge_demo_log(split: Split) -> pd.DataFrame:
-    """Return the log before it was split, in the order of users and items."""
+    """Return the log before the split, in the order of users and items."""
     log = pd.concat([split.train.to_frame(), split.test.to_frame()]).sort_values(["user", "item"])
     return log.reset_index(drop=True)
 
 
 def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) -> Demo:
-    """Return the demonstration: world, split, five baselines, estimates and truth; the same for a seed."""
-    # Products of this size are faster by one thread, and idle threads cost processor time.
+    """Simulate a world, train five baselines on a log, and compare the estimates with the true values."""
+    # One thread is faster for products of this size.
     with one_blas_thread():
         world, split = build_demo_world(rng, n_users, n_items)
         models = {name: fit(split.train) for name, fit in baselines.BASELINES.items()}
         with warnings.catch_warnings():
-            # The demonstration is about few interactions per user, and its text says so.
+            # The warning about few interactions per user is part of the printed text.
             warnings.simplefilter("ignore", DataWarning)
             evaluation = evaluate(
                 models,
@@ -143,6 +153,7 @@ def run_demo(*, rng: int = 0, n_users: int = N_USERS, n_items: int = N_ITEMS) ->
 
 
 def _merge_truth(evaluation: Evaluation, truth: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per recommender, metric and kind of average, with the true value and all estimates."""
     wide = evaluation.frame.pivot(index=["model", "metric"], columns="estimator", values="estimate")
     wide = wide.rename_axis(columns=None)
     tables = []

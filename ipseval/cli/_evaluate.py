@@ -1,4 +1,4 @@
-"""`ipseval evaluate`: recommenders on one split; `split`: a log into files."""
+"""Commands `evaluate`, which evaluates recommenders on a split, and `split`, which splits a log into files."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from ipseval.errors import InputError
 
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
+    """Add the metrics, and the option that lists them."""
     _options.add_metrics(parser)
     parser.add_argument(
         "--list-metrics",
         nargs="?",
         const="",
         metavar="LABELS",
-        help="print the metrics, or the definitions of some, and end",
+        help="print the available metrics, or the definitions of some, and exit",
     )
 
 
@@ -42,11 +43,14 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         return 0
     check_out(options)
     split, impressions = load_split(options)
-    beyond, groups = split_labels(options.beyond), load_groups(options)
-    vectors = load_item_vectors(options, split)
-    models, candidates = load_models(options, split), _candidates(options)
-    if beyond:
-        models, candidates = _with_lists(models, split, beyond, candidates, options), "all"
+    measures = split_labels(options.beyond)
+    groupings = load_groups(options)
+    item_vectors = load_item_vectors(options, split)
+    models = load_models(options, split)
+    candidates = _parse_candidates(options)
+    if measures:
+        models = _rank_with_lists(models, split, measures, candidates, options)
+        candidates = "all"
     result = evaluate(
         models,
         split,
@@ -54,62 +58,73 @@ def _run_evaluate(options: argparse.Namespace) -> int:
         metrics=split_labels(options.metrics) or [],
         estimators=split_labels(options.estimators),
         candidates=candidates,
-        **{name: getattr(options, name) for name in ("missing_lists", "ties", "n_relevant", "low_ess")},
+        missing_lists=options.missing_lists,
+        ties=options.ties,
+        n_relevant=options.n_relevant,
+        low_ess=options.low_ess,
         confidence_level=options.confidence_level,
         rng=options.seed,
         compute=build_compute_options(options),
     )
     intervals = {"interval": options.interval, "n_resamples": options.n_resamples, "rng": options.seed}
     result = result.with_intervals(**intervals)
-    more: list[Any] = []
-    if beyond:
-        more.append(
-            beyond_accuracy(
-                models,
-                split,
-                measures=beyond,
-                item_vectors=vectors,
-                confidence_level=options.confidence_level,
-                **intervals,
-            )
+    further_results: list[Any] = []
+    if measures:
+        beyond = beyond_accuracy(
+            models,
+            split,
+            measures=measures,
+            item_vectors=item_vectors,
+            confidence_level=options.confidence_level,
+            **intervals,
         )
-    more += [result.by(one) for one in groups]
-    deliver_result(result, options, more)
+        further_results.append(beyond)
+    further_results += [result.by(grouping) for grouping in groupings]
+    deliver_result(result, options, further_results)
     return 0
 
 
-def _with_lists(
+def _rank_with_lists(
     models: dict[str, Any], split: Any, measures: list[str], candidates: Any, options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Return the ranks of all models with the lists that measures read."""
+    """Return the ranks of all models with the lists that the measures use."""
     from ipseval.evaluation.beyond import measure
     from ipseval.ranking import rank_positives
 
-    how = {"candidates": candidates, "compute": build_compute_options(options)}
-    how["top_k"] = max(measure(one).cutoff for one in measures)
-    return {name: rank_positives(one, split, name=name, **how) for name, one in models.items()}
+    compute = build_compute_options(options)
+    top_k = max(measure(label).cutoff for label in measures)
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = rank_positives(
+            model, split, name=name, candidates=candidates, compute=compute, top_k=top_k
+        )
+    return ranks
 
 
-def _candidates(options: argparse.Namespace) -> Any:
+def _parse_candidates(options: argparse.Namespace) -> Any:
+    """Return the candidates that --candidates or --allowed-items name."""
     from ipseval.ranking import SampledCandidates
 
     if options.allowed_items is not None:
         if options.candidates != "all":
-            raise InputError("give --candidates or --allowed-items, not both.")
+            raise InputError("--candidates must be 'all' with --allowed-items. Use one of the two options.")
         return load_column(options.allowed_items, "item", options)
     if options.candidates == "all":
         return "all"
     if not options.candidates.isdigit():
-        raise InputError(f"--candidates is 'all' or a number of sampled items; got {options.candidates!r}.")
+        raise InputError(
+            f"--candidates must be 'all' or a number of sampled items; got {options.candidates!r}."
+        )
     return SampledCandidates(int(options.candidates), rng=options.seed)
 
 
 EVALUATE = Command(
     name="evaluate",
-    summary="evaluate recommenders on your log, or on a split made elsewhere",
+    summary="evaluate recommenders on a log, or on an existing split",
     description=(
-        "Print how good recommenders are on held-out positives: the plain average beside the weighted one,\n"
-        "with intervals, and what is claimed of each. Without --model the built-in baselines are evaluated."
+        "Evaluate recommenders on held-out positives. The table shows the unweighted average (AOA) and, with a\n"
+        "propensity, the weighted estimates (IPS, SNIPS) with intervals and guarantees. Without --model, the\n"
+        "built-in baselines are evaluated."
     ),
     examples=(
         "ipseval evaluate clicks.csv --gamma 0",
@@ -119,8 +134,14 @@ EVALUATE = Command(
         "ipseval evaluate --list-metrics ap@10,auc",
     ),
     options=(
-        *(_options.add_log_or_parts, _options.add_split, _options.add_models, _options.add_propensity),
-        *(_add_metrics, _options.add_estimation, _options.add_compute, _options.add_output),
+        _options.add_log_or_parts,
+        _options.add_split,
+        _options.add_models,
+        _options.add_propensity,
+        _add_metrics,
+        _options.add_estimation,
+        _options.add_compute,
+        _options.add_output,
         _options.add_explain,
     ),
     run=_run_evaluate,
@@ -128,12 +149,18 @@ EVALUATE = Command(
 
 
 def _add_folder(parser: argparse.ArgumentParser) -> None:
+    """Add the folder and the format of the files."""
     group = parser.add_argument_group("output")
-    group.add_argument("--out", metavar="FOLDER", required=True, help="for train, test and validation files")
     group.add_argument(
-        "--format", choices=[suffix.strip(".") for suffix in TABLES], default="csv", help="default: csv"
+        "--out", metavar="FOLDER", required=True, help="folder for the training, test and validation files"
     )
-    group.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    group.add_argument(
+        "--format",
+        choices=[suffix.strip(".") for suffix in TABLES],
+        default="csv",
+        help="format of the files; default: csv",
+    )
+    group.add_argument("--quiet", action="store_true", help="no output but errors")
 
 
 def _run_split(options: argparse.Namespace) -> int:
@@ -157,10 +184,10 @@ def _run_split(options: argparse.Namespace) -> int:
 
 SPLIT = Command(
     name="split",
-    summary="divide a log into training and test files",
+    summary="split a log into training and test files",
     description=(
-        "Write the training and the test part of a log into a folder, so that you train your recommender on\n"
-        "one and evaluate it on the other. The same log, options and seed give the same files."
+        "Write the training and the test part of a log into a folder. Train your recommender on the first\n"
+        "and evaluate it on the second. The same log, options and seed give the same files."
     ),
     examples=(
         "ipseval split clicks.csv --out parts",

@@ -1,4 +1,4 @@
-"""Files as they are named on the command line: FILE, FILE:option=value,…, or - for standard input."""
+"""Parse and read files as they are named on the command line: FILE, FILE:option=value,… or - for standard input."""
 
 from __future__ import annotations
 
@@ -18,75 +18,91 @@ from ipseval.errors import InputError, UnknownNameError
 if TYPE_CHECKING:
     from ipseval.data.splits import Split
 
-_OWN = re.compile(r"(?P<path>.+?):(?P<options>\w+=[^,=]*(?:,\w+=[^,=]*)*)")
+TRUTH_VALUES = {"true": True, "false": False}
+_ENTRY = re.compile(r"(?P<path>.+?):(?P<options>\w+=[^,=]*(?:,\w+=[^,=]*)*)")
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A file with what is said of it alone."""
+    """A file with the options that apply to it alone."""
 
     path: str
     options: dict[str, str]
 
-    def typed(self) -> dict[str, Any]:
-        """Return the options with numbers and truth values for those that take them."""
-        found: dict[str, Any] = dict(self.options)
-        for name in set(found) & {"threshold"}:
-            if found[name] == "all":
-                continue
-            try:
-                found[name] = float(found[name])
-            except ValueError:
-                raise InputError(
-                    f"{self.path}: threshold must be a number or 'all'; got {found[name]!r}."
-                ) from None
-        if "header" in found:
-            words = {"true": True, "false": False}
-            if found["header"] not in words:
-                raise InputError(f"{self.path}: header takes true or false; got {found['header']!r}.")
-            found["header"] = words[found["header"]]
-        return found
+    def parse_options(self) -> dict[str, Any]:
+        """Return the options, with a number for `threshold` and a truth value for `header`."""
+        options: dict[str, Any] = dict(self.options)
+        if "threshold" in options:
+            options["threshold"] = self._parse_threshold(options["threshold"])
+        if "header" in options:
+            if options["header"] not in TRUTH_VALUES:
+                raise InputError(f"{self.path}: header must be true or false; got {options['header']!r}.")
+            options["header"] = TRUTH_VALUES[options["header"]]
+        return options
+
+    def _parse_threshold(self, text: str) -> float | str:
+        """Return a number, or the word "all"."""
+        if text == "all":
+            return text
+        try:
+            return float(text)
+        except ValueError:
+            raise InputError(f"{self.path}: threshold must be a number or 'all'; got {text!r}.") from None
 
     @contextmanager
-    def file(self) -> Iterator[str]:
-        """Yield the path of the file; standard input becomes a file of the kind that it is."""
+    def open_path(self) -> Iterator[str]:
+        """Yield the path of the file; standard input is copied to a temporary file with the right suffix."""
         if self.path != "-":
             yield self.path
             return
         with tempfile.TemporaryDirectory() as folder:
             stream = sys.stdin.buffer
-            start = stream.read(4)
-            in_json = start.startswith((b"{", b"[{", b"[\n"))
-            suffix = ".parquet" if start == b"PAR1" else ".json" if in_json else ".csv"
-            path = Path(folder) / f"standard-input{suffix}"
+            first_bytes = stream.read(4)
+            path = Path(folder) / f"standard-input{_guess_suffix(first_bytes)}"
             with path.open("wb") as copy:
-                copy.write(start)
+                copy.write(first_bytes)
                 shutil.copyfileobj(stream, copy)
             yield str(path)
 
 
+def _guess_suffix(first_bytes: bytes) -> str:
+    """Return the suffix of a format by the first four bytes of a file."""
+    if first_bytes == b"PAR1":
+        return ".parquet"
+    if first_bytes.startswith((b"{", b"[{", b"[\n")):
+        return ".json"
+    return ".csv"
+
+
 def parse_file_entry(entry: str, names: Sequence[str] | None) -> FileEntry:
-    """Return the file of FILE[:option=value,…]; an option that is not among `names` is an error."""
-    found = _OWN.fullmatch(entry)
-    if found is None or Path(entry).exists():
+    """Return the file of FILE[:option=value,…], or raise `UnknownNameError` for an option not in `names`."""
+    match = _ENTRY.fullmatch(entry)
+    if match is None or Path(entry).exists():
         return FileEntry(entry, {})
-    own = dict(part.split("=") for part in found["options"].split(","))
-    for name in own:
+    options = dict(part.split("=") for part in match["options"].split(","))
+    for name in options:
         if names is not None and name not in names:
-            raise UnknownNameError(f"option of {found['path']}", name, names)
-    return FileEntry(found["path"], own)
+            raise UnknownNameError(f"option of {match['path']}", name, names)
+    return FileEntry(match["path"], options)
 
 
 def load_table(entry: str, columns: Mapping[str, str | None] | None = None, more: Sequence[str] = ()) -> Any:
-    """Return the table of FILE[:user=uid,…], its columns named by what they are."""
-    # `columns` says what they are called in all files that have them; `more` are options beside columns.
+    """Return the table of FILE[:user=uid,…] with its columns renamed to their roles.
+
+    `columns` maps roles to the names of columns in all files; `more` are options that name no column.
+    """
     from ipseval.utils.artefacts import read_table
 
     spec = parse_file_entry(entry, ("user", "item", "value", "rank", "score", "propensity", *more))
-    own = {name: role for role, name in spec.options.items() if role != "threshold"}
-    known = {name: role for role, name in (columns or {}).items() if name and role not in spec.options}
-    with spec.file() as path:
-        return read_table(path, known | own)
+    roles_by_column = {}
+    for role, name in (columns or {}).items():
+        if name and role not in spec.options:
+            roles_by_column[name] = role
+    for role, name in spec.options.items():
+        if role != "threshold":
+            roles_by_column[name] = role
+    with spec.open_path() as path:
+        return read_table(path, roles_by_column)
 
 
 def load_column(entry: str, role: str, options: argparse.Namespace) -> Any:
@@ -98,7 +114,7 @@ def load_column(entry: str, role: str, options: argparse.Namespace) -> Any:
 
 
 def load_item_vectors(options: argparse.Namespace, split: Split) -> Any:
-    """Return the vectors of --item-vectors, those of a table by the ids of its items; None without it."""
+    """Return the vectors of --item-vectors, with item ids as labels if they are in a table; None without it."""
     import pandas as pd
 
     from ipseval.utils.artefacts import ARRAYS, read_array
@@ -114,6 +130,6 @@ def load_item_vectors(options: argparse.Namespace, split: Split) -> Any:
     table = load_table(entry, {"item": options.item}).drop(columns="item").set_axis(ids)
     if options.unknown == "drop":
         table = table[table.index.isin(split.item_ids)]
-    if table.shape[1] == 1 and table.dtypes.iloc[0].kind == "O":  # arrays
+    if table.shape[1] == 1 and table.dtypes.iloc[0].kind == "O":  # one column of arrays
         return pd.DataFrame(table.iloc[:, 0].tolist(), index=table.index)
     return table

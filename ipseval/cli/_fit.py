@@ -1,10 +1,9 @@
-"""`ipseval fit`: propensities, or the examination of positions."""
+"""Command `fit`, which fits propensities or the examination of positions."""
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
@@ -27,77 +26,97 @@ from ipseval.utils.checks import counted
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FitReport(Result):
-    """A frame under some words; `listed`: whether a report shows the frame, too."""
+    """A fitted table with its description; reports print the table if `prints_frame`."""
 
-    words: tuple[str, ...]
+    description: tuple[str, ...]
     frame: pd.DataFrame
-    listed: bool = True
+    prints_frame: bool = True
 
     def tables(self, *, digits: int = 3, page: bool = False) -> Tables:
         """Return the report."""
         del page
-        return Tables(self.words, (Table.of(self.frame, formats=f".{digits}g"),) if self.listed else ())
+        parts: tuple[Table, ...] = ()
+        if self.prints_frame:
+            parts = (Table.of(self.frame, formats=f".{digits}g"),)
+        return Tables(self.description, parts)
 
 
 def _add_subject(parser: argparse.ArgumentParser) -> None:
+    """Add the choice between propensity and examination."""
     parser.add_argument(
         "what",
         choices=("propensity", "examination"),
-        help="of every item, or of every position of impressions",
+        help="propensity of every item, or examination of every position of impressions",
     )
 
 
 def _run_fit(options: argparse.Namespace) -> int:
     check_out(options)
-    made = {"propensity": _fit_propensity, "examination": _fit_positions}
-    deliver_result(made[options.what](options), options)
+    if options.what == "propensity":
+        report = _fit_propensity(options)
+    else:
+        report = _fit_positions(options)
+    deliver_result(report, options)
     return 0
 
 
 def _fit_propensity(options: argparse.Namespace) -> FitReport:
-    read = read_log(options.log, options, **load_universe(options))
-    log = read.positives
-    model = build_propensity(options, log, None if log is read else read)
+    """Fit the propensity model that the options name to the log."""
+    log = read_log(options.log, options, **load_universe(options))
+    positives = log.positives
+    impressions = None if positives is log else log
+    model = build_propensity(options, positives, impressions)
     if model is None:
-        raise InputError("fit propensity needs --gamma, --eta or --propensity.")
-    fitted = model.fit(log)
-    if fitted.item is None:
+        raise InputError("fit propensity requires --gamma, --eta or --propensity.")
+    propensity = model.fit(positives)
+    if propensity.item is None:
         raise InputError(
-            f"{fitted.model} has no propensity per item; evaluate --propensity takes the model itself."
+            f"{propensity.model} has no propensity per item. Use the model itself in evaluate --propensity."
         )
-    name = "propensity" if fitted.is_probability else RELATIVE
-    columns = {"item": log.item_ids, "n_interactions": log.popularity, name: fitted.item}
-    fit = [] if fitted.fit is None else [str(fitted.fit)]
-    words = (str(fitted), *fit, *_describe_spread(pd.Series(fitted.item)))
-    return FitReport(words, pd.DataFrame(columns), listed=False)
+
+    column = "propensity" if propensity.is_probability else RELATIVE
+    frame = pd.DataFrame(
+        {"item": positives.item_ids, "n_interactions": positives.popularity, column: propensity.item}
+    )
+    description = [str(propensity)]
+    if propensity.fit is not None:
+        description.append(str(propensity.fit))
+    description += _describe_spread(frame[column])
+    return FitReport(tuple(description), frame, prints_frame=False)
 
 
 def _fit_positions(options: argparse.Namespace) -> FitReport:
+    """Fit the examination of positions to a log of impressions."""
     from ipseval.data.impression_log import ImpressionLog
 
     log = read_log(options.log, options, **load_universe(options))
     if not isinstance(log, ImpressionLog):
-        raise InputError("fit examination needs impressions: name the column of clicks by --clicked.")
+        raise InputError("fit examination requires impressions. Name the column of clicks by --clicked.")
     options.examination = options.examination or "harvesting"
-    said = "theta: the chance to look at a position, relative to the first; clicks are all that is known."
-    return FitReport((said,), fit_examination(options, log).frame)
+    description = "theta: probability that a position is examined, relative to the first position"
+    return FitReport((description,), fit_examination(options, log).frame)
 
 
-def _describe_spread(propensity: Any) -> list[str]:
-    known = propensity.dropna()
-    n_none = len(propensity) - len(known)
-    ratio = known.max() / known.min() if len(known) else float("nan")
-    lines = [f"{len(known):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
-    return lines + ([f"Without a propensity: {counted(n_none, 'item')}."] if n_none else [])
+def _describe_spread(propensity: pd.Series) -> list[str]:
+    """Return the ratio of the largest to the smallest propensity, and the number of items without one."""
+    complete = propensity.dropna()
+    ratio = float("nan")
+    if len(complete):
+        ratio = complete.max() / complete.min()
+    lines = [f"{len(complete):,} items; the largest propensity is {ratio:,.3g} times the smallest."]
+    n_missing = len(propensity) - len(complete)
+    if n_missing:
+        lines.append(f"Without a propensity: {counted(n_missing, 'item')}.")
+    return lines
 
 
 FIT = Command(
     name="fit",
-    summary="fit propensities or examination to a log",
+    summary="fit propensities or the examination of positions",
     description=(
-        "propensity: print what a model says of the log; --out is a table with that of every item,\n"
-        "which evaluate --propensity reads.\n"
-        "examination: print how likely each position of impressions is looked at."
+        "propensity: fit a model to the log; --out writes the propensity of every item as a table that\n"
+        "evaluate --propensity reads.\n"
+        "examination: print the probability that each position of impressions is examined."
     ),
     examples=(
         "ipseval fit propensity clicks.csv --gamma 0 --out propensity.csv",

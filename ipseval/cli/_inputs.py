@@ -1,4 +1,4 @@
-"""What the shared options stand for: the log, its split, the recommenders, the propensity."""
+"""Load the inputs that the options name: the log, its split, the recommenders and the propensity."""
 
 from __future__ import annotations
 
@@ -17,11 +17,22 @@ if TYPE_CHECKING:
     from ipseval.data.interactions import Interactions
     from ipseval.data.splits import Split
 
-# What `read` and `Lists` take behind the name of a file, beside the names of columns.
-READ = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
-RELATIVE = "relative_propensity"  # column of propensities that are known up to a factor
-TEXT = ("separator", "header", "encoding", "layout")
-LISTS = ("user", "item", "rank", "score", "seen", "unknown", "duplicates", "missing", "gaps", *TEXT)
+# Options of `read` and of `Lists` that can follow the name of a file, in addition to the names of columns.
+READ_OPTIONS = ("threshold", "ignore", "duplicates", "missing", "unknown", "gaps", "unshown_clicks", "units")
+TEXT_OPTIONS = ("separator", "header", "encoding", "layout")
+LIST_OPTIONS = (
+    "user",
+    "item",
+    "rank",
+    "score",
+    "seen",
+    "unknown",
+    "duplicates",
+    "missing",
+    "gaps",
+    *TEXT_OPTIONS,
+)
+RELATIVE = "relative_propensity"  # column of propensities with an unknown common factor
 
 
 def split_labels(text: str | None) -> list[str] | None:
@@ -32,7 +43,7 @@ def split_labels(text: str | None) -> list[str] | None:
 
 
 def build_compute_options(options: argparse.Namespace) -> Any:
-    """Return what a computation may use."""
+    """Return the threads, memory, engine and progress bar that the options name."""
     from ipseval.utils.compute import ComputeOptions
 
     return ComputeOptions(
@@ -44,12 +55,13 @@ def build_compute_options(options: argparse.Namespace) -> Any:
 
 
 def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interactions | ImpressionLog:
-    """Return the interactions or impressions of a file, read as the options say; `ids` are the universe."""
+    """Return the interactions or impressions of a file; `ids` are the users and items of the universe."""
     from ipseval.data.reading import read
 
-    spec = parse_file_entry(entry, (*COLUMNS, *READ, *TEXT))
-    given: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
-    given |= {
+    spec = parse_file_entry(entry, (*COLUMNS, *READ_OPTIONS, *TEXT_OPTIONS))
+    arguments: dict[str, Any] = {name: getattr(options, name, None) for name in COLUMNS}
+    arguments |= {name: getattr(options, name) for name in TEXT_OPTIONS}
+    arguments |= {
         "propensity": options.propensity_column,
         "ignore": split_labels(options.ignore) or (),
         "threshold": options.threshold,
@@ -60,11 +72,10 @@ def read_log(entry: str, options: argparse.Namespace, **ids: Any) -> Interaction
         "unshown_clicks": options.unshown_clicks,
         "units": options.units,
         "na_values": split_labels(getattr(options, "na_values", None)) or (),
-        **{name: getattr(options, name) for name in TEXT},
     }
-    given |= spec.typed() | ids
-    with spec.file() as path:
-        log = read(path, **given)
+    arguments |= spec.parse_options() | ids
+    with spec.open_path() as path:
+        log = read(path, **arguments)
     read_as = log.counted[0]
     vars(options).setdefault("read_as", []).append(f"{read_as.count:,} {read_as.what}")
     return log
@@ -78,7 +89,8 @@ def split_log(log: Interactions, options: argparse.Namespace) -> Split:
         log = splits.k_core(log, options.k_core)
     shared: dict[str, Any] = {"seen": "include" if options.seen == "include" else "exclude"}
     if options.split == "leave-one-out":
-        shared |= {"rng": options.seed} if options.order == "random" else {}
+        if options.order == "random":
+            shared["rng"] = options.seed
         return splits.split_leave_one_out(
             log, order=options.order, n_validation=options.n_validation, **shared
         )
@@ -97,45 +109,52 @@ def load_split(options: argparse.Namespace) -> tuple[Split, ImpressionLog | None
     """Return the split of LOG, or of --train and --test, and the impressions that LOG holds."""
     from ipseval.data.interactions import Interactions
 
-    train, test = getattr(options, "train", None), getattr(options, "test", None)
+    train = getattr(options, "train", None)
+    test = getattr(options, "test", None)
     if options.log is not None and train is None and test is None:
         log = read_log(options.log, options, **load_universe(options))
-        return split_log(log.positives, options), None if isinstance(log, Interactions) else log
+        split = split_log(log.positives, options)
+        if isinstance(log, Interactions):
+            return split, None
+        return split, log
     if options.log is not None or train is None or test is None:
         raise InputError("give a LOG to split, or --train and --test of a split made elsewhere.")
     return _load_split_parts(train, test, options), None
 
 
 def _load_split_parts(train: str, test: str, options: argparse.Namespace) -> Split:
+    """Return the split of a training and a test file."""
     from ipseval.data.splits import Split
 
     parts = [read_log(entry, options).positives for entry in (train, test)]
-    names = {
-        role: role
-        for role in ("value", "timestamp")
-        if all(getattr(part, role) is not None for part in parts)
-    }
-    frames = [part.to_frame()[["user", "item", *names]] for part in parts]
+    has_values = all(part.value is not None for part in parts)
+    has_timestamps = all(part.timestamp is not None for part in parts)
+    columns = ["user", "item"]
+    if has_values:
+        columns.append("value")
+    if has_timestamps:
+        columns.append("timestamp")
+    train_frame, test_frame = (part.to_frame()[columns] for part in parts)
     split = Split.from_frames(
-        frames[0],
-        frames[1],
-        value=names.get("value"),
-        timestamp=names.get("timestamp"),
+        train_frame,
+        test_frame,
+        value="value" if has_values else None,
+        timestamp="timestamp" if has_timestamps else None,
         **load_universe(options),
         duplicates="keep" if options.duplicates == "keep" else "raise",
         overlap=options.overlap,
         seen="include" if options.seen == "include" else "exclude",
     )
-    # What reading has left out belongs to the counts of the split.
-    counted = {
-        name: replace(getattr(split, name), counted=(*part.counted, *getattr(split, name).counted))
-        for name, part in zip(("train", "test"), parts, strict=True)
-    }
+    # The rows that reading excluded belong to the counts of the split.
+    counted = {}
+    for name, part in zip(("train", "test"), parts, strict=True):
+        split_part = getattr(split, name)
+        counted[name] = replace(split_part, counted=(*part.counted, *split_part.counted))
     return replace(split, **counted)
 
 
 def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
-    """Return the recommenders: files as they are, baselines trained on the training part."""
+    """Return the recommenders of --model: the content of files, and baselines trained on the training part."""
     from ipseval.ranking.baselines import BASELINES
     from ipseval.utils.registry import lookup
 
@@ -149,39 +168,43 @@ def load_models(options: argparse.Namespace, split: Split) -> dict[str, Any]:
         if equals:
             models[name] = _load_scores(path, options)
         else:
-            drawn = {"rng": options.seed} if name == "random" else {}
-            own = {name: "Your own is --model NAME=FILE."}
-            models[name] = lookup(BASELINES, name, "baseline", own)(split.train, **drawn)
+            advice = {name: "Use --model NAME=FILE for your own recommender."}
+            train_baseline = lookup(BASELINES, name, "baseline", advice)
+            if name == "random":
+                models[name] = train_baseline(split.train, rng=options.seed)
+            else:
+                models[name] = train_baseline(split.train)
     return models
 
 
 def _load_scores(entry: str, options: argparse.Namespace) -> Any:
+    """Return the scores or recommendation lists of a file."""
     from ipseval.data.reading import read_lists
     from ipseval.utils.artefacts import ARRAYS, read_array
 
-    spec = parse_file_entry(entry, LISTS)
+    spec = parse_file_entry(entry, LIST_OPTIONS)
     if spec.path.lower().endswith(ARRAYS):
         return read_array(spec.path)
-    given = {
+    arguments = {
         "seen": "raise" if options.seen == "include" else options.seen,
         "unknown": options.unknown,
         "duplicates": "drop" if options.duplicates == "drop" else "raise",
         "missing": options.incomplete,
     }
-    with spec.file() as path:
+    with spec.open_path() as path:
         try:
-            return read_lists(path, **given | spec.typed())
+            return read_lists(path, **arguments | spec.parse_options())
         except ProblemsError as error:
             raise ProblemsError(error.source, error.problems, "ipseval.Lists") from None
 
 
 def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = None) -> Any:
-    """Return the propensity model that the options name, or None; `log` gives the ids of the exposure."""
+    """Return the propensity model that the options name, or None; random exposure gets the ids of `log`."""
     from ipseval.propensity import PowerLawPropensity
 
-    powers = options.gamma is not None or options.eta is not None
-    needs = (options.scale, options.unseen, options.recommendations)
-    if not powers and any(one is not None for one in needs):
+    is_power_law = options.gamma is not None or options.eta is not None
+    power_law_options = (options.scale, options.unseen, options.recommendations)
+    if not is_power_law and any(option is not None for option in power_law_options):
         raise InputError(
             "--scale, --unseen and --recommendations belong to a power law; give --gamma or --eta with them."
         )
@@ -193,30 +216,37 @@ def build_propensity(options: argparse.Namespace, log: Any, exposures: Any = Non
         )
     if options.propensity is not None:
         return _parse_propensity(options, exposures)
-    if not powers:
+    if not is_power_law:
         return None
+
+    recommendations = None
+    if options.recommendations is not None:
+        recommendations = load_table(options.recommendations)
     return PowerLawPropensity(
         gamma=options.gamma,
         eta=options.eta,
         scale=options.scale,
         unseen=options.unseen or "drop",
-        recommendations=None if options.recommendations is None else load_table(options.recommendations),
+        recommendations=recommendations,
         source=options.source,
         exposure=load_random_exposure(options, log) if reads_exposure else None,
     )
 
 
 def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
-    """Return the model of a label, or the propensities of a table."""
+    """Return the model of the label, or of the table, in --propensity."""
     from ipseval.propensity import PROPENSITIES, KnownPropensity, parse_propensity
 
     label = options.propensity
     name = re.split(r"[:(]", label)[0]
-    if Path(label).exists() or not (PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label)):
+    is_label = PROPENSITIES.offers(name) or re.fullmatch(r"[\w-]+[:(].*", label) is not None
+    if Path(label).exists() or not is_label:
         table = load_table(label, {"user": options.user, "item": options.item})
-        kind = "pair" if "user" in table.columns else "item"
-        given = {kind: table.rename(columns={RELATIVE: "propensity"})}
-        return KnownPropensity(**given, is_probability=RELATIVE not in table.columns)
+        is_probability = RELATIVE not in table.columns
+        values = table.rename(columns={RELATIVE: "propensity"})
+        if "user" in table.columns:
+            return KnownPropensity(pair=values, is_probability=is_probability)
+        return KnownPropensity(item=values, is_probability=is_probability)
     model = parse_propensity(label)
     if name not in ("impressions", "logged"):
         return model
@@ -224,11 +254,11 @@ def _parse_propensity(options: argparse.Namespace, exposures: Any) -> Any:
         raise InputError(
             f"--propensity {name} needs impressions: a LOG with a column of clicks, named by --clicked."
         )
-    return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # known by its fields
+    return replace(model, log=exposures, examination=fit_examination(options, exposures))  # type: ignore[type-var]  # a dataclass
 
 
 def fit_examination(options: argparse.Namespace, exposures: Any) -> Any:
-    """Return how positions are examined, fitted to the impressions; None without --examination."""
+    """Return the examination of positions fitted to the impressions, and None without --examination."""
     from ipseval.propensity import ExaminationModel
 
     if getattr(options, "examination", None) is None:
@@ -247,20 +277,22 @@ def load_correction_data(options: argparse.Namespace, split: Split) -> dict[str,
 
 
 def parse_reference_values(options: argparse.Namespace) -> dict[Any, dict[str, tuple[float, float]]] | None:
-    """Return recommender, or pair of them -> metric -> (value, standard error); None without any."""
+    """Return value and standard error by recommender, or pair of recommenders, and metric; None without any."""
     values: dict[Any, dict[str, tuple[float, float]]] = {}
     for entry in options.reference_values:
         match = re.fullmatch(r"(.+):([^:=]+)=(.+?)(?:±|\+/?-)(.+)", entry)
         try:
             name, metric, value, error = match.groups()  # type: ignore[union-attr]  # None is caught
-            pair = float(value), float(error)
+            estimate = (float(value), float(error))
         except (AttributeError, ValueError):
             raise InputError(
                 f"--reference-values must be NAME:METRIC=VALUE+-ERROR; got {entry!r}. Write it as in "
                 "old:recall@10=0.081+-0.006."
             ) from None
-        arm: Any = tuple(name.split("/")) if options.source == "ab-ratio" else name
-        values.setdefault(arm, {})[metric] = pair
+        subject: Any = name
+        if options.source == "ab-ratio":
+            subject = tuple(name.split("/"))
+        values.setdefault(subject, {})[metric] = estimate
     return values or None
 
 
@@ -272,7 +304,7 @@ def load_random_exposure(options: argparse.Namespace, ids: Any) -> Any:
     if path is None:
         return None
     frame = load_table(path, {"user": options.user, "item": options.item}, ("positive", "threshold"))
-    threshold = parse_file_entry(path, None).typed().get("threshold")
+    threshold = parse_file_entry(path, None).parse_options().get("threshold")
     if "positive" not in frame.columns:
         if threshold is None or "value" not in frame.columns:
             raise InputError(
@@ -284,35 +316,36 @@ def load_random_exposure(options: argparse.Namespace, ids: Any) -> Any:
 
 
 def load_interactions(options: argparse.Namespace, split: Split) -> Interactions | None:
-    """Return every pair of --interactions, liked or not, in the ids of a split; None without it."""
+    """Return all pairs of --interactions, positive or not, in the ids of a split; None without it."""
     from ipseval.data.interactions import Interactions
 
     if getattr(options, "interactions", None) is None:
         return None
-    whole = argparse.Namespace(**vars(options) | {"threshold": "all", "unknown": "drop"})
-    log = read_log(options.interactions, whole, users=split.user_ids, items=split.item_ids)
+    all_pairs = argparse.Namespace(**vars(options) | {"threshold": "all", "unknown": "drop"})
+    log = read_log(options.interactions, all_pairs, users=split.user_ids, items=split.item_ids)
     if not isinstance(log, Interactions):
         raise InputError("--interactions takes ratings or other pairs; an impression log is given as LOG.")
     return log
 
 
 def load_universe(options: argparse.Namespace) -> dict[str, Any]:
-    """Return users= and items= of the files that --users and --items name; None where they are not given."""
-    entries = {role: getattr(options, f"{role}s") for role in ("user", "item")}
-    return {
-        f"{role}s": None if entry is None else load_column(entry, role, options)
-        for role, entry in entries.items()
-    }
+    """Return the ids in the files of --users and --items as `users` and `items`, None where not given."""
+    universe: dict[str, Any] = {"users": None, "items": None}
+    if options.users is not None:
+        universe["users"] = load_column(options.users, "user", options)
+    if options.items is not None:
+        universe["items"] = load_column(options.items, "item", options)
+    return universe
 
 
 def load_groups(options: argparse.Namespace) -> list[Any]:
-    """Return what --by names: labels, and tables of attributes."""
+    """Return the groupings of --by: labels, and tables of attributes."""
     from ipseval.evaluation.segments.built_in_groups import BUILT_IN
 
-    found = []
+    groupings: list[Any] = []
     for entry in options.by:
         if entry.split(":")[0] in BUILT_IN:
-            found.append(entry)
+            groupings.append(entry)
             continue
         path, _, column = entry.partition(":")
         if not Path(path).suffix:
@@ -321,5 +354,7 @@ def load_groups(options: argparse.Namespace) -> list[Any]:
         ids = [name for name in ("user", "item") if name in table.columns]
         if column and column not in table.columns:
             raise InputError(f"{path} has no column {column!r}; it has {', '.join(map(str, table.columns))}.")
-        found.append(table[[*ids, column]] if column else table)
-    return found
+        if column:
+            table = table[[*ids, column]]
+        groupings.append(table)
+    return groupings

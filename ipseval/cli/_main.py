@@ -1,4 +1,4 @@
-"""`main`: the parser of all commands, and how a command ends."""
+"""Entry point of the command line: the parser of all commands, and the exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
@@ -37,73 +37,88 @@ COMMANDS: dict[str, Command] = {
     for command in (DEMO, EVALUATE, CORRECT, PLAN, SPLIT, FIT, VALIDATE, REPORT, COMPARE, STUDY, DOCTOR)
 }
 EXIT_CODES = """exit codes:
-  0    done; of compare: better, or not shown to be worse
+  0    success; of compare: better, or not worse
   1    of compare: worse
-  2    input or options that cannot be used, with the reason on standard error
+  2    wrong input or options, with the reason on standard error
   3    of compare: suspiciously better
-  4    of compare: cannot tell
+  4    of compare: inconclusive
   130  interrupted
-  141  whoever read the output closed it"""
+  141  the reader of the output closed it"""
+ERROR = 2
+INTERRUPTED = 130
+CLOSED_PIPE = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    0: done. 1, 3, 4, of `compare`: worse, suspiciously better, cannot tell. 2: unusable input or an error in
-    a model, the reason on stderr. 130: interrupted. 141: whoever read the output closed it.
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Default: those of the process.
+
+    Returns
+    -------
+    int
+        0: success. 1, 3 and 4, of `compare`: worse, suspiciously better, inconclusive. 2: wrong input, or an
+        error in a recommender, with the reason on standard error. 130: interrupted. 141: the reader of the
+        output closed it.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     options = argparse.Namespace()
     try:
-        parser = build_parser()
-        given = list(sys.argv[1:] if arguments is None else arguments)
-        if not given:
-            write_error(parser.format_help().rstrip("\n"))
-            return 2
-        options, unknown = parser.parse_known_args(given)
-        if unknown:
-            options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        with warnings.catch_warnings():
-            warnings.showwarning = partial(show_warning, options)
-            warnings.simplefilter("always", UserWarning)
-            code = int(options.run(options))
-        if not getattr(options, "quiet", False):
-            for words in getattr(options, "read_as", ()):
-                print_message(words)
-        flush_output()
+        return _run(list(sys.argv[1:] if arguments is None else arguments), options)
     except IpsevalError as error:
         print_message(f"error: {word_error(error, options)}")
-        return 2
+        return ERROR
     except BrokenPipeError:
         discard_output()
-        return 141
+        return CLOSED_PIPE
     except UnwritableOutputError as error:
         discard_output()
         write_error(f"ipseval: error: standard output must be writable; {error}. Use --out FILE.")
-        return 2
+        return ERROR
     except (Exception, KeyboardInterrupt) as error:
-        # Compiled modules that are interrupted while they load make an ImportError of it.
-        if any(isinstance(one, KeyboardInterrupt) for one in (error, error.__cause__)):
-            write_error("ipseval: interrupted")  # no import here: one may be half done
-            return 130
-        # Of a caller's model, or our own: 1 would say "worse".
+        # A compiled module that is interrupted while it loads raises an ImportError because of it.
+        if isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt):
+            write_error("ipseval: interrupted")  # without imports, because one may be incomplete
+            return INTERRUPTED
+        # An error of a recommender, or of the library; exit code 1 would mean "worse".
         write_traceback()
-        return 2
+        return ERROR
+
+
+def _run(arguments: list[str], options: argparse.Namespace) -> int:
+    """Parse the arguments into `options`, run the command and return its exit code."""
+    parser = build_parser()
+    if not arguments:
+        write_error(parser.format_help().rstrip("\n"))
+        return ERROR
+    _, unknown = parser.parse_known_args(arguments, options)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    with warnings.catch_warnings():
+        warnings.showwarning = partial(show_warning, options)
+        warnings.simplefilter("always", UserWarning)
+        code = int(options.run(options))
+    if not getattr(options, "quiet", False):
+        for description in getattr(options, "read_as", ()):
+            print_message(description)
+    flush_output()
     return code
 
 
-# Options of other programs that are no argument of Python.
-SHELL = {
+# Options of other programs, and the option that does the same here.
+OTHER_PROGRAMS = {
     "html": "--out page.html",
     "json": "--format json",
     "random_state": "--seed",
     "random_seed": "--seed",
 }
 
-
-# What --help shows of a command that has more options than fit a screen.
+# Options in the help of a command that has more options than fit a screen.
 COMMON = {
     "--model",
     "--gamma",
@@ -128,61 +143,76 @@ SCREEN = 40  # lines
 
 
 class _HelpAll(argparse.Action):
+    """Option that prints the help with all options."""
+
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
         write_output(parser.format_help())
         parser.exit(0)
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, and whose help fits a screen."""
+    """Parser with errors on one line, and with a help that fits a screen."""
 
-    def print_help(self, file: Any = None) -> None:
-        """Print the help, or the most used options where all of them do not fit a screen."""
+    def print_help(self, file: TextIO | None = None) -> None:
+        """Print the help, or the most used options if all of them do not fit a screen."""
         text = self.format_help()
         if text.count("\n") > SCREEN:
-            parts = self._get_formatter()
-            parts.add_usage("%(prog)s [options] [LOG]", self._actions, [])
-            parts.add_text(self.description)
-            parts.start_section("most used options")
-            parts.add_arguments([one for one in self._actions if COMMON & set(one.option_strings)])
-            parts.end_section()
-            text = (
-                f"{parts.format_help()}\n`{self.prog} --help-all` lists all {len(self._actions)} options.\n"
-            )
+            text = self._format_short_help()
         self._print_message(text, file or sys.stdout)
 
-    def _print_message(self, message: str, file: Any = None) -> None:
-        """Write a message; argparse itself says nothing where standard output cannot be written."""
+    def _format_short_help(self) -> str:
+        """Return the help with the most used options."""
+        formatter = self._get_formatter()
+        formatter.add_usage("%(prog)s [options] [LOG]", self._actions, [])
+        formatter.add_text(self.description)
+        formatter.start_section("most used options")
+        formatter.add_arguments([action for action in self._actions if COMMON & set(action.option_strings)])
+        formatter.end_section()
+        note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
+        return f"{formatter.format_help()}\n{note}\n"
+
+    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+        """Write a message; argparse itself ignores a standard output that cannot be written."""
         if file is None or file is sys.stderr:
             write_error(message.rstrip("\n"))
         else:
             write_output(message)
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
-        """End the program, after everything is written."""
+        """End the program after all output is written."""
         if message:
             write_error(message.rstrip("\n"))
         flush_output()
         sys.exit(status)
 
     def error(self, message: str) -> NoReturn:
-        """End with what is wrong, and what to type instead of an option that is not known."""
-        ways = []
+        """End the program with an error, and suggest replacements for unknown options."""
+        advice = ""
         if message.startswith("unrecognized"):
             for name in re.findall(r"--?([a-zA-Z][\w-]*)", message):
-                way = SHELL.get(name.replace("-", "_")) or _convert_to_option(suggest_replacement(name))
-                near = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
-                meant = [f" Did you mean {one}?" for one in near if len(name) > 2]
-                ways += [f" In place of --{name}: {way}."] if way else meant
-        self.exit(
-            2, f"{self.prog}: error: {message}.{''.join(ways)} `{self.prog} --help` lists what there is.\n"
-        )
+                advice += self._suggest_option(name)
+        text = f"{self.prog}: error: {message}.{advice} `{self.prog} --help` lists the options.\n"
+        self.exit(ERROR, text)
+
+    def _suggest_option(self, name: str) -> str:
+        """Return the option to use in place of an unknown one, as a sentence, or ""."""
+        replacement = OTHER_PROGRAMS.get(name.replace("-", "_"), "")
+        if not replacement:
+            replacement = _convert_to_option(suggest_replacement(name))
+        if replacement:
+            return f" In place of --{name}: {replacement}."
+        similar = difflib.get_close_matches(f"--{name}", self._option_string_actions, n=1)
+        if similar and len(name) > 2:
+            return f" Did you mean {similar[0]}?"
+        return ""
 
 
 def _convert_to_option(text: str) -> str:
-    """Return what a hint for Python says as an option: test_fraction= is --test-fraction."""
-    found = re.search(r'\b([a-z_]+)=(?:\["|")?([\w@:=-]*)', text)
-    return f"--{found[1].replace('_', '-')} {found[2]}".rstrip() if found else ""
+    """Return the argument in a suggestion for Python as an option: test_fraction= is --test-fraction."""
+    match = re.search(r'\b([a-z_]+)=(?:\["|")?([\w@:=-]*)', text)
+    if match is None:
+        return ""
+    return f"--{match[1].replace('_', '-')} {match[2]}".rstrip()
 
 
 @cache
@@ -196,9 +226,9 @@ def build_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"ipseval {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
+    subparsers = parser.add_subparsers(title="commands", required=True, metavar="COMMAND", dest="command")
     for command in COMMANDS.values():
-        own = commands.add_parser(
+        subparser = subparsers.add_parser(
             command.name,
             help=command.summary,
             description=command.description,
@@ -206,8 +236,8 @@ def build_parser() -> argparse.ArgumentParser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
-        own.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
-        for add in command.options:
-            add(own)
-        own.set_defaults(run=command.run, parser=own)
+        subparser.add_argument("--help-all", action=_HelpAll, nargs=0, help=argparse.SUPPRESS)
+        for add_options in command.options:
+            add_options(subparser)
+        subparser.set_defaults(run=command.run, parser=subparser)
     return parser

@@ -1,4 +1,4 @@
-"""`ipseval report` and `compare`: what is done with stored results."""
+"""Commands `report` and `compare`, which print and compare stored results."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from ipseval.errors import InputError, UnknownNameError
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
+    """Add the stored result and the output."""
     parser.add_argument(
         "result",
         metavar="RESULT",
-        help=".npz file that `ipseval evaluate --out` wrote",
+        help=".npz file written by `ipseval evaluate --out`",
     )
     _options.add_output(parser)
     _options.add_explain(parser)
@@ -32,10 +33,10 @@ def _run_report(options: argparse.Namespace) -> int:
 
 REPORT = Command(
     name="report",
-    summary="print a stored result again, in any format, or write a page of it",
+    summary="print a stored result in any format",
     description=(
-        "Print a stored evaluation as it was printed, or as Markdown, LaTeX, CSV or JSON. A page of --out\n"
-        "holds everything it shows: nothing is loaded from elsewhere."
+        "Print a stored evaluation as text, Markdown, LaTeX, CSV or JSON, or write it as an HTML page, which\n"
+        "loads nothing from other places."
     ),
     examples=(
         "ipseval report result.npz --format latex > table.tex",
@@ -47,43 +48,62 @@ REPORT = Command(
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
+    """Add the two results, the pair of recommenders and the options of the gate."""
     add = parser.add_argument
     add(
         "new",
         metavar="NEW",
-        help=".npz of `ipseval evaluate --out`; a folder of them, or of gates: the history",
+        help=".npz file of `ipseval evaluate --out`, or a folder of such files or of gates for the history",
     )
-    add("old", metavar="OLD", nargs="?", help="that of the incumbent; default: NEW holds both")
+    add("old", metavar="OLD", nargs="?", help="file with the incumbent; default: NEW")
     add(
         "--model",
         metavar="NAME[=OLD]",
-        help="the candidate, and the incumbent; default: the one that both hold",
+        help="candidate and incumbent; default: the recommender that both files contain",
     )
-    add("--metric", metavar="LABEL", help="that decides; default: the first with a claim after weighting")
-    add("--estimator", metavar="LABEL", help="default: weights that were measured, else the plain average")
+    add(
+        "--metric",
+        metavar="LABEL",
+        help="metric of the decision; default: the first with a guarantee after weighting",
+    )
+    add(
+        "--estimator",
+        metavar="LABEL",
+        help="estimator of the decision; default: with measured weights, otherwise aoa",
+    )
     add(
         "--margin",
         type=float,
         metavar="X",
-        help="loss that is tolerated; default: 0, but .2 of OLD is excluded",
+        help="tolerated loss; default: 0, and a loss of 0.2 of OLD is excluded",
     )
     add(
         "--weeks",
         type=int,
         default=26,
         metavar="N",
-        help="decisions that share 5 %% false alarms; default: 26",
+        help="number of decisions that share a false-alarm probability of 5%%; default: 26",
     )
     add(
         "--suspicious",
         type=float,
         default=0.5,
         metavar="X",
-        help="implausible improvement; default: .5 of OLD",
+        help="implausible improvement, relative to OLD; default: 0.5",
     )
-    add("--lenient", action="store_true", help="exit code 0 where it cannot tell")
-    add("--preflight", action="store_true", help="does this gate reject worse ones made of NEW's own ranks?")
-    add("--confidence-level", type=float, default=0.95, metavar="X", help="in (0, 1); default: 0.95")
+    add("--lenient", action="store_true", help="exit code 0 for an inconclusive comparison")
+    add(
+        "--preflight",
+        action="store_true",
+        help="test of the gate with worse recommenders made of the ranks in NEW",
+    )
+    add(
+        "--confidence-level",
+        type=float,
+        default=0.95,
+        metavar="X",
+        help="confidence level, in (0, 1); default: 0.95",
+    )
     _options.add_output(parser)
 
 
@@ -92,48 +112,59 @@ def _run_compare(options: argparse.Namespace) -> int:
     from ipseval.testing import gate, history, preflight
 
     check_out(options)
-    names = ("metric", "estimator", "margin", "weeks", "suspicious", "confidence_level")
-    given: dict[str, Any] = {name: getattr(options, name) for name in names} | {"strict": not options.lenient}
     candidate, incumbent = parse_model_pair(options.model)
-    whole, pair = {"incumbent": incumbent, **given}, {"candidate": candidate, "incumbent": incumbent, **given}
-    found: Any
+    arguments: dict[str, Any] = {
+        "incumbent": incumbent,
+        "metric": options.metric,
+        "estimator": options.estimator,
+        "margin": options.margin,
+        "weeks": options.weeks,
+        "suspicious": options.suspicious,
+        "confidence_level": options.confidence_level,
+        "strict": not options.lenient,
+    }
+    result: Any
     if Path(options.new).is_dir():
-        found = history(options.new, **pair)
+        result = history(options.new, candidate=candidate, **arguments)
     elif options.preflight:
-        found = preflight(Evaluation.load(options.new), rng=0, **whole)
+        result = preflight(Evaluation.load(options.new), rng=0, **arguments)
     else:
         new = Evaluation.load(options.new)
-        old = new if options.old in (None, options.new) else Evaluation.load(options.old)
+        old = new
+        if options.old not in (None, options.new):
+            old = Evaluation.load(options.old)
         try:
-            found = gate(new, old, **pair)
+            result = gate(new, old, candidate=candidate, **arguments)
         except UnknownNameError:
             raise
         except InputError:
-            if new is not old:  # what changed is shown all the same; the reason is the error
-                pairs = None if candidate is None else {candidate: incumbent or candidate}
+            if new is not old:  # the difference is printed although the gate cannot decide
+                pairs = None
+                if candidate is not None:
+                    pairs = {candidate: incumbent or candidate}
                 deliver_result(new.diff(old, models=pairs), options)
             raise
-    deliver_result(found, options)
-    return int(found.exit_code)
+    deliver_result(result, options)
+    return int(result.exit_code)
 
 
 def parse_model_pair(model: str | None) -> tuple[str | None, str | None]:
-    """Return the names of candidate and incumbent of NAME or NAME=OLD; None where there are none."""
+    """Return candidate and incumbent of NAME or NAME=OLD, and None for both without a text."""
     if model is None:
         return None, None
     new, equals, old = model.partition("=")
     if not new or (equals and not old):
-        raise InputError(f"--model takes NAME or NAME=OLD; got {model!r}.")
+        raise InputError(f"--model must be NAME or NAME=OLD; got {model!r}.")
     return new, old or new
 
 
 COMPARE = Command(
     name="compare",
-    summary="is a candidate worse than the incumbent, and could this check have seen it",
+    summary="decide whether a candidate is worse than the incumbent",
     description=(
-        "Print what changed between two stored results, paired by user, and the decision in the last line.\n"
-        "Exit code 0: better, or not shown to be worse. 1: worse. 2: not comparable. 3: suspiciously\n"
-        "better. 4: cannot tell."
+        "Print the paired difference of two stored results, and the decision in the last line.\n"
+        "Exit code 0: better, or not worse. 1: worse. 2: not comparable. 3: suspiciously better.\n"
+        "4: inconclusive."
     ),
     examples=(
         "ipseval compare new.npz old.npz --model v2=v1 --out gates/2026-W31.npz",

@@ -1,4 +1,4 @@
-"""`ipseval demo`, `validate` and `study`: worlds and data sets whose truth is known, and many protocols."""
+"""Commands `demo`, `validate` and `study`: simulated truth, data sets with random exposure, and protocols."""
 
 from __future__ import annotations
 
@@ -12,21 +12,22 @@ from ipseval.errors import InputError
 
 
 def _add_demo(parser: argparse.ArgumentParser) -> None:
+    """Add the files that the demonstration writes."""
     add = parser.add_argument
     add(
         "--picture",
         default="ipseval-demo.svg",
         metavar="FILE",
-        help="where to draw it; default: ipseval-demo.svg; '' for none",
+        help="file of the plot; default: ipseval-demo.svg; '' for no plot",
     )
-    add("--html", metavar="FILE", help="write all of it as one page")
-    add("--log", metavar="FILE", help="write the biased log, to go on with: .csv or .parquet")
-    add("--quiet", action="store_true", help="say nothing before it is done")
+    add("--html", metavar="FILE", help="page with the whole result")
+    add("--log", metavar="FILE", help="file for the biased log, .csv or .parquet")
+    add("--quiet", action="store_true", help="no message before the result")
 
 
 def _run_demo(options: argparse.Namespace) -> int:
     if not options.quiet:
-        # Before anything is imported that takes time.
+        # This message comes before the imports, because they take time.
         write_error("Training five recommenders on a simulated log; this takes a few seconds.")
     from ipseval.cli._demo_world import run_demo
     from ipseval.cli._output import write_table
@@ -37,28 +38,28 @@ def _run_demo(options: argparse.Namespace) -> int:
     for path in filter(None, (options.picture, options.html, options.log)):
         writable(path)
     demo = run_demo(rng=options.seed)
-    done = []
+    lines = [str(demo), ""]
     if options.picture:
         write_text(options.picture, demo.picture)
-        done.append(f"Picture: {options.picture}")
+        lines.append(f"Picture: {options.picture}")
     if options.html:
         demo.to_html(options.html)
-        done.append(f"Page:    {options.html}")
+        lines.append(f"Page:    {options.html}")
     if options.log:
         write_table(demo.log, options.log)
-        done.append(f"Log:     {options.log}")
-    done.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
-    # At once, after all files: a reader that takes one line, such as head, leaves nothing undone.
-    print_text("\n".join((str(demo), "", *done)))
+        lines.append(f"Log:     {options.log}")
+    lines.append(f"Next:    ipseval evaluate {options.log or 'YOUR-LOG.csv'} --gamma 0")
+    # All files are written before the text, because a reader such as head may close the pipe early.
+    print_text("\n".join(lines))
     return 0
 
 
 DEMO = Command(
     name="demo",
-    summary="evaluate five recommenders in a world whose truth is known",
+    summary="evaluate five recommenders in a simulation with known true values",
     description=(
-        "Simulate a world whose truth is known and train five recommenders on a biased log of it. Print\n"
-        "what the plain and the weighted averages say beside the truth, and draw it."
+        "Simulate users with known relevance, train five recommenders on a biased log of them, and compare\n"
+        "the unweighted (AOA) and the weighted (IPS, SNIPS) estimates with the true values."
     ),
     examples=("ipseval demo", "ipseval demo --html demo.html --log clicks.csv"),
     options=(add_seed, _add_demo),
@@ -67,6 +68,7 @@ DEMO = Command(
 
 
 def _add_validate(parser: argparse.ArgumentParser) -> None:
+    """Add the data set and the number of splits."""
     add = parser.add_argument
     add("study", help="data set with random exposure: coat, yahoo-r3, kuairand or kuairec")
     add("--data", required=True, metavar="FOLDER", help="folder or archive of the data set")
@@ -75,7 +77,7 @@ def _add_validate(parser: argparse.ArgumentParser) -> None:
         type=_options.integer_type(1),
         default=10,
         metavar="N",
-        help="repeated splits; default: 10",
+        help="number of repeated splits; default: 10",
     )
 
 
@@ -102,10 +104,10 @@ def _run_validate(options: argparse.Namespace) -> int:
 
 VALIDATE = Command(
     name="validate",
-    summary="does weighting help: estimates beside random exposure",
+    summary="compare estimates with random exposure",
     description=(
-        "Compare plain and weighted estimates from a biased log with what random exposure of the same users\n"
-        "says, on a public data set that has both."
+        "Compare unweighted and weighted estimates from a biased log with random exposure of the same users,\n"
+        "on a public data set that has both."
     ),
     examples=("ipseval validate coat --data data/coat --splits 2 --out coat.html",),
     options=(_add_validate, add_seed, _options.add_output),
@@ -114,7 +116,10 @@ VALIDATE = Command(
 
 
 def _add_study(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("config", metavar="FILE", help="TOML file; the page on protocols shows one")
+    """Add the configuration of the study."""
+    parser.add_argument(
+        "config", metavar="FILE", help="TOML file; the documentation on protocols shows an example"
+    )
     parser.set_defaults(format="md")
 
 
@@ -128,8 +133,8 @@ def _run_study(options: argparse.Namespace) -> int:
 
 STUDY = Command(
     name="study",
-    summary="does the order of recommenders survive another protocol",
-    description="Evaluate the same recommenders under many protocols, and print how far the orders agree.",
+    summary="compare the ranking of recommenders under several protocols",
+    description="Evaluate the same recommenders under several protocols, and print the agreement of the rankings.",
     examples=("ipseval study study.toml --out study.html",),
     options=(_options.add_output, _add_study),
     run=_run_study,

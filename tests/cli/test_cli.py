@@ -71,7 +71,7 @@ CASES = {
     "no such file": (["--model", "als=nowhere.npy"], "nowhere.npy does not exist"),
     "no such baseline": (
         ["--model", "als.npy"],
-        "unknown baseline 'als.npy'. Your own is --model NAME=FILE.",
+        "unknown baseline 'als.npy'. Use --model NAME=FILE for your own recommender.",
     ),
     "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
     "unknown suffix": (["--model", "als={files}/notes.txt"], "it cannot be told whether the first line"),

@@ -20,7 +20,7 @@ from tests.cli.command_files import QUICK
 from tests.cli.test_cli_options import folder
 from tests.inside.cli import (
     EXTRAS,
-    NEEDED,
+    DEPENDENCIES,
     FitReport,
     Plan,
     _describe_cache,
@@ -164,7 +164,7 @@ def test_the_world_of_the_demonstration_and_its_log_have_seeds_of_their_own():
 def test_a_fitted_table_is_shown_with_three_digits_or_only_stored():
     frame = pd.DataFrame({"item": ["a"], "propensity": [0.123456]})
     assert str(FitReport(("Words.",), frame)) == "Words.\n\nitem  propensity\na          0.123"
-    assert str(FitReport(("Words.",), frame, listed=False)) == "Words."
+    assert str(FitReport(("Words.",), frame, prints_frame=False)) == "Words."
 
 
 def test_a_fit_of_propensities_prints_what_it_says_and_stores_the_table(folder, capsys):
@@ -272,4 +272,4 @@ def test_doctor_knows_the_extras_of_the_project():
     project = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text())["project"]
     extras = set(project["optional-dependencies"]) - {"test", "dev", "docs", "reproductions", "recommenders"}
     assert extras == set(EXTRAS)
-    assert {one.split(">")[0] for one in project["dependencies"]} == set(NEEDED)
+    assert {one.split(">")[0] for one in project["dependencies"]} == set(DEPENDENCIES)

@@ -204,9 +204,9 @@ FAILURE = {
     "one part": (["evaluate", "--train", "log.csv"], "give a LOG to split, or --train and --test"),
     "split": (["split", "log.csv", "--out", "log.csv"], "--out must be a folder"),
     "split of repeats": (["split", "twice.csv", "--out", "parts"], "Pass --duplicates drop"),
-    "fit": (["fit", "propensity", "log.csv"], "fit propensity needs --gamma, --eta or --propensity"),
+    "fit": (["fit", "propensity", "log.csv"], "fit propensity requires --gamma, --eta or --propensity"),
     "fit gamma from a log": (["fit", "propensity", "log.csv", "--gamma", "fit"], "--recommendations"),
-    "fit examination": (["fit", "examination", "log.csv"], "name the column of clicks by --clicked"),
+    "fit examination": (["fit", "examination", "log.csv"], "Name the column of clicks by --clicked"),
     "impressions": (["evaluate", "log.csv", "--propensity", "impressions"], "needs impressions"),
     "impressions with an option": (
         ["evaluate", "log.csv", "--propensity", "impressions:shrinkage=2"],
@@ -249,7 +249,7 @@ FAILURE = {
     "no rows": (["evaluate", "log.csv", "--threshold", "9"], "Pass a smaller --threshold"),
     "two sets of candidates": (
         ["evaluate", "log.csv", "--allowed-items", "few.csv", "--candidates", "5", *FAST],
-        "give --candidates or --allowed-items, not both",
+        "--candidates must be 'all' with --allowed-items",
     ),
     "no such weights": (
         ["evaluate", "log.csv", "--propensity", "none.csv", *FAST],
