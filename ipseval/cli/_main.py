@@ -10,7 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from ipseval._version import __version__
 from ipseval.cli._about import DOCTOR
@@ -153,7 +153,7 @@ class _HelpAll(argparse.Action):
 class Parser(argparse.ArgumentParser):
     """Parser with errors on one line, and with a help that fits a screen."""
 
-    def print_help(self, file: TextIO | None = None) -> None:
+    def print_help(self, file: Any = None) -> None:
         """Print the help, or the most used options if all of them do not fit a screen."""
         text = self.format_help()
         if text.count("\n") > SCREEN:
@@ -171,7 +171,7 @@ class Parser(argparse.ArgumentParser):
         note = f"`{self.prog} --help-all` lists all {len(self._actions)} options."
         return f"{formatter.format_help()}\n{note}\n"
 
-    def _print_message(self, message: str, file: TextIO | None = None) -> None:
+    def _print_message(self, message: str, file: Any = None) -> None:
         """Write a message; argparse itself ignores a standard output that cannot be written."""
         if file is None or file is sys.stderr:
             write_error(message.rstrip("\n"))
