@@ -3,8 +3,8 @@
     python -m reproductions.anchors [--worlds 42] [--jobs 2] [--write]
 
 The worlds are those of `correction_family` and `feedback_worlds`, with seeds and settings of their own.
-An anchor is the true value of one trained recommender with a normal error of 8 % of it. Exploration slots
-are 2 or 5 % of 100 rows of the average user, in proportion to what a user has in the log.
+An anchor is the true value of one trained recommender with a normal error of 8% of it. Exploration slots
+are 2 or 5% of 100 rows of the average user, in proportion to what a user has in the log.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def comparison(ours: pd.DataFrame) -> str:
             cells = []
             for values in (paper, mine):
                 aoa, snips = values[metric, model, -1.0], values[metric, model, GAMMAS[1]]
-                cells += [f"{aoa:.3f} → {snips:.3f}", f"−{100 * (1 - snips / aoa):.1f} %"]
+                cells += [f"{aoa:.3f} → {snips:.3f}", f"−{100 * (1 - snips / aoa):.1f}%"]
             rows.append([f"{metric}, {model}", *cells])
     return markdown(["", "paper", "", "ours", ""], rows)
 

@@ -4,8 +4,8 @@
     python -m reproductions.coat --yahoo-r3 FOLDER        (prints; the licence forbids redistribution)
 
 The paper used Yahoo! R3, which must be requested; Coat has the same design. BPR, PMF, U-CML and A-CML are
-trained on 80 % of the biased positives (rating >= 4), five splits; the mean absolute error over the four
-recommenders of an estimate from the other 20 % is held against random exposure, and their order as well.
+trained on 80% of the biased positives (rating >= 4), five splits; the mean absolute error over the four
+recommenders of an estimate from the other 20% is held against random exposure, and their order as well.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reproductions.tables import PAGE, deliver, markdown
 N_SPLITS = 5
 PAPER_GAMMAS = (1.5, 2.0, 2.5, 3.0)
 METRICS = ("atop", "recall@5", "mean_dcg", "mean_dcg@5")
-PAPER_REDUCTION = 0.30  # "more than 30 %" on Yahoo! R3, by the abstract
+PAPER_REDUCTION = 0.30  # "more than 30%" on Yahoo! R3, by the abstract
 
 
 def last(snapshots: Any) -> Any:
@@ -101,11 +101,11 @@ def reduction_table(result: Validation, estimator: str) -> str:
         for m in METRICS:
             one = mine.loc[m]
             cells.append(
-                f"{100 * one['reduction']:.0f} % ({100 * one['reduction_low']:.0f} to "
+                f"{100 * one['reduction']:.0f}% ({100 * one['reduction_low']:.0f} to "
                 f"{100 * one['reduction_high']:.0f}); {one['tau_change']:+.2f}"
             )
         rows.append([name, *cells])
-    rows.append(["*if unbiased*", *(f"*{100 * aoa.loc[m, 'if_unbiased']:.0f} %*" for m in METRICS)])
+    rows.append(["*if unbiased*", *(f"*{100 * aoa.loc[m, 'if_unbiased']:.0f}%*" for m in METRICS)])
     return markdown([f"{estimator}: reduction of MAE; change of τ_b", *METRICS], rows)
 
 
@@ -220,7 +220,7 @@ def as_coded_table(study: RandomExposureStudy, seeds: range = range(N_SPLITS)) -
             part = runs[runs["metric"] == metric]
             error = (part["estimate"] - part["reference"]).abs().groupby(part["gamma"]).mean()
             cells = [f"{error[-1.0]:.4f}"]
-            cells += [f"{error[g]:.4f} ({100 * (1 - error[g] / error[-1.0]):+.0f} %)" for g in PAPER_GAMMAS]
+            cells += [f"{error[g]:.4f} ({100 * (1 - error[g] / error[-1.0]):+.0f}%)" for g in PAPER_GAMMAS]
             rows.append([f"{metric}, {label}", f"{part['reference'].mean():.3f}", *cells])
     header = ["MAE (reduction)", "mean reference", "AOA", *(f"SNIPS γ = {g:g}" for g in PAPER_GAMMAS)]
     return markdown(header, rows)

@@ -3,7 +3,7 @@
     python -m reproductions.correction_coat --data PATH
     python -m reproductions.correction_coat --yahoo-r3 FOLDER [--any-size]
 
-Eight recommenders are trained on 80 % of the biased positives. Of the users with random exposure some are
+Eight recommenders are trained on 80% of the biased positives. Of the users with random exposure some are
 drawn; the pooled mean over the random positives of all others is the reference. Its own error is part of the
 coverage: |estimate − reference| is compared with the interval of their difference.
 """

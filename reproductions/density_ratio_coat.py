@@ -1,7 +1,7 @@
 """Coat: how much of AOA's error each propensity removes, against random exposure.
 
 Run: python -m reproductions.density_ratio_coat PATH [splits]
-PATH is the folder with train.ascii and test.ascii. Positives: rating >= 4; 20 % of the biased positives are
+PATH is the folder with train.ascii and test.ascii. Positives: rating >= 4; 20% of the biased positives are
 held out at random per user; the reference is AOA on the random-exposure positives that are not in training.
 First table: calibration and reference use the same exposures (the density ratio is cross-fitted over users).
 Second table: calibrated on one half of the users, evaluated on the other, both ways.

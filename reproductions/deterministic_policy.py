@@ -280,7 +280,7 @@ def click_based(case: Case) -> Iterator[Found]:
 
 
 def ratio(above: np.ndarray, below: np.ndarray) -> tuple[float, float, float]:
-    """Return Σ above / Σ below over users, with a normal 95 % interval."""
+    """Return Σ above / Σ below over users, with a normal 95% interval."""
     value = above.sum() / below.sum()
     error = np.sqrt(((above - value * below) ** 2).sum()) / below.sum()
     return float(value), float(value - Z * error), float(value + Z * error)

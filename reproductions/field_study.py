@@ -123,7 +123,7 @@ def target(test: Interactions, which: str) -> Interactions:
 
 
 def factors(core: Interactions, models: dict[str, Any]) -> pd.DataFrame:
-    """Return the estimates under other training parts (RO_RS) and, of the last 30 %, other target items."""
+    """Return the estimates under other training parts (RO_RS) and, of the last 30%, other target items."""
     frames = []
 
     def add(factor: str, level: str, scorers: dict[str, Any], split: Split) -> None:

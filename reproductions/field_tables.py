@@ -25,7 +25,7 @@ MEASURES = ("or@1", "or@3", "src", "ipc")
 SHOWN = (
     "OR@1",
     "OR@3",
-    "SRC, 95 % over logs",
+    "SRC, 95% over logs",
     "inverted of 21",
     *(f"SRC {m}" for m in METRICS),
     "beyond",
@@ -36,7 +36,7 @@ DRAWS = 2_000
 
 
 def over_logs(values: Iterable[float]) -> tuple[float, float, float]:
-    """Return the mean over logs and its 95 % interval, a percentile bootstrap over the logs."""
+    """Return the mean over logs and its 95% interval, a percentile bootstrap over the logs."""
     known = np.array([value for value in values if not np.isnan(value)])
     drawn = np.random.default_rng(0).choice(known, (DRAWS, known.size)).mean(axis=1)
     low, high = np.quantile(drawn, [0.025, 0.975])
@@ -235,7 +235,7 @@ def finding_table(found: Found) -> str:
         above = f"{(known > 0).sum()} of {known.size}"
         rows.append([text, shown(known, "+"), verdict, above, shown(own, "+") if own.size else "–", *means])
     header = [
-        *("difference of SRC, above 0 if it holds", "mean, 95 % over logs", "", "logs above 0"),
+        *("difference of SRC, above 0 if it holds", "mean, 95% over logs", "", "logs above 0"),
         *("on the paper's domains", *METRICS),
     ]
     return markdown(header, rows)
@@ -362,7 +362,7 @@ def factor_table(frame: pd.DataFrame) -> str:
     """Return the agreement of other training parts and other target items, means over logs."""
     rows = []
     for (factor, pair), part in frame.groupby(["factor", "pair"], sort=False):
-        left = f"{100 * part.groupby('log')['left'].first().median():.0f} %" if factor == "training" else "–"
+        left = f"{100 * part.groupby('log')['left'].first().median():.0f}%" if factor == "training" else "–"
         rows.append([*row(f"{factor}: {pair}", part)[:-2], left, str(part["log"].nunique())])
     return markdown(["", *SHOWN[:-2], "training left, median", "logs"], rows)
 

@@ -81,7 +81,7 @@ def recommenders(train: Interactions, seed: int) -> dict[str, Callable[[], Any]]
 
 
 def cell(train: Interactions, counts: Any, method: Any) -> str:
-    """Return γ ± its standard error; a dash where no item outside the top 0.5 % is ever recommended."""
+    """Return γ ± its standard error; a dash where no item outside the top 0.5% is ever recommended."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

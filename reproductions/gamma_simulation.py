@@ -49,8 +49,8 @@ def bias_table(repetitions: int) -> None:
 
 
 def coverage_table(repetitions: int) -> None:
-    """Print how often the 95 % interval of 399 resamples of the lists covers γ."""
-    print("\n| true γ | method | coverage of the 95 % interval | mean estimate | mean standard error |")
+    """Print how often the 95% interval of 399 resamples of the lists covers γ."""
+    print("\n| true γ | method | coverage of the 95% interval | mean estimate | mean standard error |")
     print("|---|---|---|---|---|")
     for gamma in (0.5, 1.0, 1.7):
         results: dict[str, list[tuple[bool, float, float]]] = {"cloglog": [], "negative-binomial": []}

@@ -11,7 +11,7 @@ knows nothing of the user: it is wrong, and the chances are right.
 Seed, size and number of repetitions were fixed before the run, after a pilot of four repetitions that had a
 random recommender in place of "pure taste": its recall is k of n under any model, so that dm had no error.
 That of the curves was fixed after a pilot of eleven logs of another seed. Within 2 SE a right curve lies
-94.8 % of the time (t with 39 degrees of freedom, as the errors come from 40 groups of users).
+94.8% of the time (t with 39 degrees of freedom, as the errors come from 40 groups of users).
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ def table(results: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-HEADER = ("policy", "metric", "estimator", "squared error", "worst recommender", "coverage of 95 %")
+HEADER = ("policy", "metric", "estimator", "squared error", "worst recommender", "coverage of 95%")
 CURVES = (
     *("policy", "method", "within 2 SE, %", "by place", "stated SE / spread"),
     *("largest bias of a place, %", "± its SE", "p of no bias"),

@@ -225,7 +225,7 @@ def sizes(judged: list[Judged]) -> str:
     for low, high in pairwise(edges):
         own = pairs[(pairs["gain"] >= low) & (pairs["gain"] < high)]
         told = own[own["plain_sign"] > 0]
-        name = f"{100 * low:.1f} to {100 * high:.1f} %" if np.isfinite(high) else f"above {100 * low:.1f} %"
+        name = f"{100 * low:.1f} to {100 * high:.1f}%" if np.isfinite(high) else f"above {100 * low:.1f}%"
         rows.append([
             name, f"{len(own)}", share(own["plain_sign"] > 0), share(told["weighted_sign"] > 0),
             share(told["weighted_sign"] < 0), share(told["believable"]), share(told["ahead"] >= 0.95),
@@ -253,8 +253,8 @@ def board(one: Judged, metric: str = METRICS[0]) -> str:
         if name in pairs.index:
             pair = pairs.loc[name]
             cells += [
-                f"{100 * pair['gain']:+.1f} %",
-                f"{100 * pair['visible']:.1f} %",
+                f"{100 * pair['gain']:+.1f}%",
+                f"{100 * pair['visible']:.1f}%",
                 f"{pair['plain_p']:.1g}",
             ]
             cells += [f"{pair['weighted_p']:.1g}" + ("" if pair["weighted_sign"] >= 0 else " ▼")]
@@ -265,7 +265,7 @@ def board(one: Judged, metric: str = METRICS[0]) -> str:
     header = (
         f"{one.name}, {metric}", "plain (aoa)", f"weighted, γ = {one.gamma:.2f}", "corrected",
         "ahead of the next by",
-        "smallest gain seen with 80 %", "Holm's p", "Holm's p, weighted", "P ahead", "ahead for γ",
+        "smallest gain seen with 80%", "Holm's p", "Holm's p, weighted", "P ahead", "ahead for γ",
     )  # fmt: skip
     low, high = min(one.gammas), max(one.gammas)
     train, test = len(one.split.train), len(one.split.test)
@@ -322,7 +322,7 @@ def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
             names = list(plain.index)[::-1]
             height = np.arange(len(names))
             band = corrected.loc[names]
-            axis.hlines(height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="corrected, 95 %")
+            axis.hlines(height, band["ci_low"], band["ci_high"], color="0.8", lw=5, label="corrected, 95%")
             for frame, color, marker, label in (
                 (plain, "C0", "o", "plain average"), (weighted, "C1", "s", "weighted"),
             ):  # fmt: skip

@@ -51,7 +51,7 @@ def main() -> None:
                 width = (row["pearson_high"] - row["pearson_low"]) / 2
                 found.append((covered, in_naive, row["pearson"] - rho, naive - rho, width))
             cover, naive_cover, bias, naive_bias, width = np.mean(found, axis=0)
-            cells = f"{100 * cover:.1f} %", f"{100 * naive_cover:.1f} %", f"{bias:+.3f}", f"{naive_bias:+.3f}"
+            cells = f"{100 * cover:.1f}%", f"{100 * naive_cover:.1f}%", f"{bias:+.3f}", f"{naive_bias:+.3f}"
             rows.append(["t(4)" if heavy else "normal", str(n), *cells, f"{width:.2f}"])
     header = ["true differences", "tests", "coverage", "naive coverage", "bias", "naive bias", "half-width"]
     print(markdown(header, rows))

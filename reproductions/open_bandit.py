@@ -10,8 +10,8 @@ seeds, of theirs and of ours.
 
 Splits: both logs are cut into random halves, and each half of the one is held against its half of the other
 with the interval for the difference. Both pairs of a split are as independent as two studies of half the
-size, and a right 95 % interval holds 95 % of them. Over bootstrap resamples of both logs it holds less: they
-carry the noise of their originals and their own, 2Φ(1.96/√2) − 1 = 83.4 %. Seeds, and the number of splits,
+size, and a right 95% interval holds 95% of them. Over bootstrap resamples of both logs it holds less: they
+carry the noise of their originals and their own, 2Φ(1.96/√2) − 1 = 83.4%. Seeds, and the number of splits,
 were fixed before the run; the interval was chosen in the simulation (reproductions.open_bandit_worlds).
 """
 
@@ -315,8 +315,8 @@ def main() -> None:
     numbers = ["inside", "halves", "normal", "resamples", "relative error", "of obp"]
     means = found.groupby(["log", "estimator"], sort=False)[numbers].mean()
     lines = [
-        [*map(str, key), *(f"{100 * one[name]:.0f} %" for name in numbers[:1])]
-        + [f"{100 * one[name]:.1f} %" for name in numbers[1:4]]
+        [*map(str, key), *(f"{100 * one[name]:.0f}%" for name in numbers[:1])]
+        + [f"{100 * one[name]:.1f}%" for name in numbers[1:4]]
         + [f"{one[name]:.3f}" for name in numbers[4:]]
         for key, one in means.iterrows()
     ]

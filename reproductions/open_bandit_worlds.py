@@ -2,7 +2,7 @@
 
     python -m reproductions.open_bandit_worlds [--logs 400] [--write]
 
-Items at three places have click rates around .5 %, and two policies show them: a uniform one, and one that
+Items at three places have click rates around .5%, and two policies show them: a uniform one, and one that
 prefers good items, differently in each of six periods. Each world has another draw of rates and policies for
 every fourth log. Each policy's value is estimated from the other's log; the rate in a log of its own is what
 the difference is judged against. 10,000 impressions are a log of Open Bandit, 1,667 half of one position.
@@ -10,7 +10,7 @@ the difference is judged against. 10,000 impressions are a log of Open Bandit, 1
 The interval was chosen in this simulation, with other seeds, out of: normal, normal on the log scale, Student
 with the effective number of clicks, and gamma limits that count in a further click of the mean weight
 (Tiwari et al.), of the largest weight (Fay & Feuer), or of Σw²/Σw. The last was the shortest of those that
-held 95 % in the worlds "mild", "steep" and "at random". The covariate of the reward model was chosen there,
+held 95% in the worlds "mild", "steep" and "at random". The covariate of the reward model was chosen there,
 too, with seeds of its own. OBP's dr has OBP's reward model, a logistic regression of clicks on the items at
 each place with three folds, and the same logs.
 """

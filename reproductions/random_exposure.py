@@ -176,7 +176,7 @@ def gamma_table(studies: dict[str, RandomExposureStudy]) -> str:
             half = 1.96 * fit.standard_error
             rows.append([
                 f"{name}, n\\* ≥ {least}", f"{int(kept.sum()):,}", f"{slope:.3f} ± {half / 2:.3f}",
-                f"{fit.gamma:.2f} [{fit.gamma - half:.2f}, {fit.gamma + half:.2f}]", f"{100 * noise:.0f} %",
+                f"{fit.gamma:.2f} [{fit.gamma - half:.2f}, {fit.gamma + half:.2f}]", f"{100 * noise:.0f}%",
                 f"{1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "–",
             ])  # fmt: skip
     for name, (low, mean, high) in PUBLISHED.items():
@@ -191,7 +191,7 @@ def gamma_table(studies: dict[str, RandomExposureStudy]) -> str:
             ]
         )
     header = (
-        "log", "items", "b ± 1.96 SE", "γ = 1 − 2b, 95 %", "of b that noise of n\\* takes", "γ without it",
+        "log", "items", "b ± 1.96 SE", "γ = 1 − 2b, 95%", "of b that noise of n\\* takes", "γ without it",
     )  # fmt: skip
     return markdown(header, rows)
 

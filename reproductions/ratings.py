@@ -75,7 +75,7 @@ def predictors(truth: Any, seed: int = 0) -> dict[str, Any]:
 
 
 def observation_chance(truth: Any, alpha: float) -> Any:
-    """Return P of every pair: k for 4 and 5 stars, k α^(4 − r) below, 5 % observed on average."""
+    """Return P of every pair: k for 4 and 5 stars, k α^(4 − r) below, 5% observed on average."""
     relative = np.where(truth >= 4, 1.0, alpha ** (4.0 - truth))
     return np.minimum(relative * SHARE_OBSERVED * truth.size / relative.sum(), 1.0)
 

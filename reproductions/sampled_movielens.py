@@ -67,7 +67,7 @@ def one_out(data: Path, name: str) -> ipseval.Split:
         return ipseval.split_leave_one_out(ipseval.Interactions.from_frame(whole), n_validation=0, rng=0)
     log = replace(load_movielens(data / name), value=None)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ipseval.errors.DataWarning)  # the paper's split leaks: 99.9 % of rows
+        warnings.simplefilter("ignore", ipseval.errors.DataWarning)  # the paper's split leaks: 99.9% of rows
         return ipseval.split_leave_one_out(log, order="temporal", n_validation=0)
 
 

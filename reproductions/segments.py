@@ -1,4 +1,4 @@
-"""Do intervals for groups hold all groups at once in 95 % of data sets, do tests between groups reject 5 %?
+"""Do intervals for groups hold all groups at once in 95% of data sets, do tests between groups reject 5 %?
 
     python -m reproductions.segments
 
@@ -174,7 +174,7 @@ def coverage(axis: str, n_groups: int, n_data_sets: int) -> dict:
 
 
 def test_sizes(axis: str, n_groups: int, n_data_sets: int) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield for each cell the share of rejections at 5 % where groups are equal: of the last gap."""
+    """Yield for each cell the share of rejections at 5% where groups are equal: of the last gap."""
     world = population(axis, n_groups, same=True)
     rng = np.random.default_rng([SEED, n_groups, 1])
     found = dict.fromkeys(world.columns, 0)

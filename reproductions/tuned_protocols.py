@@ -144,7 +144,7 @@ def tuning_table(tuned: ProtocolStudy, untuned: ProtocolStudy) -> tuple[str, pd.
     lines = []
     for row in mean.to_dict("records"):
         cells = [f"{row[name]:.2f}" for name in ("src", "or@1")] + [f"{row['ipc']:.1f}"]
-        lines.append([row["split"], row["candidates"], *cells, f"{100 * row['gain']:+.1f} %"])
+        lines.append([row["split"], row["candidates"], *cells, f"{100 * row['gain']:+.1f}%"])
     header = ["split", "candidates", "SRC", "same winner", "IPC of 28", "median gain of recall@10"]
     return markdown(header, lines), frame
 
@@ -262,7 +262,7 @@ def main() -> None:
     order, comparisons = tuning_table(tuned, untuned)
     traits, blocks = trait_tables(data, tuned)
     parts = {
-        "Between splits (full catalogue; recall@10, mean over logs, 95 % over users)": splits,
+        "Between splits (full catalogue; recall@10, mean over logs, 95% over users)": splits,
         "Sampled candidates against the full catalogue": candidates,
         "Conclusions": conclusions(tuned, untuned),
         "Tuned against untuned": order,

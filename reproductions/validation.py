@@ -209,7 +209,7 @@ def worlds() -> Iterator[tuple[str, str]]:
         for name, selection in (("world-right", 0.0), ("world-wrong", 2.0)):
             table, ess = recovery(selection)
             rows = [
-                [f"{rule}, {estimator}", *(f"{100 * value:.1f}" for value in row), f"{100 * ess[rule]:.0f} %"]
+                [f"{rule}, {estimator}", *(f"{100 * value:.1f}" for value in row), f"{100 * ess[rule]:.0f}%"]
                 for (rule, estimator), row in zip(table.index, table.to_numpy(), strict=True)
                 if selection or rule != "known, item part"
             ]
@@ -322,7 +322,7 @@ def bandit_coverage(n_runs: int = 300, n_items: int = 8, n: int = 6000) -> str:
         part = every[every["estimator"] == name]
         items, whole = part[part["item"] >= 0], part[part["item"] < 0]
         rows.append(
-            [name, *(f"{100 * x.mean():.0f} %" for x in (items["held"], items["agrees"], whole["held"]))]
+            [name, *(f"{100 * x.mean():.0f}%" for x in (items["held"], items["agrees"], whole["held"]))]
         )
     return markdown(
         ["estimator", "items: truth held", "items: difference holds 0", "policy: truth held"], rows

@@ -111,7 +111,7 @@ def rates(n_worlds: int = 40) -> Iterator[tuple[str, str]]:
         every["beyond"] = every["factor_beyond_noise"] > 1
         for name, part in every.groupby("propensity", sort=False):
             columns = ("popularity_flag", "selection_flag", "any", "beyond")
-            rows.append([f"{kind}: {name}", *(f"{100 * part[c].mean():.0f} %" for c in columns)])
+            rows.append([f"{kind}: {name}", *(f"{100 * part[c].mean():.0f}%" for c in columns)])
     header = ["exposure: propensity", "popularity", "user × item selection", "either", "Λ > 1"]
     yield "diagnostics-rates", markdown(header, rows)
 
@@ -158,7 +158,7 @@ def placebo(folder: Path, n_draws: int = 300) -> str:
         found = conditional_score(one.user, one.item, first, f, n_users=random.n_users)
         test = family_test(found.value, found.influence.T @ found.influence, confidence_level=0.95)
         flagged.append(float(np.nanmin(test.p_value)) < 0.05)
-    return f"{100 * np.mean(flagged):.1f} % of {n_draws}"
+    return f"{100 * np.mean(flagged):.1f}% of {n_draws}"
 
 
 def main() -> None:
