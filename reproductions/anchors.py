@@ -251,9 +251,7 @@ def anchors_table(rows: pd.DataFrame) -> str:
                     f"{own['wrong'].sum():.0f} of {own['called'].sum():,.0f}",
                 )
             )
-    header = (
-        "simulator|metric|known|error removed, %|coverage, %|worst tenth of worlds|half-width|wrong calls"
-    )
+    header = "simulator|metric|known|error reduction, %|coverage, %|10th percentile of simulations|half-width|sign errors"
     return markdown(header.split("|"), lines)
 
 

@@ -97,12 +97,12 @@ def table(
     ties: Any = "min",
     estimators: tuple[str, ...] = ("snips",),
 ) -> pd.DataFrame:
-    """Return metric, model, gamma (−1 for the plain average), estimate, std_error, n_users, n_positives."""
+    """Return metric, model, gamma (−1 for AOA), estimate, std_error, n_users, n_positives."""
     frames = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for number, gamma in enumerate(gammas):
-            # The plain average of the same positives: those of items with a training interaction.
+            # AOA of the same positives: those of items with a training interaction.
             chosen = ("aoa", *estimators) if number == 0 else estimators
             result = evaluate_ranks(
                 ranks, propensity=PowerLawPropensity(gamma=gamma).fit(train), metrics=METRICS,

@@ -129,7 +129,7 @@ def level_table(result: Validation, name: str = "γ of the lists (the paper)") -
 
 
 def plain_bias(result: Validation, model: str, metric: str) -> float:
-    """Return the mean bias of the plain average: SNIPS with constant weights, which `validate` also ran."""
+    """Return the mean bias of AOA: SNIPS with constant weights, which `validate` also ran."""
     frame = result.frame
     mine = frame[(frame["model"] == model) & (frame["metric"] == metric) & (frame["propensity"] == "AOA")]
     return float(mine["bias"].mean())

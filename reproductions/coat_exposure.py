@@ -180,7 +180,7 @@ def table(found: pd.DataFrame) -> str:
                 cells.append(f"{100 * (1 - own[key] / mean.loc[PLAIN, key]):.0f} ± {error:.0f}")
         lines.append([str(name), *cells, *(f"{own[f'tau {metric}']:.2f}" for metric in METRICS)])
     return markdown(
-        ["estimate", *(f"{one}: error removed, %" for one in METRICS), *(f"{one}: τ" for one in METRICS)],
+        ["estimate", *(f"{one}: error reduction, %" for one in METRICS), *(f"{one}: τ" for one in METRICS)],
         lines,
     )
 

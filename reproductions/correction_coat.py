@@ -91,7 +91,9 @@ def table(curve: ExposureCurve) -> str:
             if (size, name, METRICS[0]) in frame.index:
                 own = [frame.loc[(size, name, metric)] for metric in METRICS]
                 lines.append((f"{size}", name, *(" ".join(map(form, own)) for form in forms.values())))
-    header = "exposed users|estimator|error removed, %|coverage, %|half-width|Kendall τ|regret|regret − AOA's"
+    header = (
+        "exposed users|estimator|error reduction, %|coverage, %|half-width|Kendall τ|regret|regret − AOA's"
+    )
     return markdown(header.split("|"), lines)
 
 

@@ -238,8 +238,8 @@ def table(rows: pd.DataFrame) -> str:
                     f"{100 * told[(*at, metrics[0])]:.0f}" if own else "",
                 )
             )
-    header = "exposed users|estimator|error removed, %|coverage, %|coverage, worst tenth, %|half-width|"
-    return markdown(f"{header}Kendall τ|regret × 1000|wrong calls, %|warned, %".split("|"), lines)
+    header = "exposed users|estimator|error reduction, %|coverage, %|coverage, 10th percentile, %|half-width|"
+    return markdown(f"{header}Kendall τ|regret × 1000|sign errors, %|warned, %".split("|"), lines)
 
 
 def order(rows: pd.DataFrame) -> str:
@@ -268,7 +268,7 @@ def by_kind(rows: pd.DataFrame) -> str:
             wrong = 100 * own["wrong"].sum() / max(own["called"].sum(), 1)
             lines.append((kind, name, *texts, f"{wrong:.1f}"))
     sizes = "|".join(f"coverage, {size} users|warned" for size in rows["size"].unique()[:3])
-    return markdown(f"exposure|estimator|{sizes}|wrong calls, %".split("|"), lines)
+    return markdown(f"exposure|estimator|{sizes}|sign errors, %".split("|"), lines)
 
 
 def reliability(rows: pd.DataFrame) -> str:

@@ -67,7 +67,7 @@ class Judged:
 
     @cached_property
     def plain(self) -> pd.Series:
-        """The plain averages, by metric and recommender."""
+        """AOAs, by metric and recommender."""
         return values(self.evaluated("aoa"))
 
     @property
@@ -87,7 +87,7 @@ class Judged:
         return DensityRatioPropensity(shown, biased=self.split.test, rng=seed).fit(self.split.train)
 
     def errors(self, users: np.ndarray, found: pd.Series) -> np.ndarray:
-        """Return mean absolute errors over recommenders of the plain average and of others, (2, 3)."""
+        """Return mean absolute errors over recommenders of AOA and of others, (2, 3)."""
         truth = self.truth
         if truth is None:
             others = np.setdiff1d(self.exposed, users)
@@ -98,7 +98,7 @@ class Judged:
         return np.array([one[list(METRICS)] for one in both])
 
     def removed(self, users: np.ndarray, seed: int) -> np.ndarray:
-        """Return the share of the plain averages' error that is gone, (3 metrics,)."""
+        """Return the share of AOAs' error that is gone, (3 metrics,)."""
         plain, own = self.errors(users, values(self.evaluated("snips-global", self.fitted(users, seed))))
         return np.asarray(1 - own / plain)
 

@@ -143,7 +143,7 @@ class Judged:
         return frame.set_index("model").sort_values("estimate", ascending=False)
 
     def _pairs(self, metric: str) -> pd.DataFrame:
-        """Return a row per pair, the better by the plain average first; `next`: neighbours in that order."""
+        """Return a row per pair, the better by AOA first; `next`: neighbours in that order."""
         tests = self.found.compare()
         tests = tests[tests["metric"] == metric]
         plain = self.value(metric, "aoa")["estimate"]
@@ -208,7 +208,7 @@ def summary(judged: list[Judged]) -> str:
             ])  # fmt: skip
     low, high = BELIEVABLE
     header = (
-        "log", "metric", "pairs", "told apart by the plain average",
+        "log", "metric", "pairs", "significantly different by AOA",
         "of these by weights: same; the other way", f"same for every γ from {low:g} to {high:g}",
         "for every γ from −1 to 3.1", "same with P ≥ .95", "the other way more likely",
     )  # fmt: skip
@@ -231,7 +231,7 @@ def sizes(judged: list[Judged]) -> str:
             share(told["weighted_sign"] < 0), share(told["believable"]), share(told["ahead"] >= 0.95),
         ])  # fmt: skip
     header = (
-        "gain in recall@20", "pairs", "told apart by the plain average", "of these: by weights, too",
+        "gain in recall@20", "pairs", "significantly different by AOA", "of these: by weights, too",
         "by weights the other way", "same for every believable γ", "same with P ≥ .95",
     )  # fmt: skip
     return markdown(header, rows)
@@ -308,7 +308,7 @@ def tables(judged: list[Judged]) -> dict[str, str]:
 
 
 def picture(judged: list[Judged], path: Path, metric: str = METRICS[0]) -> None:
-    """Draw each log: every recommender by the plain average, weighted, and corrected with its doubt."""
+    """Draw each log: every recommender by AOA, weighted, and corrected with its doubt."""
     import matplotlib
 
     matplotlib.use("svg")

@@ -1,4 +1,4 @@
-"""What logs with random exposure say: of the order by the plain average, of recall among the exposed, of γ.
+"""What logs with random exposure say: of the order by AOA, of recall among the exposed, of γ.
 
     python -m reproductions.random_exposure --data PATH [--write]
 
@@ -43,7 +43,7 @@ PUBLISHED = {
 
 
 def orders(study: RandomExposureStudy) -> pd.DataFrame:
-    """Return, by metric and recommender, the plain average, the weighted one, and the truth, over splits."""
+    """Return, by metric and recommender, AOA, the weighted one, and the truth, over splits."""
     gammas = {"plain": -1.0, "γ = 0": 0.0}
     rules = {name: PowerLawPropensity(gamma=gamma, unseen="smooth") for name, gamma in gammas.items()}
     found = validate(
@@ -54,7 +54,7 @@ def orders(study: RandomExposureStudy) -> pd.DataFrame:
 
 
 def order_table(name: str, found: pd.DataFrame) -> str:
-    """Return each recommender's plain, weighted and true value, the highest by the plain average first."""
+    """Return each recommender's plain, weighted and true value, the highest by AOA first."""
     means = found.groupby(["metric", "propensity", "model"], sort=False)[VALUES].mean()
     cells: dict[str, list[str]] = {}
     for metric in METRICS:
@@ -122,8 +122,8 @@ def exposed_table(name: str, found: pd.DataFrame) -> str:
             f"{sum(first)} of {len(first)}",
         ])  # fmt: skip
     header = (
-        "", "pairs in another order, % (range of splits)", "Kendall τ", "another order, told apart in both",
-        "another order, told apart among the exposed", "same best",
+        "", "pairs in another order, % (range of splits)", "Kendall τ", "another order, significant in both",
+        "another order, significant among the exposed", "same best",
     )  # fmt: skip
     return markdown(header, rows)
 
@@ -215,7 +215,7 @@ def rates(study: RandomExposureStudy) -> str:
 
 
 def picture(found: pd.DataFrame, path: Path, metric: str = "recall@10") -> None:
-    """Draw the order by the plain average beside the one by random exposure."""
+    """Draw the order by AOA beside the one by random exposure."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -226,7 +226,7 @@ def picture(found: pd.DataFrame, path: Path, metric: str = "recall@10") -> None:
     with pyplot.rc_context({"svg.hashsalt": "random-exposure", "font.size": 10}):
         figure, axes = pyplot.subplots(1, 2, figsize=(8, 3.0), layout="constrained")
         sides = (
-            ("The plain average of the log says", "estimate", "std_error"),
+            ("AOA of the log says", "estimate", "std_error"),
             ("Items shown at random say", "reference", "reference_se"),
         )
         colors = {name: f"C{number}" for number, name in enumerate(own.index)}

@@ -1,6 +1,6 @@
 """Trainers of recommenders from implicit and cornac, for the reproductions: train -> (user, item) factors.
 
-Learning rates, regularisation and iterations were chosen once by the plain average on held-out biased
+Learning rates, regularisation and iterations were chosen once by AOA on held-out biased
 positives of Coat (a split of its own), never by what random exposure shows.
 """
 

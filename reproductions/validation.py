@@ -77,7 +77,7 @@ def errors(result: Validation) -> str:
         part = summary[(summary["estimator"] == estimator) & (summary["propensity"] == "gamma = 1")]
         mae = part.set_index("metric")["mae_aoa"]
         rows.append([name, *(f"{mae[m]:.4f}" for m in METRICS)])
-    return markdown(["MAE of the plain average", *METRICS], rows)
+    return markdown(["MAE of AOA", *METRICS], rows)
 
 
 def orders(result: Validation, estimator: str) -> str:
@@ -213,7 +213,7 @@ def worlds() -> Iterator[tuple[str, str]]:
                 for (rule, estimator), row in zip(table.index, table.to_numpy(), strict=True)
                 if selection or rule != "known, item part"
             ]
-            yield name, markdown(["share of AOA's bias removed, %", *METRICS, "ESS"], rows)
+            yield name, markdown(["reduction of AOA's bias, %", *METRICS, "ESS"], rows)
         rows = []
         for selection in (0.0, 1.5, 2.5):
             rows += harness_rows(selection)

@@ -19,8 +19,8 @@ from ipseval.validation.simulation import World
 from tests.cli.command_files import QUICK
 from tests.cli.test_cli_options import folder
 from tests.inside.cli import (
-    EXTRAS,
     DEPENDENCIES,
+    EXTRAS,
     FitReport,
     Plan,
     _describe_cache,

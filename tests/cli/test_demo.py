@@ -95,7 +95,8 @@ def test_the_picture_shows_the_points_where_they_belong(small):
     marks = [one for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "m"]
     assert len(marks) == 3 * 3 * 5 + 3  # metrics × estimators × recommenders, and the legend
     lines = [one.get("d") for one in root.iter("{http://www.w3.org/2000/svg}path") if one.get("class") == "d"]
-    row = small.plotted_rows[(small.plotted_rows["metric"] == "atop") & (small.plotted_rows["estimator"] == "aoa")].iloc[0]
+    rows = small.plotted_rows
+    row = rows[(rows["metric"] == "atop") & (rows["estimator"] == "aoa")].iloc[0]
     x, y = (float(one) for one in re.findall(r"translate\((\S+) (\S+)\)", marks[0].get("transform"))[0])
     (x0, y0), (x1, y1) = (
         [float(one) for one in end.split()] for end in re.findall(r"[ML]([\d. ]+)", lines[0])
