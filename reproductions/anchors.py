@@ -251,7 +251,10 @@ def anchors_table(rows: pd.DataFrame) -> str:
                     f"{own['wrong'].sum():.0f} of {own['called'].sum():,.0f}",
                 )
             )
-    header = "simulator|metric|known|error reduction, %|coverage, %|10th percentile of simulations|half-width|sign errors"
+    header = (
+        "simulator|metric|known|error reduction, %|coverage, %|10th percentile of simulations|half-width|"
+        "sign errors"
+    )
     return markdown(header.split("|"), lines)
 
 

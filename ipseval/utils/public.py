@@ -197,3 +197,12 @@ def _explain_missing_attribute(self: object, name: str) -> Any:
     """Raise the error of an attribute that an object does not have."""
     members = [] if name.startswith("_") else dir(self)
     raise missing_attribute(f"{type(self).__name__!r} object", name, members)
+
+
+def explain_missing_names(module: str) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a module, which explains names that the module does not have."""
+
+    def explain(name: str) -> Any:
+        raise missing_attribute(f"module {module!r}", name)
+
+    return explain

@@ -1,9 +1,8 @@
-"""The guard of the public border: wrong types are named, and faults of the library stay what they are."""
+"""Public functions name an argument of a wrong type, and errors of the library itself stay unchanged."""
 
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType, SimpleNamespace
 from typing import Any, Literal, Protocol, TypeVar
@@ -14,7 +13,7 @@ import pandas as pd
 import pytest
 
 import ipseval
-from tests.inside.utils import FloatArray, _guarded, border, fits
+from tests.inside.utils import FloatArray, fits_annotation, missing_attribute, public_function
 
 
 def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str = "") -> float:
@@ -28,7 +27,7 @@ def _example(count: int, scores: np.ndarray, *, strict: bool = True, name: str =
 
 
 def test_an_argument_of_another_type_is_named_with_what_was_expected():
-    guarded = _guarded(_example)
+    guarded = public_function(_example)
     assert guarded(1, np.arange(3.0)) == 2
     with pytest.raises(ipseval.InputError, match=r"count must be int; got str 'a'"):
         guarded("a", np.arange(3.0))
@@ -37,7 +36,7 @@ def test_an_argument_of_another_type_is_named_with_what_was_expected():
 
 
 def test_a_fault_with_right_arguments_and_a_missing_argument_stay_what_they_are():
-    guarded = _guarded(_example)
+    guarded = public_function(_example)
     with pytest.raises(KeyError, match="a fault of the library"):
         guarded(1, np.arange(3.0), name="fault")
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
@@ -45,7 +44,7 @@ def test_a_fault_with_right_arguments_and_a_missing_argument_stay_what_they_are(
 
 
 def test_a_file_that_cannot_be_used_is_named_and_a_broken_pipe_stays_one():
-    guarded = _guarded(_example)
+    guarded = public_function(_example)
     with pytest.raises(ipseval.InputError, match=r"cannot be used: .*there\.csv"):
         guarded(1, np.arange(3.0), name="file")
     with pytest.raises(BrokenPipeError):
@@ -59,7 +58,7 @@ def test_public_functions_are_pickled_and_documented_as_before():
 
 
 def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
-    with pytest.raises(AttributeError, match=r"^module 'ipseval.propensity' has no attribute 'PowerLaws'"):
+    with pytest.raises(AttributeError, match=r"module 'ipseval.propensity' has no attribute 'PowerLaws'"):
         _ = ipseval.propensity.PowerLaws
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1]}))
     with pytest.raises(AttributeError, match=r"no attribute 'frame'. Use .to_frame\(\)"):
@@ -69,6 +68,7 @@ def test_an_attribute_that_is_not_there_is_answered_with_one_that_is():
         _ = ranked.to_frame
 
 
+FRAME = pd.DataFrame({"user": [1, 1, 2, 2], "item": [1, 2, 1, 3]})
 HERE = np.ones(3)
 MASKED = np.ma.array([1, 2], mask=[False, True])
 IntArray, BoolArray = npt.NDArray[np.integer[Any]], npt.NDArray[np.bool_]
@@ -115,62 +115,62 @@ class Sized(Protocol):
     ],
 )
 def test_what_fits_an_annotation_and_what_does_not(hint, fitting, others):
-    assert [one for one in fitting if not fits(one, hint)] == []
-    assert [one for one in others if fits(one, hint)] == []
+    assert [one for one in fitting if not fits_annotation(one, hint)] == []
+    assert [one for one in others if fits_annotation(one, hint)] == []
 
 
-def test_an_iterator_is_not_read_to_see_whether_it_fits():
+def test_an_iterator_is_not_read_to_see_whether_it_fits_annotation():
     given = iter(["a"])
-    assert fits(given, Iterable[int])
+    assert fits_annotation(given, Iterable[int])
     assert list(given) == ["a"]
 
 
 SOURCE = """
 from __future__ import annotations
-from collections.abc import Mapping as Foreign
-from threading import Thread as Later
 import numpy.typing as npt
+from ipseval.utils.public import public_class, public_function
+@public_class
 class Base:
     def __init__(self, size: int) -> None: self.size = size + 0
-    def grown(self, by: int) -> int: return self.size + by
+    def grow(self, step: int) -> int: return self.size + step
+@public_class
 class Shape(Base):
-    def hidden(self): return self._inside("a")
-    def _inside(self, by: int) -> int: return self.size + by
+    def call_private(self): return self._inside("a")
+    def _inside(self, step: int) -> int: return self.size + step
+    def grow_twice(self, step): return self.grow(step)
     @classmethod
-    def of(cls, size: int) -> Shape: return cls(size)
+    def from_size(cls, size: int) -> Shape: return cls(size)
     @staticmethod
-    def twice(size: int) -> int: return size + size + 0
-class Split:
-    train = 1
-class Trouble(ValueError):
-    def __init__(self, n: int) -> None: super().__init__(n + 0)
+    def double(size: int) -> int: return size + size + 0
+@public_class
 class Open:
     def __getattr__(self, name): return name
+@public_function
 def area(side: int, flag: bool = False, *, wide: bool = False) -> int: return side + 0 * flag
+@public_function
 def total(*rest: int, strict: bool = False) -> int: return sum(rest)
+@public_function
 def fixed() -> int: return 3
+@public_function
 def late(*rest: int, n: int = 0) -> int: return n + 0
+@public_function
 def loose(n: int, **more: int) -> int: return n + 0
-def _own(side: int) -> int: return side + 0
+def private(side: int) -> int: return side + 0
+@public_function
 def calls(side) -> int: return area(side)
+@public_function
 def odd(a: NotThere, b: int = 0) -> int: return a + b
-def drawn(n: npt.ArrayLike | None, *, rng: int | None = None) -> int: return n + rng
+@public_function
+def draw(n: npt.ArrayLike | None, *, rng: int | None = None) -> int: return n + rng
 """
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module of the library with a room, and one outside of it that holds the same function."""
-    modules = {name: ModuleType(name) for name in ("ipseval.made", "ipseval.made.room", "ipseval.madeup")}
-    home = modules["ipseval.made"]
-    for name, one in modules.items():
-        monkeypatch.setitem(sys.modules, name, one)
-    exec(SOURCE, home.__dict__)
-    for name in ("room", "madeup"):
-        modules[f"ipseval.{'made.' * (name == 'room')}{name}"].area = home.area
-    home.plain = home.area
-    border.guard("ipseval.made")
-    return home
+def made() -> ModuleType:
+    """A module with public and private functions."""
+    module = ModuleType("ipseval.made")
+    exec(SOURCE, module.__dict__)
+    return module
 
 
 def refused(call: Callable[[], Any]) -> str:
@@ -179,38 +179,30 @@ def refused(call: Callable[[], Any]) -> str:
     return str(caught.value)
 
 
-def test_public_functions_and_methods_are_guarded_wherever_they_are_used(made):
-    shape, said = made.Shape(3), "must be int; got str 'a'."
-    outside = sys.modules["ipseval.madeup"].area
-    assert refused(lambda: made.area("a")) == f"side {said}"
-    assert refused(lambda: sys.modules["ipseval.made.room"].area("a")) == f"side {said}"
-    assert refused(lambda: made.Shape("a")) == f"size {said}"
-    assert refused(lambda: made.Shape.of("a")) == f"size {said}"
-    assert refused(lambda: made.Shape.twice("a")) == f"size {said}"
-    assert refused(lambda: shape.grown("a")) == f"by {said}"
-    assert (made.area(2), shape.grown(2), made.Shape.of(3).size, made.Shape.twice(3)) == (2, 5, 3, 6)
+def test_public_functions_and_methods_name_a_wrong_argument(made):
+    shape = made.Shape(3)
+    text = "must be int; got str 'a'."
+    assert refused(lambda: made.area("a")) == f"side {text}"
+    assert refused(lambda: made.Shape("a")) == f"size {text}"
+    assert refused(lambda: made.Shape.from_size("a")) == f"size {text}"
+    assert refused(lambda: made.Shape.double("a")) == f"size {text}"
+    assert refused(lambda: shape.grow("a")) == f"step {text}"
+    values = (made.area(2), shape.grow(2), made.Shape.from_size(3).size, made.Shape.double(3))
+    assert values == (2, 5, 3, 6)
+
+
+def test_errors_inside_the_library_stay_what_they_are(made):
+    shape = made.Shape(3)
     for call in (
-        lambda: outside("a"),
-        lambda: made._own("a"),
-        shape.hidden,
-        lambda: made.Trouble("a"),
+        lambda: made.private("a"),
+        shape.call_private,
         lambda: made.calls("a"),
+        lambda: shape.grow_twice("a"),
     ):
         with pytest.raises(TypeError) as caught:
             call()
         assert not isinstance(caught.value, ipseval.InputError)
-    assert not hasattr(made.Foreign, "__guarded__")
-    guarded = made.area
-    border.guard("ipseval.made")
-    assert made.area is guarded
-
-
-def test_a_call_from_the_library_itself_is_no_border(made):
-    for name, kind in (("ipseval.x", TypeError), ("ipsevalx", ipseval.InputError)):
-        inside: dict[str, Any] = {"__name__": name, "made": made}
-        exec("def call(): return made.area('a')", inside)
-        with pytest.raises(kind):
-            inside["call"]()
+    assert refused(lambda: made.area("a"))  # a failed call leaves the next one checked
 
 
 def test_text_is_no_truth_value_wherever_it_stands(made):
@@ -247,52 +239,27 @@ def test_an_annotation_that_cannot_be_read_says_nothing(made):
     assert refused(lambda: made.odd(1, "a")) == "b must be int; got str 'a'."
     assert refused(lambda: made.late(1, n="a")) == "n must be int; got str 'a'."
     words = "n must be numbers or an array of numbers or None; got str 'a'."
-    assert refused(lambda: made.drawn("a")) == words
-    assert refused(lambda: made.drawn(1, rng=[])) == "rng must be int or None; got list []."
+    assert refused(lambda: made.draw("a")) == words
+    assert refused(lambda: made.draw(1, rng=[])) == "rng must be int or None; got list []."
     with pytest.raises(TypeError, match="concatenate"):
         made.odd("a")
 
 
-def test_what_is_not_there_is_answered_where_something_stands_in_its_place(made):
-    with pytest.raises(AttributeError, match=r"^module 'ipseval\.made' has no attribute 'zzz'$") as caught:
-        _ = made.zzz
-    assert caught.value.name == "zzz"
-    with pytest.raises(AttributeError, match=r"'ipseval\.made' has no attribute 'frame'\. Use \.to_f"):
-        _ = made.frame
-    made.__getattr__ = str.upper  # a module may answer for itself
-    border.guard("ipseval.made")
-    assert made.zzz == "ZZZ"
-    with pytest.raises(AttributeError, match=r"^'Shape' object has no attribute 'zzz'$"):
+def test_a_missing_attribute_is_explained_where_another_one_does_the_same(made):
+    with pytest.raises(AttributeError, match=r"^'Shape' object has no attribute 'zzz'$") as caught:
         _ = made.Shape(1).zzz
+    assert caught.value.name == "zzz"
     assert made.Open().zzz == "zzz"
+    for members, has_advice in (((), True), (["to_frame"], True), (["other"], False)):
+        error = missing_attribute("x", "frame", members)
+        assert str(error) == "x has no attribute 'frame'" + ". Use .to_frame()" * has_advice
+    assert str(missing_attribute("x", "_frame")) == "x has no attribute '_frame'"
+    assert "'k'. Use the cutoff in the label" in str(missing_attribute("x", "k", ["other"]))
+
+
+def test_evaluations_and_splits_say_where_their_parts_are():
+    split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
     with pytest.raises(TypeError, match=r"^'Split' object has no items\. Use \.train and \.test\.$"):
-        made.Split()[0]
-    for members, useful in (((), True), (["to_frame"], True), (["other"], False)):
-        with pytest.raises(AttributeError) as caught:
-            border._missing("x", "frame", members)
-        assert str(caught.value) == "x has no attribute 'frame'" + ". Use .to_frame()" * useful
-    with pytest.raises(AttributeError, match=r"^x has no attribute '_frame'$"):
-        border._missing("x", "_frame")
-    with pytest.raises(AttributeError, match=r"'k'\. Use the cutoff in the label"):
-        border._missing("x", "k", ["other"])
-
-
-def test_the_names_of_a_module_are_those_that_it_lists_or_defines(made):
-    defined = [
-        "Base",
-        "Shape",
-        "Split",
-        "Trouble",
-        "Open",
-        "area",
-        "total",
-        "fixed",
-        "late",
-        "loose",
-        "calls",
-        "odd",
-        "drawn",
-    ]
-    assert border.public_names(made) == [*defined, "plain"]
-    made.__all__ = ["area"]
-    assert border.public_names(made) == ["area"]
+        split[0]
+    with pytest.raises(AttributeError, match=r"^module 'ipseval' has no attribute 'ndcg'\. Use a metric by its label"):
+        _ = ipseval.ndcg

@@ -86,7 +86,7 @@ class Box:
         "long positional calls": 1,
     }
     assert measures.places["local names"].n == 5
-    assert measures.n_lines == 9
+    assert measures.n_lines == 8
 
 
 def depth_of(node: ast.AST) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ipseval.utils import artefacts, border, checks, codec, columns, compute, ids, registry
-from ipseval.utils.border import _guarded, fits
+from ipseval.utils import artefacts, checks, codec, columns, compute, ids, registry
+from ipseval.utils.annotations import fits_annotation
 from ipseval.utils.codec import CLASSES, PLACES
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.counts import Count, added, counts_frame, some
@@ -18,4 +18,5 @@ from ipseval.utils.ids import (
     to_id_array,
     union,
 )
+from ipseval.utils.public import missing_attribute, public_function
 from ipseval.utils.types import FloatArray, freeze, owned, readonly, unchecked

@@ -136,6 +136,6 @@ WINGS = (
         ("utils/test_artefacts", "evaluation/test_saved_evaluations"),
         plugin=("pytest_plugin.py",),
     ),
-    Room("cli", ("_stored.py", "int(found.exit_code)", "int(not found.exit_code)")),
+    Room("cli", ("_stored.py", "int(result.exit_code)", "int(not result.exit_code)")),
 )
 ROOMS = {room.wing: room for room in WINGS}
