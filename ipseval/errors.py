@@ -26,7 +26,43 @@ class IpsevalError(Exception):
 
 
 class InputError(IpsevalError, ValueError):
-    """Input that cannot be used; the text names the requirement, the value and a correction."""
+    """Input that cannot be used; the text names the requirement, the value and a correction.
+
+    Parameters
+    ----------
+    text : str
+        Requirement and value as sentences. With `argument`, the first sentence continues after its name.
+    argument : str, optional
+        Argument that the first sentence is about.
+    advice : str, optional
+        Correction as a sentence without the full stop. Options stand in braces, as in `Problem`.
+
+    Examples
+    --------
+    >>> error = InputError("must be in (0, 1); got 2.", argument="test_fraction")
+    >>> str(error)
+    'test_fraction must be in (0, 1); got 2.'
+    >>> error.to_text(as_options=True)
+    '--test-fraction must be in (0, 1); got 2.'
+    """
+
+    def __init__(self, text: str = "", *, argument: str = "", advice: str = "") -> None:
+        self.text = text
+        self.argument = argument
+        self.advice = advice
+        super().__init__(InputError.to_text(self))
+
+    def to_text(self, *, as_options: bool = False) -> str:
+        """Return the whole text, with arguments of Python or options of the command line."""
+        text = self.text
+        if self.argument:
+            subject = self.argument
+            if as_options and subject.isidentifier():
+                subject = _format_option(subject, None)
+            text = f"{subject} {text}"
+        if self.advice:
+            text = f"{text} {format_options(self.advice, as_options=as_options)}."
+        return text
 
 
 @dataclass(frozen=True)
@@ -56,18 +92,23 @@ class Problem:
         >>> repeats.said(as_options=True)
         '3 rows repeat a pair. Pass --duplicates drop to keep the first.'
         """
-        if as_options:
-            return self._format(_format_option)
-        return self._format(_format_argument)
-
-    def _format(self, format_option: Callable[[str, str | None], str]) -> str:
-        """Return the sentences with every option in braces replaced by its wording."""
         if not self.way_out:
             return f"{self.what}."
-        advice = re.sub(
-            r"\{(\w+)(?:=([^}]*))?\}", lambda match: format_option(match[1], match[2]), self.way_out
-        )
-        return f"{self.what}. {advice}."
+        return f"{self.what}. {format_options(self.way_out, as_options=as_options)}."
+
+
+def format_options(text: str, *, as_options: bool, of_lists: bool = False) -> str:
+    """Return a text with every option in braces worded for Python or for the command line.
+
+    `of_lists` words them as options of a file of recommendation lists.
+    """
+    if not as_options:
+        format_option = _format_argument
+    elif of_lists:
+        format_option = _format_list_option
+    else:
+        format_option = _format_option
+    return re.sub(r"\{(\w+)(?:=([^}]*))?\}", lambda match: format_option(match[1], match[2]), text)
 
 
 def _format_argument(name: str, value: str | None) -> str:
@@ -81,7 +122,13 @@ def _format_argument(name: str, value: str | None) -> str:
 
 
 # Arguments whose option has another name, because an option of the same name has another meaning.
-_OPTION_NAMES = {"propensity": "propensity-column", "missing": "incomplete"}
+_OPTION_NAMES = {
+    "propensity": "propensity-column",
+    "missing": "incomplete",
+    "rng": "seed",
+    "n_threads": "threads",
+    "max_memory": "memory",
+}
 
 
 def _format_option(name: str, value: str | None) -> str:
@@ -121,15 +168,20 @@ class ProblemsError(InputError):
         self.takes_options = takes_options
         super().__init__(self.said())
 
+    @property
+    def of_lists(self) -> bool:
+        """Whether the options belong to a file of recommendation lists."""
+        return self.takes_options.startswith("ipseval.Lists")
+
     def said(self, *, as_options: bool = False) -> str:
         """Return the whole text, with arguments of Python or options of the command line."""
-        if not as_options:
-            format_option = _format_argument
-        elif "Lists" in self.takes_options:
-            format_option = _format_list_option
-        else:
-            format_option = _format_option
-        texts = [problem._format(format_option) for problem in self.problems]
+        texts = []
+        for problem in self.problems:
+            text = f"{problem.what}."
+            if problem.way_out:
+                advice = format_options(problem.way_out, as_options=as_options, of_lists=self.of_lists)
+                text = f"{text} {advice}."
+            texts.append(text)
 
         note = ""
         names_options = any("{" in problem.way_out for problem in self.problems)
@@ -163,21 +215,21 @@ def _suggest_choice(name: str, choices: Iterable[str]) -> str:
 
 
 class UnknownNameError(InputError):
-    """A name that is not registered; its text lists the choices and the most similar one, or `advice`."""
+    """A name that is not registered; its text lists the choices and the most similar one, or `suggestion`."""
 
-    def __init__(self, what: str, name: object, choices: Iterable[str], advice: str = "") -> None:
+    def __init__(self, what: str, name: object, choices: Iterable[str], suggestion: str = "") -> None:
         known = sorted(choices)
-        suggestion = advice or _suggest_choice(str(name), known)
+        suggestion = suggestion or _suggest_choice(str(name), known)
         parts = [f"unknown {what} {name!r}.", suggestion, f"Choices: {', '.join(known) or 'none'}."]
         super().__init__(" ".join(part for part in parts if part))
         self.what = what
         self.name = name
         self.choices = tuple(known)
-        self.advice = advice
+        self.suggestion = suggestion
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Exceptions are rebuilt from their text alone; a pool of processes hangs on one that cannot be.
-        return type(self), (self.what, self.name, self.choices, self.advice)
+        return type(self), (self.what, self.name, self.choices, self.suggestion)
 
 
 class DataWarning(UserWarning):

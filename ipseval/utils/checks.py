@@ -76,7 +76,7 @@ def check_fraction(name: str, value: float, *, low_open: bool = True, high_open:
     if not is_inside:
         opening = "(" if low_open else "["
         closing = ")" if high_open else "]"
-        raise InputError(f"{name} must be in {opening}0, 1{closing}; got {value!r:.80}.")
+        raise InputError(f"must be in {opening}0, 1{closing}; got {value!r:.80}.", argument=name)
     return number
 
 
@@ -84,7 +84,7 @@ def check_positive_int(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` as an int of at least `minimum`, or raise `InputError`."""
     number: Any = value
     if not _is_whole(number) or int(number) < minimum:
-        raise InputError(f"{name} must be an integer >= {minimum}; got {value!r:.80}.")
+        raise InputError(f"must be an integer >= {minimum}; got {value!r:.80}.", argument=name)
     return int(number)
 
 
@@ -100,9 +100,9 @@ def check_real(name: str, value: object, *, low: float = -math.inf, low_open: bo
     if math.isfinite(number) and is_inside:
         return number
     if low == -math.inf:
-        raise InputError(f"{name} must be a finite number; got {value!r:.80}.")
+        raise InputError(f"must be a finite number; got {value!r:.80}.", argument=name)
     sign = ">" if low_open else ">="
-    raise InputError(f"{name} must be a finite number {sign} {low:g}; got {value!r:.80}.")
+    raise InputError(f"must be a finite number {sign} {low:g}; got {value!r:.80}.", argument=name)
 
 
 def real_number(value: object) -> float:
@@ -121,14 +121,14 @@ def real_number(value: object) -> float:
 def check_bool(name: str, value: object) -> bool:
     """Return `value` as a bool, or raise `InputError`: any text would count as true."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"{name} must be True or False; got {value!r:.80}.")
+        raise InputError(f"must be True or False; got {value!r:.80}.", argument=name)
     return bool(value)
 
 
 def check_callable(name: str, value: object) -> None:
     """Raise `InputError` unless `value` can be called."""
     if not callable(value):
-        raise InputError(f"{name} must be a function; got {type(value).__name__}.")
+        raise InputError(f"must be a function; got {type(value).__name__}.", argument=name)
 
 
 def check_type(name: str, value: object, kind: type | tuple[type, ...], instead: str = "") -> None:
@@ -136,7 +136,7 @@ def check_type(name: str, value: object, kind: type | tuple[type, ...], instead:
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         expected = " or ".join(allowed.__name__ for allowed in kinds)
-        raise InputError(f"{name} must be {expected}; got {type(value).__name__}.{instead}")
+        raise InputError(f"must be {expected}; got {type(value).__name__}.{instead}", argument=name)
 
 
 def as_generator(rng: RngLike) -> np.random.Generator:
@@ -147,7 +147,8 @@ def as_generator(rng: RngLike) -> np.random.Generator:
     if not _is_whole(rng) or rng < 0:
         value = repr(rng) if isinstance(rng, (int, float, str)) else type(rng).__name__
         raise InputError(
-            f"rng must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {value:.80}."
+            f"must be an integer >= 0, a numpy Generator or SeedSequence, or None; got {value:.80}.",
+            argument="rng",
         )
     return np.random.default_rng(int(rng))
 
@@ -155,7 +156,9 @@ def as_generator(rng: RngLike) -> np.random.Generator:
 def refuse_masked(array: Any, name: str) -> None:
     """Raise `InputError` for a masked array, because NumPy's functions ignore its mask silently."""
     if np.ma.isMaskedArray(array):
-        raise InputError(f"{name} is a masked array; give what is masked a score: array.filled(-np.inf).")
+        raise InputError(
+            "is a masked array; give what is masked a score: array.filled(-np.inf).", argument=name
+        )
 
 
 def number_type(frame: pd.DataFrame) -> Any:
@@ -218,11 +221,11 @@ def as_float_vector(name: str, values: npt.ArrayLike, *, size: int | None = None
     except (TypeError, ValueError, OverflowError):
         array = None
     if array is None:
-        raise InputError(f"{name} must be a sequence of numbers; got {type(values).__name__}.")
+        raise InputError(f"must be a sequence of numbers; got {type(values).__name__}.", argument=name)
     if array.ndim != 1:
-        raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
+        raise InputError(f"must be one-dimensional; got shape {array.shape}.", argument=name)
     if size is not None and array.size != size:
-        raise InputError(f"{name} must have {size} entries, one for each id; got {array.size}.")
+        raise InputError(f"must have {size} entries, one for each id; got {array.size}.", argument=name)
     return array
 
 
@@ -231,8 +234,8 @@ def check_mask(name: str, values: npt.ArrayLike, size: int) -> BoolArray:
     mask = np.asarray(values)
     if mask.dtype != bool or mask.shape != (size,):
         raise InputError(
-            f"{name} must hold True or False for each of {size:,} rows; got {mask.dtype} of shape "
-            f"{mask.shape}."
+            f"must hold True or False for each of {size:,} rows; got {mask.dtype} of shape {mask.shape}.",
+            argument=name,
         )
     return mask
 
@@ -245,15 +248,17 @@ def check_counts(
     # are in another order, such as what `value_counts` returns, is refused.
     if ordered and isinstance(values, pd.Series) and not values.index.is_monotonic_increasing:
         raise InputError(
-            f"{name} is read by position, in the order of the ids, but its labels are not sorted "
-            f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right."
+            f"is read by position, in the order of the ids, but its labels are not sorted "
+            f"({examples(values.index)}). Use .sort_index(), or .to_numpy() if the order is right.",
+            argument=name,
         )
     counts = as_float_vector(name, values, size=size)
     bad = ~(np.isfinite(counts) & (counts >= 0) & (counts <= 2**53))
     if bad.any():
         raise InputError(
-            f"{name} must be finite counts >= 0 and at most 2^53; {int(bad.sum())} of {counts.size} are not "
-            f"(first at position {int(np.flatnonzero(bad)[0])}: {counts[bad][0]})."
+            f"must be finite counts >= 0 and at most 2^53; {int(bad.sum())} of {counts.size} are not "
+            f"(first at position {int(np.flatnonzero(bad)[0])}: {counts[bad][0]}).",
+            argument=name,
         )
     return counts
 
@@ -262,7 +267,7 @@ def check_finite(name: str, array: AnyArray) -> None:
     """Raise `InputError` with the number of NaN or infinite entries, if there are any."""
     bad = int((~np.isfinite(array)).sum())
     if bad:
-        raise InputError(f"{name} must be finite; {bad} of {array.size} entries are NaN or infinite.")
+        raise InputError(f"must be finite; {bad} of {array.size} entries are NaN or infinite.", argument=name)
 
 
 def warn_user(text: str, category: type[Warning]) -> None:
@@ -285,11 +290,11 @@ def as_list(values: Any, name: str) -> list[Any]:
         return [values]
     if not isinstance(values, Iterable):
         if not hasattr(values, "label"):
-            raise InputError(f"{name} must be labels or objects; got {type(values).__name__}.")
+            raise InputError(f"must be labels or objects; got {type(values).__name__}.", argument=name)
         return [values]
     items = list(values)
     if not items:
-        raise InputError(f"{name} is empty; name at least one.")
+        raise InputError("is empty; name at least one.", argument=name)
     return items
 
 
@@ -298,7 +303,7 @@ def distinct_labels(values: list[Any], name: str) -> list[Any]:
     labels = [value.label for value in values]
     duplicates = sorted({label for label in labels if labels.count(label) > 1})
     if duplicates:
-        raise InputError(f"{name} repeats {', '.join(duplicates)}; each label may occur once.")
+        raise InputError(f"repeats {', '.join(duplicates)}; each label may occur once.", argument=name)
     return values
 
 
