@@ -64,10 +64,10 @@ def test_without_weights_there_is_nothing_to_show():
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
 def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
-    from tests.inside.inference import _by_popularity
+    from tests.inside.inference import _group_by_popularity
 
     value = pd.Series([n, 1000.0]).to_numpy(dtype=float)
-    assert _by_popularity(value)[0] == group
+    assert _group_by_popularity(value)[0] == group
 
 
 def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:

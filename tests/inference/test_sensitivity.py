@@ -20,10 +20,10 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
     GammaRange,
     LinearGroup,
-    _end,
+    _find_range_end,
+    compute_standard_errors,
     find_gamma_ranges,
     sensitivity,
-    standard_errors,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
@@ -252,7 +252,7 @@ LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slop
 class Lines:
     """Estimates that are linear in γ."""
 
-    def crossing(self, one, other, start, end, tolerance):
+    def find_crossing(self, one, other, start, end, tolerance):
         return brentq(lambda gamma: self.at(one, gamma) - self.at(other, gamma), start, end)
 
     def at(self, key, gamma):
@@ -291,9 +291,12 @@ def test_the_first_rival_to_catch_up_takes_over_also_where_another_is_ahead_at_t
     curves = Lines()
     gamma = np.array([0.0, 1.0])
     curve = {key: curves.at(key, gamma) for key in LINES}
-    assert _end(curves, gamma, "first", curve) == (pytest.approx(0.2), "e")  # the first letter of "early"
+    assert _find_range_end(curves, gamma, "first", curve) == (
+        pytest.approx(0.2),
+        "e",
+    )  # the first letter of "early"
     undefined = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
-    assert _end(curves, gamma, "first", undefined) == (1.0, "")
+    assert _find_range_end(curves, gamma, "first", undefined) == (1.0, "")
 
 
 def test_there_is_no_range_where_two_are_tied_and_where_there_is_one_recommender():
@@ -380,5 +383,5 @@ def test_errors_equal_those_written_out(own, clustered):
             continue
         form = LinearForm(ranked, weighted=True, own=weight_of_own, **options)
         contributions = rng.random((len(ranked), 2))
-        found = standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
+        found = compute_standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
         np.testing.assert_allclose(found, written_out(form, contributions, weights), rtol=1e-12)

@@ -24,7 +24,7 @@ from tests.inside.inference import (
 
 
 def of_sample(sample, propensity, *, weighted=True):
-    totals = WeightTotals.of(sample, propensity, weighted=weighted)
+    totals = WeightTotals.from_sample(sample, propensity, weighted=weighted)
     return totals.diagnostics(Extent.of(sample), propensity)
 
 
@@ -174,7 +174,7 @@ def test_diagnostics_of_merged_sums_are_those_of_all_users():
     whole, one, two, none = (
         AllWeights.of(piece, ESTIMATORS, METRICS, propensity=propensity) for piece in (sample, *pieces)
     )
-    assert (none.totals, none.own, none.products) == ({}, {}, {})
+    assert (none.totals, none.estimator_sums, none.products) == ({}, {}, {})
     assert set(whole.products) == {("ap", "ips"), ("rr", "ips")}
     extent = Extent.of(sample)
     expected = whole.diagnostics(ESTIMATORS, extent, propensity)
@@ -186,8 +186,8 @@ def test_diagnostics_of_merged_sums_are_those_of_all_users():
                 same = value if isinstance(value, str) else pytest.approx(value, rel=1e-12, nan_ok=True)
                 assert getattr(found[label], name) == same, name
         for key, sums in whole.products.items():
-            assert merged.products[key].own.ess == pytest.approx(sums.own.ess, rel=1e-12)
-            assert merged.products[key].equal.ess == pytest.approx(sums.equal.ess, rel=1e-12)
+            assert merged.products[key].moments.ess == pytest.approx(sums.moments.ess, rel=1e-12)
+            assert merged.products[key].equal_moments.ess == pytest.approx(sums.equal_moments.ess, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])

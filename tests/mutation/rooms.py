@@ -54,7 +54,7 @@ SPEED = {
     "ipseval/evaluation/beyond/_measures.py": ("ENTRIES",),
     "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
-    "ipseval/inference/intervals.py": ("TOGETHER",),
+    "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),
     "ipseval/correction/_path.py": ("BLOCK",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
