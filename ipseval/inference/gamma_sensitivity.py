@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,6 @@ from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import as_float_vector, check_choice, check_finite
 from ipseval.utils.types import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 SENSITIVITY_COLUMNS = (
     "model",
@@ -100,9 +97,7 @@ class Sensitivity(Result):
         frame = Table.of(self.frame, "R(γ)", formats=f".{digits + 2}f", n_keys=3, folded=True)
         return Tables((repr(self),), (table,), "Sensitivity to γ", (), (remark,), appendix=(frame,))
 
-    def plot(
-        self, metric: str | None = None, estimator: str | None = None, *, ax: Axes | None = None
-    ) -> Axes:
+    def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
         """Plot the estimates over γ of one metric and estimator (default: the first) and return the axes."""
         from ipseval.reporting.plots import plot_sensitivity
 

@@ -24,9 +24,9 @@ from ipseval.validation.simulation import World
 from tests.inside.correction import (
     ALPHAS,
     RandomSample,
+    _intraclass_correlation,
     _plan,
     _typical_hit,
-    _within_users,
     fit_odds,
 )
 from tests.inside.estimators import AOA_POOLED
@@ -35,7 +35,7 @@ METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()
 
 
-def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
+def test_the_correlation_intraclass_correlation_is_that_of_an_analysis_of_variance():
     # Users 0 and 1 have (1, 0.6) and 0. Inside: (.04 + .04)/(3 − 2). Between, with 8/15 the mean of all:
     # (2 (4/15)² + (8/15)²)/(2 − 1) = 32/75. Size (3 − 5/3)/(2 − 1) = 4/3, extra (32/75 − .08)/(4/3) = .26.
     split = ipseval.Split.from_frames(
@@ -46,7 +46,7 @@ def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
     # Σc²/Σc of a metric, over its cells; nothing is hit by the second one.
     assert _typical_hit(np.array([[0.2, 0.1, 0, 0]]), 2) == pytest.approx([0.05 / 0.3] * 2 + [0, 0])
     # In the second column users have the same mean, in the third nothing varies.
-    assert _within_users(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
+    assert _intraclass_correlation(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
 
 
 @pytest.fixture(scope="module", name="world")
@@ -187,15 +187,15 @@ def test_the_names_of_users_do_not_matter(world, ranks, path):
         )
         for name, ranked in ranks.items()
     }
-    one, two = RandomSample.of(ranks, path), RandomSample.of(turned, path)
+    one, two = RandomSample.from_ranks(ranks, path), RandomSample.from_ranks(turned, path)
     np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
-    np.testing.assert_allclose(one.own, two.own, atol=1e-15)
+    np.testing.assert_allclose(one.sample_covariance, two.sample_covariance, atol=1e-15)
 
 
 def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
     first = next(iter(ranks.values()))
     weight = np.linspace(0.1, 1, len(first))
-    one = RandomSample.of(ranks, path, weight)
+    one = RandomSample.from_ranks(ranks, path, weight)
     value = np.column_stack(
         [metric.contributions(each, ties="default") for metric in path.metrics for each in ranks.values()]
     )
@@ -203,11 +203,14 @@ def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
     by_user = [(weight[mine] @ (value[mine] - mean), weight[mine].sum()) for mine in users_of(first)]
     psi = np.array([sums for sums, _ in by_user]) / weight.sum()
     np.testing.assert_allclose(one.value, mean, rtol=1e-12)
-    np.testing.assert_allclose(one.own, psi.T @ psi * n / (n - 1), atol=1e-15)
+    np.testing.assert_allclose(one.sample_covariance, psi.T @ psi * n / (n - 1), atol=1e-15)
     assert one.ess == one.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
-    assert one.repeated == pytest.approx(sum(total**2 for _, total in by_user) / (weight**2).sum())
-    same, plain = RandomSample.of(ranks, path, np.ones(len(first))), RandomSample.of(ranks, path)
-    for name in ("value", "own", "repeated", "size"):
+    assert one.user_size == pytest.approx(sum(total**2 for _, total in by_user) / (weight**2).sum())
+    same, plain = (
+        RandomSample.from_ranks(ranks, path, np.ones(len(first))),
+        RandomSample.from_ranks(ranks, path),
+    )
+    for name in ("value", "sample_covariance", "user_size", "size"):
         np.testing.assert_allclose(getattr(same, name), getattr(plain, name), atol=1e-14)
 
 
@@ -246,13 +249,17 @@ def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
     path, mass = alone.path, alone.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     noise = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200 + path.half_hit(200)
-    np.testing.assert_allclose(_plan._noise(alone, 200, 4), noise, rtol=1e-12)
+    np.testing.assert_allclose(_plan._expected_noise(alone, 200, 4), noise, rtol=1e-12)
     known = found.sample.size / (found.sample.size + 1600)
     path, mass = found.path, found.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     lent = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
-    noise = (1 - known) * lent + known * found.sample.own * found.sample.size / 200 + path.half_hit(200)
-    np.testing.assert_allclose(_plan._noise(found, 200, 4), noise, rtol=1e-12)
+    noise = (
+        (1 - known) * lent
+        + known * found.sample.sample_covariance * found.sample.size / 200
+        + path.half_hit(200)
+    )
+    np.testing.assert_allclose(_plan._expected_noise(found, 200, 4), noise, rtol=1e-12)
     with_pilot = plan_exposure(found, n_users=[1000], n_items=[20])
     assert with_pilot["half_width"].max() < foreseen.max()
 
@@ -319,7 +326,7 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone
         alpha: np.abs(found.path.value[alpha] - truth.loc[found.path.cells]).mean() for alpha in (0, 75 + 13)
     }
     assert gaps[88] < gaps[0] / 2
-    with pytest.raises(InputError, match="no pair beside the positives"):
+    with pytest.raises(InputError, match="must hold at least one pair that is not positive"):
         correct(models, split, interactions=split.test, **options)
     other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
     with pytest.raises(InputError, match="same user ids"):

@@ -102,4 +102,4 @@ def test_probabilities_and_regrets_are_found_by_name():
     order = order_of(p_better={"bc": 0.7})
     assert order.probability_better("b", "c") == 0.7
     assert order.probability_better("c", "b") == pytest.approx(0.3)
-    assert order.regret_of("b") == pytest.approx(0.02)
+    assert order.get_regret("b") == pytest.approx(0.02)

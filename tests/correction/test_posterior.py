@@ -12,7 +12,7 @@ from scipy.stats import norm
 import ipseval
 from ipseval.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from ipseval.errors import InputError
-from tests.inside.correction import ALPHAS, SCALES, Posterior, RandomSample, on_line, posterior
+from tests.inside.correction import ALPHAS, SCALES, Posterior, RandomSample, compute_posterior, regress_on_aoa
 
 PRIOR = CorrectionPrior()
 
@@ -85,7 +85,7 @@ def test_the_posterior_is_that_of_importance_sampling(path):
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
     weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
     weight /= weight.sum()
-    found = posterior(path, CorrectionPrior(), sample)
+    found = compute_posterior(path, CorrectionPrior(), sample)
     error = np.sqrt((weight**2) @ (values - weight @ values) ** 2)
     assert np.all(np.abs(found.total_mean - weight @ values) < 4 * error)
     centred = values - weight @ values
@@ -93,14 +93,14 @@ def test_the_posterior_is_that_of_importance_sampling(path):
     difference = np.array([[1.0, -1.0]])
     higher = weight @ (values[:, 0] > values[:, 1])
     # Of the mixture over scales it keeps mean and variance.
-    assert found.above_zero(difference)[0] == pytest.approx(higher, abs=0.01)
+    assert found.probability_positive(difference)[0] == pytest.approx(higher, abs=0.01)
     below = weight @ (values[:, 0] - values[:, 1] <= found.quantile(difference, 0.025)[0])
     assert below == pytest.approx(0.025, abs=0.01)
 
 
 def test_without_random_exposure_the_prior_stands_alone():
     path = tiny_path()
-    found = posterior(path, PRIOR)
+    found = compute_posterior(path, PRIOR)
     np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-5)
     strength, below = correct_path(path).alpha, np.cumsum(found.alpha_mass)
     assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
@@ -194,11 +194,11 @@ def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
     value[19:] = 0.3
     sample = RandomSample(value, spread / 2000, 2000, 2000, 1.0)
     prior = CorrectionPrior(deviation=0.01, flatness=1e-9, shared=1.0)
-    found = posterior(path, prior, sample)
+    found = compute_posterior(path, prior, sample)
     np.testing.assert_allclose(found.total_mean, value, atol=0.015)
     error = np.sqrt(np.diag(found.total_covariance))
     assert error[:19].max() < 0.7 * error[19:].min()  # the others keep what the path says of them
-    assert found.strained > 0.5
+    assert found.misfit_probability > 0.5
     assert found.weight.min() > 1e-6  # what is negligible has no part
 
 
@@ -221,10 +221,10 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
 
 def test_with_much_random_exposure_it_is_the_random_sample():
     sample = tiny_sample(1e6)
-    found = posterior(tiny_path(), CorrectionPrior(), sample)
+    found = compute_posterior(tiny_path(), CorrectionPrior(), sample)
     np.testing.assert_allclose(found.total_mean, sample.value, atol=1e-5)
-    np.testing.assert_allclose(found.total_covariance, sample.own, rtol=1e-3)
-    error = np.sqrt(np.diag(sample.own))
+    np.testing.assert_allclose(found.total_covariance, sample.sample_covariance, rtol=1e-3)
+    error = np.sqrt(np.diag(sample.sample_covariance))
     np.testing.assert_allclose(found.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7)
 
 
@@ -235,7 +235,7 @@ CUT = np.array([True, True, True, False])
 def test_values_move_to_the_line_through_those_of_aoa():
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.1, 0.3, 0.7], [0.5, 0.4, 0.2, 0.8]])
     none = np.zeros((3, 4, 4))
-    made, _ = on_line(value, none, none, METRIC, CUT)
+    made, _ = regress_on_aoa(value, none, none, METRIC, CUT)
     np.testing.assert_allclose(made[0], value[0])
     # x − x̄ = (−.2, −.1, .3), of squares .14: slope (−.04 − .01 + .09)/.14 about the mean .2.
     np.testing.assert_allclose(made[1], [*(0.2 + 0.04 / 0.14 * np.array([-0.2, -0.1, 0.3])), 0.7])
@@ -250,10 +250,13 @@ def test_the_covariance_is_that_of_values_on_lines():
     first, second = slice(0, 4), slice(4, 8)
     covariance = np.array([joint[first, first], joint[second, second]])
     cross = np.array([joint[first, first], joint[second, first]])
-    _, found = on_line(value, covariance, cross, METRIC, CUT)
+    _, found = regress_on_aoa(value, covariance, cross, METRIC, CUT)
     step = 1e-6 * np.eye(8)
     up, down = (
-        [on_line((value.ravel() + one).reshape(2, 4), covariance, cross, METRIC, CUT)[0][1] for one in steps]
+        [
+            regress_on_aoa((value.ravel() + one).reshape(2, 4), covariance, cross, METRIC, CUT)[0][1]
+            for one in steps
+        ]
         for steps in (step, -step)
     )
     slope = (np.array(up) - down) / 2e-6
@@ -280,7 +283,7 @@ def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
         path=path,
         prior=CorrectionPrior(),
         sample=sample,
-        posterior=posterior(path, CorrectionPrior(), sample),
+        posterior=compute_posterior(path, CorrectionPrior(), sample),
     )
     assert (f"{said}; read random-sample" in exposed.frame["note"].iloc[-1]) is flat
 
@@ -296,9 +299,9 @@ def test_a_sample_that_no_strength_reaches_is_said():
     path, said = tiny_path(), []
     for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
-        joint = posterior(path, CorrectionPrior(), sample)
+        joint = compute_posterior(path, CorrectionPrior(), sample)
         said.append(Correction(path=path, prior=CorrectionPrior(), sample=sample, posterior=joint).explained)
-        assert 0 <= joint.strained <= 1 + 1e-12
+        assert 0 <= joint.misfit_probability <= 1 + 1e-12
     assert said == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 

@@ -11,7 +11,7 @@ import ipseval
 from ipseval import Interactions, RandomExposure
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import pairs_to_predict, prediction_powered, ratio, totals
+from tests.inside.correction import compute_ratio, compute_totals, pairs_to_predict, prediction_powered
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -37,7 +37,14 @@ def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
     free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
     found = []
     for seen, other in product(choices(2), free):
-        plain, control = totals(PLACE, columns, LIKED & seen, PREDICTED, seen, other)
+        plain, control = compute_totals(
+            PLACE,
+            columns,
+            is_positive=LIKED & seen,
+            prediction=PREDICTED,
+            is_exposed=seen,
+            is_drawn=other,
+        )
         found.append([(plain - share * control).sum(axis=0) for share in (0.0, 0.7)])
     # Two shown pairs of each user: twice the mean over the user's candidates.
     above = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
@@ -50,7 +57,14 @@ def test_a_prediction_that_is_right_leaves_no_noise():
     found = []
     for seen in choices(2):
         right = LIKED.astype(float)
-        plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
+        plain, control = compute_totals(
+            PLACE,
+            columns,
+            is_positive=LIKED & seen,
+            prediction=right,
+            is_exposed=seen,
+            is_drawn=np.ones(7, dtype=bool),
+        )
         found.append((plain - control).sum(axis=0))
     assert np.ptp(found, axis=0) == pytest.approx([0, 0])
 
@@ -59,8 +73,8 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
     # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
-    assert prediction_powered._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
-    assert prediction_powered._share(0 * plain, control, np.arange(3)).tolist() == [
+    assert prediction_powered._fit_share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert prediction_powered._fit_share(0 * plain, control, np.arange(3)).tolist() == [
         0,
         0,
         0,
@@ -68,7 +82,7 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
 
 
 def test_the_ratio_and_its_covariance_by_hand():
-    found = ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
+    found = compute_ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
     assert found.value == pytest.approx([1.0])
     # Influences (1 − 2)/4 and (3 − 2)/4: their squares sum to 1/8, times 2/1.
     assert found.covariance == pytest.approx(np.array([[0.25]]))
@@ -93,7 +107,7 @@ def test_exposure_without_a_positive_has_no_ppi_estimate():
 
 
 def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
-    monkeypatch.setattr(prediction_powered, "odds_at", None)  # those of the path are taken
+    monkeypatch.setattr(prediction_powered, "fit_test_odds", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}

@@ -15,7 +15,7 @@ from ipseval.correction import CorrectionPath, CorrectionPrior, correct_path
 from ipseval.data import RandomExposure
 from ipseval.validation.simulation import World
 from tests.correction.test_posterior import tiny_path, tiny_sample
-from tests.inside.correction import ReferenceValue, ReferenceValues, parse_reference_values, posterior
+from tests.inside.correction import ReferenceValue, ReferenceValues, compute_posterior, parse_reference_values
 
 PRIOR = CorrectionPrior()
 RANDOMISED = "randomised"
@@ -49,7 +49,7 @@ def observations_of(options: dict[str, Any], path: CorrectionPath, expected: np.
 )
 def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_reference_values(sample, options):
     path, rng = tiny_path(), np.random.default_rng(0)
-    before = posterior(path, PRIOR, sample)
+    before = compute_posterior(path, PRIOR, sample)
     observations = observations_of(options, path, before.total_mean)
     part = rng.choice(before.weight.size, 200_000, p=before.weight)
     root = np.linalg.cholesky(before.covariance)
@@ -59,7 +59,7 @@ def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_refere
     weight /= weight.sum()
     mean = weight @ drawn
     sd = np.sqrt(weight @ (drawn - mean) ** 2)
-    after = posterior(path, PRIOR, sample, observations)
+    after = compute_posterior(path, PRIOR, sample, observations)
     noise = 5 * sd * np.sqrt((weight**2).sum())
     assert (np.abs(after.total_mean - mean) < noise).all()
     assert np.sqrt(np.diag(after.total_covariance)) == pytest.approx(sd, rel=0.02)
@@ -69,9 +69,9 @@ def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_refere
 def test_each_strength_is_weighed_by_the_density_of_the_reference_values():
     path = tiny_path()
     path = replace(path, covariance=path.covariance * (1 + path.alpha)[:, None, None])
-    before = posterior(path, PRIOR)
+    before = compute_posterior(path, PRIOR)
     observations = observations_of(known(a=(0.3, 0.05), b=(0.2, 0.02)), path, before.total_mean)
-    after = posterior(path, PRIOR, None, observations)
+    after = compute_posterior(path, PRIOR, None, observations)
     spread = before.covariance + np.diag([0.05**2, 0.02**2])
     parts = zip(before.mean, spread, strict=True)
     weight = before.weight * [multivariate_normal(*one).pdf([0.3, 0.2]) for one in parts]

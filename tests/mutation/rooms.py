@@ -125,7 +125,7 @@ WINGS = (
             "reporting/test_plots",
         ),
     ),
-    Room("correction", ("_posterior.py", "root @ turn", "root @ turn / 2")),
+    Room("correction", ("_posterior.py", "root @ rotation", "root @ rotation / 2")),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
     Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(rank", "np.log2(2 + np.maximum(rank")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
