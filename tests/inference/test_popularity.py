@@ -13,7 +13,7 @@ import ipseval
 from tests.inside.inference import fit_generalised_pareto, pareto_k, popularity_weights
 
 
-def evaluated(propensity, estimators=("aoa", "snips-global")):
+def evaluate_items(propensity, estimators=("aoa", "snips-global")):
     """Training: item a 1, b 4, c 9, d 16 times. Test: user x has a and d, user y has c and d."""
     counts = {"a": 1, "b": 4, "c": 9, "d": 16}
     train = pd.DataFrame([(f"u{n}", item) for item, count in counts.items() for n in range(count)])
@@ -34,32 +34,34 @@ def evaluated(propensity, estimators=("aoa", "snips-global")):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_the_weight_of_a_group_is_that_of_its_inverse_propensities():
     """γ = 0: P ∝ √n*, so weights are 1, 1/3, 1/4 and 1/4 of a, c, d and d: in all 11/6."""
-    one = evaluated(ipseval.PowerLawPropensity(gamma=0.0))
-    found = popularity_weights(one.samples["any"], one.definitions[1], one.propensity)
-    assert found["group"].tolist() == ["1", "9", "16"]
-    assert found["estimator"].unique().tolist() == ["snips-global"]
-    assert found[["n_items", "n_positives"]].to_numpy().tolist() == [[1, 1], [1, 1], [1, 2]]
-    assert found["share"].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
-    assert found["weight_share"].tolist() == pytest.approx([6 / 11, 2 / 11, 3 / 11])
+    evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0))
+    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    assert groups["group"].tolist() == ["1", "9", "16"]
+    assert groups["estimator"].unique().tolist() == ["snips-global"]
+    assert groups[["n_items", "n_positives"]].to_numpy().tolist() == [[1, 1], [1, 1], [1, 2]]
+    assert groups["share"].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
+    assert groups["weight_share"].tolist() == pytest.approx([6 / 11, 2 / 11, 3 / 11])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_without_popularity_groups_are_made_by_the_propensity():
-    one = evaluated(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
-    found = popularity_weights(one.samples["any"], one.definitions[1], one.propensity)
-    assert found["by"].unique().tolist() == ["P"]
-    assert found["group"].tolist() == ["0.1", "0.5"]
-    assert found["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
+    evaluation = evaluate_items(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
+    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    assert groups["by"].unique().tolist() == ["P"]
+    assert groups["group"].tolist() == ["0.1", "0.5"]
+    assert groups["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
 
 
 def test_without_weights_there_is_nothing_to_show():
-    one = evaluated(None, ["aoa"])
-    assert popularity_weights(one.samples["any"], one.definitions[1], one.propensity).empty
-    two = evaluated(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
-    assert popularity_weights(two.samples["any"], two.definitions[1][:1], two.propensity).empty
-    assert popularity_weights(one.samples["any"], two.definitions[1], None).empty
-    found = popularity_weights(two.samples["any"], two.definitions[1], two.propensity)
-    assert found.index.tolist() == list(range(6))
+    unweighted = evaluate_items(None, ["aoa"])
+    assert popularity_weights(
+        unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
+    ).empty
+    weighted = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
+    assert popularity_weights(weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity).empty
+    assert popularity_weights(unweighted.samples["any"], weighted.definitions[1], None).empty
+    groups = popularity_weights(weighted.samples["any"], weighted.definitions[1], weighted.propensity)
+    assert groups.index.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
@@ -78,10 +80,10 @@ def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:
     theta = [1 / x[-1] + (1 - math.sqrt(m / (j - 0.5))) / (3 * quartile) for j in range(1, m + 1)]
 
     def k_of(t: float) -> float:
-        return -sum(math.log(1 - t * one) for one in x) / n
+        return -sum(math.log(1 - t * x_value) for x_value in x) / n
 
     log_lik = [n * (math.log(t / k_of(t)) + k_of(t) - 1) for t in theta]
-    weights = [1 / sum(math.exp(other - own) for other in log_lik) for own in log_lik]
+    weights = [1 / sum(math.exp(second_value - value) for second_value in log_lik) for value in log_lik]
     mean = sum(t * w for t, w in zip(theta, weights, strict=True))
     k = k_of(mean)
     return -k, k / mean

@@ -30,14 +30,14 @@ def random_ranks(
     """Recommenders "m0", "m1", … on the same positives, more or less fond of popular items, and n*."""
     rng = np.random.default_rng(seed)
     popularity = np.sort(1 + np.floor(50 * rng.random(n_items) ** 4))[::-1].copy()
-    held = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
-    user, item = np.nonzero(held)
-    made = {}
+    is_positive = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
+    user, item = np.nonzero(is_positive)
+    ranks = {}
     for number in range(models):
         fondness = number - 1
         rank = (popularity.argsort()[::-1].argsort() - n_items / 2) * fondness / 2
-        above = rank[item] + n_items / 3 + rng.normal(0, n_items / 6, user.size)
-        made[f"m{number}"] = ranked(
-            user, item, np.clip(above, 0, n_items - 1).astype(int), n_users=n_users, n_items=n_items
+        expected_above = rank[item] + n_items / 3 + rng.normal(0, n_items / 6, user.size)
+        ranks[f"m{number}"] = ranked(
+            user, item, np.clip(expected_above, 0, n_items - 1).astype(int), n_users=n_users, n_items=n_items
         )
-    return made, popularity
+    return ranks, popularity
