@@ -23,7 +23,7 @@ def test_exploration_and_one_reference_value_name_the_better_version_with_a_leve
     exposure = RandomExposure.from_log(shop.log, split, where=shop.explored, rate=RATE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone = ipseval.correct(shop.scores, split, rng=0)
+        log_correction = ipseval.correct(shop.scores, split, rng=0)
         correction = ipseval.correct(
             shop.scores,
             split,
@@ -32,8 +32,8 @@ def test_exploration_and_one_reference_value_name_the_better_version_with_a_leve
             source="randomised",
             rng=0,
         )
-    assert alone.leader is None
-    next_step = next(remark for remark in alone.tables().verdict if remark.name == "Next step")
+    assert log_correction.leader is None
+    next_step = next(remark for remark in log_correction.tables().verdict if remark.name == "Next step")
     assert "ipseval plan" in next_step.lines[0]
     assert correction.leader == "v2"
     frame = correction.frame
