@@ -267,12 +267,12 @@ def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) ->
 
 def _resolve_lists(ranks: RanksWithExposure, missing_lists: Missing, depth: int) -> RanksWithExposure:
     """Return the ranks with users without a list resolved, and lists padded to `depth`."""
-    resolved = resolve_missing(ranks.ranks, missing_lists, depth)
-    ranked = next(iter(resolved.values()))
+    complete_ranks = resolve_missing(ranks.ranks, missing_lists, depth)
+    ranked = next(iter(complete_ranks.values()))
     n_left_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in resolved.items()}
+    list_counts = {name: ranked.list_counts(depth) for name, ranked in complete_ranks.items()}
     check_lists(list_counts, missing_lists, n_left_out)
-    return replace(ranks, ranks=resolved)
+    return replace(ranks, ranks=complete_ranks)
 
 
 def _ranks_of_evaluation(
@@ -296,9 +296,9 @@ def _ranks_of_evaluation(
     if not evaluation.ranks:
         raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
     check_evaluated_pairs(evaluation.ranks, split)
-    padded = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
-    _warn_about_short_lists(padded, depth)
-    return _without_exposure(padded, split.test.pair_key)
+    complete_ranks = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    _warn_about_short_lists(complete_ranks, depth)
+    return _without_exposure(complete_ranks, split.test.pair_key)
 
 
 def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) -> None:
@@ -402,11 +402,11 @@ def correct_ranks(
         _, numerators, denominators = difference_totals(
             exposure_ranks,
             ranks.exposure,
-            drawn=ranks.candidate_keys,
+            candidate_keys=ranks.candidate_keys,
             split=split,
             metrics=path.metrics,
             ties=ties,
-            odds_of=compute_odds,
+            compute_odds=compute_odds,
         )
         return replace(correction, ppi=compute_ratio(numerators, denominators))
 

@@ -63,8 +63,8 @@ class MetricOrder:
 
 def rank_by_aoa(aoa_pooled: FloatArray) -> list[int]:
     """Return the positions of the recommenders by AOA, the highest first; ties keep their order."""
-    ordered = np.argsort(-np.round(aoa_pooled, DIGITS), kind="stable")
-    return [int(position) for position in ordered]
+    positions = np.argsort(-np.round(aoa_pooled, DIGITS), kind="stable")
+    return [int(position) for position in positions]
 
 
 def find_tied_first(order: MetricOrder) -> tuple[str, ...]:

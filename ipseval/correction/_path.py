@@ -187,8 +187,8 @@ def correction_path(
     Raises
     ------
     InputError
-        For a metric that is no average over relevant items, ranks of other positives than `split.test`, and
-        interactions over other ids or without a pair that is not positive.
+        For a metric that is not an average over relevant items, ranks of other positives than `split.test`,
+        and interactions over other ids or without a pair that is not positive.
 
     See Also
     --------
@@ -308,7 +308,7 @@ def _smooth_values(
 
 
 def regress_on_aoa(
-    value: FloatArray, covariance: FloatArray, cross: FloatArray, metric: IntArray, chosen: BoolArray
+    value: FloatArray, covariance: FloatArray, cross: FloatArray, metric: IntArray, is_regressed: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return θ(α) and its covariance after a regression of each chosen metric on AOA, x = θ(0).
 
@@ -320,7 +320,7 @@ def regress_on_aoa(
     n_cells = metric.size
     hat = np.broadcast_to(np.eye(n_cells), covariance.shape).copy()
     slope = np.zeros(value.shape)
-    for metric_number in np.unique(metric[chosen]):
+    for metric_number in np.unique(metric[is_regressed]):
         cells = np.flatnonzero(metric == metric_number)
         aoa = value[0, cells]
         x = aoa - aoa.mean()

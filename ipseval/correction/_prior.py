@@ -77,7 +77,7 @@ class CorrectionPrior:
     -----
     α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.8] otherwise.
 
-    The true values deviate from θ(α) as if the weights had errors that are no power of the odds: normal
+    The true values deviate from θ(α) as if the weights had errors that are not a power of the odds: normal
     deviations that covary as the contributions of the recommenders do, so that equal recommenders deviate
     equally. Their mean standard deviation in a metric is `deviation` times h (h/2c)^`flatness`. Here h is AOA
     above chance, and c the size of the correction of the metric, |θ(0) − θ(0.45)| averaged over recommenders:
@@ -86,9 +86,9 @@ class CorrectionPrior:
     `whole_deviation`. Metrics cut at a rank have a shift in common.
 
     Every principal axis of the deviations has an unknown scale, from 0.4 to 16, whose logarithm is normal
-    around 0, so that a large deviation along one axis is no evidence about the remaining axes. The share of
-    profiles in selection is unknown, too: it moves each kind of metrics along the difference of the paths by
-    pairs and by items.
+    around 0, so that a large deviation along one axis does not imply large deviations along the remaining
+    axes. The share of profiles in selection is unknown, too: it moves each kind of metrics along the
+    difference of the paths by pairs and by items.
 
     Odds of positives have three bases: pairs and items, which are equally probable, and profiles, for which
     exposure depends on closeness only. Where the log holds pairs that are not positive, the odds of all

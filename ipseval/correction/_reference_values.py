@@ -94,13 +94,13 @@ def parse_reference_values(
             "where items were shown at random, or 'ab-ratio' if they are ratios of two recommenders in an "
             "A/B test. A click-through rate is neither."
         )
-    parsed = []
+    values = []
     for arm, values_by_metric in reference_values.items():
         check_type(f"reference_values[{arm!r}]", values_by_metric, Mapping, EXAMPLE)
         model, reference = _parse_arm(arm, source)
         for metric, pair in values_by_metric.items():
             value, std_error = _parse_value(f"reference_values[{arm!r}][{metric!r}]", pair, source)
-            parsed.append(
+            values.append(
                 ReferenceValue(
                     model=model,
                     reference=reference,
@@ -109,7 +109,7 @@ def parse_reference_values(
                     std_error=std_error,
                 )
             )
-    return tuple(parsed)
+    return tuple(values)
 
 
 def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:

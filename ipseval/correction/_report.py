@@ -167,9 +167,9 @@ def _conclusion(order: MetricOrder) -> list[str]:
     aoa_first = order.models[0]
     if len(order.models) == 1:
         return [f"Only {aoa_first} has an estimate, so there is nothing to compare."]
-    tied = find_tied_first(order)
-    if tied:
-        return [f"{listed(tied)} are tied for first place by AOA."]
+    tied_models = find_tied_first(order)
+    if tied_models:
+        return [f"{listed(tied_models)} are tied for first place by AOA."]
     leader = find_leader(order)
     if leader is not None:
         probability = format_least_probability(least_probability_better(order, leader))
@@ -204,10 +204,10 @@ def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
     if len(order.models) == 2:
         return [f"A winner must reach {WINNER_PROBABILITY:g}."]
     choice = choose_recommender(order)
-    least = format_probability(least_probability_better(order, choice), is_informed=True)
+    least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
     return [
-        f"The smallest P({choice} better) is {least}, and a winner must reach {WINNER_PROBABILITY:g} against "
-        "every other recommender."
+        f"The smallest P({choice} better) is {least_probability}, and a winner must reach "
+        f"{WINNER_PROBABILITY:g} against every other recommender."
     ]
 
 
@@ -376,10 +376,10 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
     values = ranked["estimate"].tolist()
     lows = ranked["ci_low"].tolist()
     highs = ranked["ci_high"].tolist()
-    for place, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
+    for row, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
         if label == CORRECTED:
-            low = float(order.ci_low[place])
-            high = float(order.ci_high[place])
+            low = float(order.ci_low[row])
+            high = float(order.ci_high[row])
         interval = f"[{fixed(low, places)}, {fixed(high, places)}]"
         cells.append(
             Cell(
@@ -394,10 +394,10 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
 
 def _probability_cells(order: MetricOrder) -> list[Cell]:
     cells = []
-    for place in range(len(order.models)):
-        if place + 1 == len(order.models):
+    for row in range(len(order.models)):
+        if row + 1 == len(order.models):
             cells.append(Cell(""))
             continue
-        value = float(order.p_better[place, place + 1])
+        value = float(order.p_better[row, row + 1])
         cells.append(Cell(format_probability(value, is_informed=order.is_informed)))
     return cells

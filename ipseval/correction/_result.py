@@ -231,18 +231,18 @@ class Correction(Result):
         """
         rows = []
         for order in self._metric_orders:
-            for place, model in enumerate(order.models):
-                is_last = place + 1 == len(order.models)
+            for row, model in enumerate(order.models):
+                is_last = row + 1 == len(order.models)
                 rows.append(
                     (
                         order.metric,
                         model,
-                        order.aoa_pooled[place],
-                        order.corrected[place],
-                        order.ci_low[place],
-                        order.ci_high[place],
-                        float("nan") if is_last else order.p_better[place, place + 1],
-                        order.expected_regret[place],
+                        order.aoa_pooled[row],
+                        order.corrected[row],
+                        order.ci_low[row],
+                        order.ci_high[row],
+                        float("nan") if is_last else order.p_better[row, row + 1],
+                        order.expected_regret[row],
                     )
                 )
         return pd.DataFrame(rows, columns=list(ORDER_COLUMNS))
@@ -401,8 +401,8 @@ class Correction(Result):
         for order in self._metric_orders:
             if order.metric == label:
                 position = {model: number for number, model in enumerate(order.models)}
-                ordered = frame["model"].map(position).argsort(kind="stable")
-                frame = frame.iloc[ordered.to_numpy()]
+                row_order = frame["model"].map(position).argsort(kind="stable")
+                frame = frame.iloc[row_order.to_numpy()]
         axes = plot_result(frame, label, estimator, ax=ax)
         level = f"{100 * self.confidence_level:g}%"
         axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)

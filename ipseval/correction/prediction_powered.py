@@ -49,9 +49,9 @@ class PpiEstimate:
     covariance: FloatArray
 
 
-def pairs_to_predict(shown: RandomExposure, split: Split) -> IntArray:
+def pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
     """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
-    users = distinct(shown.user)
+    users = distinct(exposure.user)
     n_items = split.n_items
     first_keys = users[:, None] * np.int64(n_items)
     if users.size * n_items <= N_DRAWN:
@@ -66,12 +66,12 @@ def pairs_to_predict(shown: RandomExposure, split: Split) -> IntArray:
 
 def difference_totals(
     ranks: Mapping[str, RankedPositives],
-    shown: RandomExposure,
-    drawn: IntArray,
+    exposure: RandomExposure,
+    candidate_keys: IntArray,
     split: Split,
     metrics: Sequence[Metric],
     ties: TieChoice,
-    odds_of: OddsAt | None = None,
+    compute_odds: OddsAt | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return users with ranked pairs, and their parts of both totals, (n_users, n_cells).
 
@@ -80,9 +80,10 @@ def difference_totals(
     """
     ranked = next(iter(ranks.values()))
     keys = ranked.user * np.int64(split.n_items) + ranked.item
-    is_exposed = among(keys, shown.pair_key)
-    is_positive = among(keys, shown.pair_key[shown.positive])
-    compute_odds = fit_test_odds(split) if odds_of is None else odds_of
+    is_exposed = among(keys, exposure.pair_key)
+    is_positive = among(keys, exposure.pair_key[exposure.positive])
+    if compute_odds is None:
+        compute_odds = fit_test_odds(split)
     odds = compute_odds((ranked.user, ranked.item))
 
     n_users = ranked.users.size
@@ -99,7 +100,7 @@ def difference_totals(
         is_positive=is_positive,
         prediction=prediction,
         is_exposed=is_exposed,
-        is_drawn=among(keys, drawn),
+        is_drawn=among(keys, candidate_keys),
     )
     cell_metric = np.repeat(np.arange(len(metrics)), len(ranks))
     share = np.empty((n_users, cell_metric.size))
@@ -129,8 +130,8 @@ def compute_totals(
     n_users = int(segment.max()) + 1
     n_exposed = np.bincount(segment, is_exposed, n_users)[segment]
     n_drawn = np.bincount(segment, is_drawn, n_users)[segment]
-    expected_exposed = is_drawn * n_exposed / np.maximum(n_drawn, 1)
-    control_weight = np.where(n_drawn > 0, is_exposed - expected_exposed, 0.0)
+    exposure_share = is_drawn * n_exposed / np.maximum(n_drawn, 1)
+    control_weight = np.where(n_drawn > 0, is_exposed - exposure_share, 0.0)
     starts = np.searchsorted(segment, np.arange(n_users))
     outcome_totals = _sum_weighted_columns(is_positive, value, starts)
     control_totals = _sum_weighted_columns(prediction * control_weight, value, starts)

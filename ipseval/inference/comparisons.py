@@ -132,11 +132,11 @@ def compare(
     return frame
 
 
-def _list_notes(model: str, estimate: Estimate, compared: Estimate) -> list[str]:
+def _list_notes(model: str, estimate: Estimate, opponent: Estimate) -> list[str]:
     """Return the notes on missing and short lists of a model, with its name unless both models have them."""
     notes = []
     for note in estimate.of_lists:
-        if note not in compared.of_lists:
+        if note not in opponent.of_lists:
             note = f"{model}: {note}"
         notes.append(note)
     return notes
@@ -201,11 +201,11 @@ def detectable(
 def _compute_paired_difference(first: Estimate, second: Estimate) -> tuple[float, float, int]:
     """Return the difference, its standard error, and the number of users."""
     if isinstance(first.sums, MergedSums) and isinstance(second.sums, MergedSums):
-        error, n_users, rounding = first.sums.paired_error(second.sums)
+        error, n_users, tolerance = first.sums.paired_error(second.sums)
     else:
-        error, n_users, rounding = first.user_sums.paired_error(second.user_sums)
+        error, n_users, tolerance = first.user_sums.paired_error(second.user_sums)
     gap = first.value - second.value
-    if abs(gap) <= rounding:
+    if abs(gap) <= tolerance:
         gap = 0.0
     return gap, error, n_users
 
@@ -323,12 +323,12 @@ def pair_tests(estimates: Mapping[tuple[str, str, str], Estimate]) -> dict[tuple
     for metric, estimator in cells:
         gap, error, n_users = _compute_differences([estimates[model, metric, estimator] for model in models])
         is_tested = np.triu((n_users > 1) & ~np.isnan(gap) & ~np.isnan(error), 1)
-        tested_gap = np.abs(gap[is_tested])
-        tested_error = error[is_tested]
+        gap_sizes = np.abs(gap[is_tested])
+        pair_errors = error[is_tested]
         with np.errstate(invalid="ignore", divide="ignore"):
-            p_values = 2 * stdtr(n_users[is_tested] - 1, -tested_gap / tested_error)
-        exact_p_values = np.where(tested_gap == 0, 1.0, 0.0)
-        p_values = np.where(tested_error == 0, exact_p_values, p_values)
+            p_values = 2 * stdtr(n_users[is_tested] - 1, -gap_sizes / pair_errors)
+        exact_p_values = np.where(gap_sizes == 0, 1.0, 0.0)
+        p_values = np.where(pair_errors == 0, exact_p_values, p_values)
         p_adjusted = np.full(gap.shape, np.nan)
         if p_values.size:
             p_adjusted[is_tested] = corrected(p_values, "holm")

@@ -87,7 +87,7 @@ class Sensitivity(Result):
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: the γ at which each pair changes order; `page` adds the whole frame."""
         tipping = self.tipping_points()[["metric", "estimator", "statement"]]
-        table = Table.of(tipping, "Where two recommenders change places", n_keys=2)
+        table = Table.of(tipping, "Where two recommenders swap ranks", n_keys=2)
         lines = []
         for metric, estimator, statement in tipping.to_numpy():
             lines.append(f"{metric} by {estimator}: {statement}.")

@@ -29,7 +29,7 @@ def bounds(
     *,
     factors: Sequence[float],
 ) -> pd.DataFrame:
-    """Compute the bounds of every estimate when each weight 1/P may have an error up to a factor Λ.
+    """Compute the bounds of every estimate when each weight 1/P may be wrong by at most the factor Λ.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def bounds(
     -------
     DataFrame
         Columns model, metric, estimator, factor, estimate, lower, upper, note; NaN with a note for metrics
-        and estimators that are no weighted average of contributions.
+        and estimators that are not weighted averages of contributions.
 
     Raises
     ------

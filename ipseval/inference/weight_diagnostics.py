@@ -137,10 +137,10 @@ class Weighed:
         """Return the sums over the weights of `self` and of `moments`."""
         log_largest = max(self.log_largest, moments.log_largest)
         scale = math.exp(self.log_largest - log_largest)
-        added_scale = math.exp(moments.log_largest - log_largest)
+        second_scale = math.exp(moments.log_largest - log_largest)
         return Weighed(
-            total=self.total * scale + moments.total * added_scale,
-            squares=self.squares * scale**2 + moments.squares * added_scale**2,
+            total=self.total * scale + moments.total * second_scale,
+            squares=self.squares * scale**2 + moments.squares * second_scale**2,
             log_largest=log_largest,
         )
 

@@ -218,7 +218,8 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
         for factor in (0.25, 4.0)
     )
     ratio = np.diag(loud) / np.diag(quiet)
-    # With 40 users and VARIANCE_POOLING_SIZE = 20, as if the rest came from the path; t distributions are 39/37 as wide.
+    # With 40 users and VARIANCE_POOLING_SIZE = 20, as if the rest came from the path. A t distribution has
+    # 39/37 times the variance.
     levels = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
     np.testing.assert_allclose(ratio, levels[0] / levels[1], rtol=0.05)
     # All is the sample's own where it is large; of few users a t distribution has a variance from 3 on.
