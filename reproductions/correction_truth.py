@@ -163,7 +163,8 @@ def calls(found: Any, cells: slice, right: np.ndarray) -> dict[str, float]:
     """Return how many pairs are called apart, how many of them wrongly, and counts by probability."""
     unit = np.eye(found.posterior.total_mean.size)[cells]
     first, second = np.triu_indices(len(right), 1)
-    higher, gap = found.posterior.probability_positive(unit[first] - unit[second]), right[first] - right[second]
+    higher = found.posterior.probability_positive(unit[first] - unit[second])
+    gap = right[first] - right[second]
     differ = gap != 0
     sure, agree = np.maximum(higher, 1 - higher)[differ], ((higher > 0.5) == (gap > 0))[differ]
     place = np.digitize(sure, BINS[1:-1])
