@@ -102,7 +102,10 @@ def compare(
     if difference is not None:
         difference = float(check_real("difference", difference))
         if difference == 0:
-            raise InputError("difference must not be 0: no number of users finds it.")
+            raise InputError(
+                "difference must not be 0, because no number of users detects it; got 0. Pass the smallest "
+                "difference that matters."
+            )
     rows = []
     for metric, estimator, first, second in _list_comparisons(list(estimates), reference):
         first_estimate = estimates[first, metric, estimator]

@@ -1,4 +1,4 @@
-"""The correction strength: its path, limits, the plan, and what must not change them."""
+"""The correction strength: its path, limits, the plan, and invariances."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def select_estimates(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.Data
     return part.set_index(["model", "metric"])[["estimate", "std_error", "ci_low", "ci_high"]].sort_index()
 
 
-def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, exposure, correction):
+def test_strength_zero_is_aoa_and_the_random_sample_is_an_unweighted_mean(world, exposure, correction):
     _, split, models = world
     evaluation = ipseval.evaluate(models, split, metrics=METRICS, estimators=[AOA_POOLED])
     aoa = select_estimates(evaluation.frame, AOA_POOLED)["estimate"]
@@ -166,7 +166,7 @@ def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, e
     )
 
 
-def test_random_exposure_narrows_the_interval_and_moves_the_strength(log_correction, correction):
+def test_random_exposure_narrows_the_interval_and_changes_the_strength(log_correction, correction):
     assert log_correction.sample is None
     assert "depends on the prior" in log_correction.frame["note"].iloc[-1]
     widths = [
@@ -256,7 +256,7 @@ def test_comparisons_come_from_the_joint_posterior(correction):
     assert len(correction.compare()) == 6
 
 
-def test_a_sample_without_a_positive_says_nothing(ranks, path):
+def test_a_random_sample_without_a_positive_changes_nothing(ranks, path):
     empty_ranks = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
     assert correct_path(path, empty_ranks).frame.equals(correct_path(path).frame)
 
@@ -270,7 +270,7 @@ def test_the_prior_can_be_replaced(path, log_correction):
     assert (strong_estimates.loc["popular"] < default_estimates.loc["popular"]).all()
 
 
-def test_the_plan_foresees_the_intervals(world, exposure, log_correction, correction):
+def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correction):
     outside_training = exposure.without(world[1].train)
     plan = plan_exposure(
         log_correction,
@@ -301,7 +301,7 @@ def test_the_plan_foresees_the_intervals(world, exposure, log_correction, correc
     assert with_pilot["half_width"].max() < planned_widths.max()
 
 
-def test_a_plan_takes_recommenders_with_equal_ranks(world):
+def test_a_plan_allows_recommenders_with_equal_ranks(world):
     _, split, models = world
     models_with_copy = {**models, "noisy again": models["noisy"]}
     plans = [
@@ -329,7 +329,7 @@ def test_a_plan_takes_recommenders_with_equal_ranks(world):
         ({"missing_lists": "guess"}, "unknown value for missing_lists: 'guess'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(world, change, message):
+def test_invalid_arguments_are_refused(world, change, message):
     _, split, models = world
     with pytest.raises(InputError, match=message):
         correct(models, split, **{"metrics": METRICS, **change})
@@ -348,7 +348,7 @@ def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
     assert plan["n_positives"].unique().tolist() == [100.0]
 
 
-def test_all_interactions_give_another_basis_with_odds_of_their_own(world, log_correction):
+def test_all_interactions_add_a_basis_with_other_odds(world, log_correction):
     population, split, models = world
     rng = np.random.default_rng(4)
     key = np.arange(split.n_users * split.n_items)
@@ -376,7 +376,7 @@ def test_all_interactions_give_another_basis_with_odds_of_their_own(world, log_c
         correct(models, split, interactions=reordered, **options)
 
 
-def test_the_plan_has_a_row_per_metric_and_size_with_the_metrics_apart(log_correction):
+def test_the_plan_has_a_row_per_metric_and_size_ordered_by_metric(log_correction):
     plan = plan_exposure(log_correction, positive_share=0.1)
     sizes = [(users, items) for users in (25, 100, 400) for items in (10, 20, 50)]
     assert plan["metric"].tolist() == [label for label in METRICS for _ in sizes]

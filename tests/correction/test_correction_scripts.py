@@ -1,4 +1,4 @@
-"""The programs that judge the correction strength, on small worlds and files."""
+"""The programs that validate the correction strength, on small simulated logs and files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_a_world_knows_the_truth_of_every_recommender(world):
     assert world.truth.shape == (len(METRICS) * 10,)
 
 
-def test_exposure_shows_so_many_items_at_random(world):
+def test_simulated_exposure_shows_the_requested_number_of_items(world):
     exposed_positives = world.expose(300, 30, np.random.default_rng(0))["popular"]
     # Half of the items are shown to all users: half of the relevant pairs, five standard deviations wide.
     n = len(world.ranks["popular"])
     assert len(exposed_positives) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
 
 
-def test_where_regions_decide_what_is_met_profiles_alone_come_nearest():
+def test_profiles_are_the_best_basis_where_regions_determine_exposure():
     rng = np.random.default_rng(0)
     simulated = feedback_worlds.build("region", feedback_worlds.Sizes((600,), (150,)), rng).simulated(rng)
     gap = np.abs(simulated.path.value - simulated.truth)
@@ -49,7 +49,7 @@ def test_where_regions_decide_what_is_met_profiles_alone_come_nearest():
 
 
 def select_three(path: CorrectionPath) -> CorrectionPath:
-    """Return the path of three of ten recommenders, which costs a tenth."""
+    """Return the path of three of ten recommenders, which takes a tenth of the time."""
     part = np.flatnonzero(np.arange(len(path.hit)) % 10 % 4 == 0)
     square = np.ix_(part, part)
     return replace(
@@ -70,11 +70,11 @@ def select_pairs(path: CorrectionPath) -> CorrectionPath:
 
 
 def make_case(path: CorrectionPath, truth: np.ndarray) -> correction_prior.Case:
-    """Return a case in which nobody is exposed and the truth has no error."""
+    """Return a case without random exposure and with an exact truth."""
     return correction_prior.Case("made", "made", 0, path, truth, np.zeros((truth.size, truth.size)), None)
 
 
-def test_a_constant_moves_to_where_the_truth_is_likelier(world, capsys, monkeypatch):
+def test_the_search_moves_a_constant_towards_a_higher_likelihood(world, capsys, monkeypatch):
     path = select_pairs(world.path)
     monkeypatch.setattr(correction_prior, "STEPS", {"mean": (0.5, 2.0)})
     start = CorrectionPrior(mean=0.25, sd=0.05, no_bias=0.01)
@@ -103,7 +103,7 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
     assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())
 
 
-def test_numbers_of_a_path_foretell_where_they_do(world):
+def test_numbers_of_a_path_predict_the_strength_where_they_are_informative(world):
     path, cases = select_three(world.path), []
     for source, times in (("first", 2), ("second", 2), ("coat", 1)):
         for alpha in (2, 6, 10, 14, 18) * times:
@@ -118,7 +118,7 @@ def test_numbers_of_a_path_foretell_where_they_do(world):
         assert float(row[3]) > 0
 
 
-def test_a_control_variate_is_judged_in_each_cell_of_a_world():
+def test_a_control_variate_is_validated_for_each_metric_and_recommender():
     ratio, *coverages = control_variate.judge(0, 25, "items", 12).T
     assert 0.5 < np.median(ratio) < 1.3
     assert all(0.5 < coverage.mean() <= 1 for coverage in coverages)
@@ -144,7 +144,7 @@ def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monk
     assert "| 100 |" not in output  # 60 users have random exposure
 
 
-def test_the_lead_in_order_is_paired_within_splits():
+def test_differences_in_ranking_quality_are_paired_within_splits():
     tau = {RANDOM_SAMPLE: (0.5, 0.3), CORRECTED: (0.6, 0.6), AOA_POOLED: (0.9, 0.9)}
     rows = [
         {"split": split, "draw": draw, "n_users": 25, "metric": metric, "estimator": name, "tau_b": value}
@@ -160,7 +160,7 @@ def test_the_lead_in_order_is_paired_within_splits():
 
 
 def draw_ratings(n_users: int, counts: np.ndarray, skew: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Return ratings of so many distinct songs of 1,000 per user; popular ones are met and liked more."""
+    """Return ratings of `counts` of 1,000 songs per user; popular songs are met and liked more often."""
     appeal = -np.log(np.arange(1, 1001))
     utility = rng.gumbel(size=(n_users, 1000)) + skew * appeal
     position = (-utility).argsort(axis=1).argsort(axis=1)

@@ -1,4 +1,4 @@
-"""The correction of an evaluation: its ranks are reused, and nothing but the evaluated split is accepted."""
+"""The correction of an evaluation reuses its ranks, and accepts only the evaluated split."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_nothing_is_ranked_again(situation):
     assert correction.models == ("mine", *models)
 
 
-def test_interactions_without_a_propensity_are_corrected_as_well(situation):
+def test_interactions_without_a_propensity_are_part_of_the_correction(situation):
     _, split, models = situation
     rare = split.train.popularity < np.quantile(split.train.popularity, 0.3)
     train = split.train.select(~rare[split.train.item])
@@ -69,7 +69,7 @@ def test_interactions_without_a_propensity_are_corrected_as_well(situation):
     assert correction.path.n_positives == len(split_without_rare_items.test)
 
 
-def test_users_without_a_list_are_those_that_the_evaluation_has_resolved(situation):
+def test_users_without_a_list_are_treated_as_in_the_evaluation(situation):
     _, split, models = situation
     rows = []
     training_keys = set(split.train.pair_key.tolist())
@@ -154,7 +154,7 @@ def test_metrics_and_reference_values_are_checked_by_the_names_of_the_evaluation
         ipseval.correct(evaluation, situation[1], metrics=["ndcg@5"])
 
 
-def test_lists_that_are_shorter_than_a_cutoff_are_warned_of(situation):
+def test_lists_shorter_than_a_cutoff_cause_a_warning(situation):
     _, split, models = situation
     training_keys = set(split.train.pair_key.tolist())
     rows = []

@@ -1,4 +1,4 @@
-"""The ranking of a correction: whom it names, and whom it keeps until more is known, by hand."""
+"""The ranking of a correction: leader, choice and challenger, worked by hand."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AOA = {"a": 0.3, "b": 0.2, "c": 0.1}
 def make_order(
     aoa: dict[str, float] = AOA, p_better: dict[str, float] | None = None, **changes: object
 ) -> MetricOrder:
-    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for pairs that are not named."""
+    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for the remaining pairs."""
     models = tuple(aoa)
     probabilities = np.full((len(models), len(models)), 0.5)
     for row, model in enumerate(models):
@@ -62,7 +62,7 @@ def test_a_leader_is_better_than_every_other_recommender_with_95_per_cent(probab
 
 
 @pytest.mark.parametrize("missing", ["is_informed", "is_explained"])
-def test_nobody_is_named_by_the_log_alone_or_where_the_density_ratio_does_not_explain_exposure(missing):
+def test_there_is_no_leader_from_the_log_alone_or_where_the_density_ratio_does_not_explain_exposure(missing):
     order = make_order(p_better={"ab": 0.99, "ac": 0.99})
     assert find_leader(order) == "a"
     assert find_leader(replace(order, **{missing: False})) is None
@@ -70,7 +70,7 @@ def test_nobody_is_named_by_the_log_alone_or_where_the_density_ratio_does_not_ex
 
 
 @pytest.mark.parametrize(("probability", "choice"), [(0.21, "a"), (0.2, "b"), (0.19, "b")])
-def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(probability, choice):
+def test_a_challenger_replaces_the_first_by_aoa_from_a_probability_of_80_per_cent_on(probability, choice):
     order = make_order({"a": 0.3, "b": 0.2}, {"ab": probability})
     assert choose_recommender(order) == choice
     assert find_challenger(order) == (None if choice == "a" else choice)
@@ -85,14 +85,14 @@ def test_the_most_probable_challenger_is_chosen_and_may_lead():
     assert (choose_recommender(order), find_leader(order)) == ("c", None)
 
 
-def test_recommenders_with_equal_averages_are_tied_and_none_is_named():
+def test_recommenders_with_equal_averages_are_tied_without_a_leader():
     order = make_order({"a": 0.3 + 1e-16, "b": 0.3, "c": 0.1}, {"ab": 0.99, "ac": 0.99})
     assert find_tied_first(order) == ("a", "b")
     assert (choose_recommender(order), find_leader(order)) == ("a", None)
     assert find_tied_first(make_order()) == ()
 
 
-def test_a_recommender_alone_is_kept_and_not_named():
+def test_a_single_recommender_is_the_choice_but_not_a_leader():
     order = make_order({"a": 0.3})
     assert (choose_recommender(order), find_leader(order)) == ("a", None)
     assert np.isnan(least_probability_better(order, "a"))

@@ -1,4 +1,4 @@
-"""The posterior of the correction strength, by brute force and at its limits, and the line in AOA."""
+"""The posterior of the correction strength, by brute force and at its limits, and the regression on AOA."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRIOR = CorrectionPrior()
 
 
 def tiny_path() -> CorrectionPath:
-    """Two recommenders, one metric; contributions spread alike at every α, so one pass decides.
+    """Return a path of two recommenders and one metric, with the same spread at every α.
 
     Both vary alike, so that errors and deviations have the same axes: the sum and the difference.
     """
@@ -45,7 +45,7 @@ def tiny_path() -> CorrectionPath:
 
 
 def tiny_path_of_two() -> CorrectionPath:
-    """The same, with a second basis of the odds, by which values fall faster."""
+    """Return the tiny path with a second basis of the odds, for which values decrease faster."""
     path = tiny_path()
     doubled = {
         name: np.concatenate([getattr(path, name)] * 2) for name in ("covariance", "spread", "ess", "clipped")
@@ -80,7 +80,7 @@ def draw_from_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> n
 
 
 @pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
-def test_the_posterior_is_that_of_importance_sampling(path):
+def test_the_posterior_equals_importance_sampling(path):
     sample, rng = tiny_sample(), np.random.default_rng(0)
     values = draw_from_prior(path, 80_000, rng)
     residual = sample.value - values
@@ -102,7 +102,7 @@ def test_the_posterior_is_that_of_importance_sampling(path):
     assert below == pytest.approx(0.025, abs=0.01)
 
 
-def test_without_random_exposure_the_prior_stands_alone():
+def test_without_random_exposure_the_posterior_is_the_prior():
     path = tiny_path()
     posterior = compute_posterior(path, PRIOR)
     np.testing.assert_allclose(posterior.alpha_mass, PRIOR.mass, atol=1e-5)
@@ -113,7 +113,7 @@ def test_without_random_exposure_the_prior_stands_alone():
     np.testing.assert_allclose(posterior.total_covariance, np.cov(values.T), rtol=0.03)
 
 
-def test_strengths_and_scales_have_the_masses_of_their_laws():
+def test_strengths_and_scales_have_the_probabilities_of_their_distributions():
     np.testing.assert_allclose(ALPHAS, np.arange(25) * 0.075, rtol=1e-12)
     np.testing.assert_allclose(SCALES, [0.4, 1, 2.5, 6.25, 15.625], rtol=1e-12)
     spike, wide, scale = (
@@ -156,7 +156,7 @@ def test_a_quantile_between_two_sharp_values_is_found():
     assert sharp.quantile(np.ones((1, 1)), 0.1)[0] == pytest.approx(1e-4 * ndtri(0.25))
 
 
-def test_interactions_have_a_strength_and_a_weight_of_their_own():
+def test_the_basis_of_interactions_has_a_separate_strength_and_weight():
     prior = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05, interactions_weight=0.6)
     mass = prior.grid_mass(("pairs", "items", "profiles", "interactions")).reshape(4, 25)
     # The bases of positives share the rest, profiles with their own weight among them.
@@ -167,7 +167,7 @@ def test_interactions_have_a_strength_and_a_weight_of_their_own():
     np.testing.assert_allclose(prior.grid_mass(("pairs", "items")).reshape(2, 25), [0.5 * prior.mass] * 2)
 
 
-def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
+def test_a_metric_linear_in_the_rank_has_a_separate_deviation():
     path, prior = tiny_path(), CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
     parts = [
         prior.deviations(
@@ -184,8 +184,8 @@ def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
     assert not path.whole.any()
 
 
-def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
-    """Nineteen recommenders stand where the path says, two apart from it: these follow the sample."""
+def test_recommenders_without_deviation_do_not_hide_the_axis_of_a_deviation():
+    """Nineteen recommenders agree with the path and two do not: these follow the sample."""
     n = 21
     spread = 0.02 * np.eye(n) + 0.02 * np.outer(np.arange(n) >= 19, np.arange(n) >= 19)
     path = replace(
@@ -210,7 +210,7 @@ def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
     assert posterior.weight.min() > 1e-6  # what is negligible has no part
 
 
-def test_the_level_of_a_small_samples_variance_is_its_own():
+def test_the_level_of_the_variance_follows_a_small_sample():
     path = replace(tiny_path(), metrics=(ipseval.metric("atop"),), hit=np.zeros(2))
     path_covariance = path.spread[0] / 40
     quiet, loud = (
@@ -230,7 +230,7 @@ def test_the_level_of_a_small_samples_variance_is_its_own():
         )
 
 
-def test_with_much_random_exposure_it_is_the_random_sample():
+def test_with_much_random_exposure_the_posterior_is_the_random_sample():
     sample = tiny_sample(1e6)
     posterior = compute_posterior(tiny_path(), CorrectionPrior(), sample)
     np.testing.assert_allclose(posterior.total_mean, sample.value, atol=1e-5)
@@ -245,7 +245,7 @@ METRIC = np.array([0, 0, 0, 1])
 CUT = np.array([True, True, True, False])
 
 
-def test_values_move_to_the_line_through_those_of_aoa():
+def test_values_are_regressed_on_aoa():
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.1, 0.3, 0.7], [0.5, 0.4, 0.2, 0.8]])
     no_covariance = np.zeros((3, 4, 4))
     fitted_values, _ = regress_on_aoa(value, no_covariance, no_covariance, METRIC, CUT)
@@ -256,7 +256,7 @@ def test_values_move_to_the_line_through_those_of_aoa():
     np.testing.assert_allclose(fitted_values[2], [*np.full(3, 1.1 / 3), 0.8])
 
 
-def test_the_covariance_is_that_of_values_on_lines():
+def test_the_covariance_is_the_covariance_of_regressed_values():
     root = np.tril(np.random.default_rng(0).normal(size=(8, 8))) * 1e-4
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.25, 0.4, 0.7]])
     joint = root @ root.T
@@ -283,7 +283,7 @@ def test_the_covariance_is_that_of_values_on_lines():
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
+def test_a_flat_path_is_reported(flat):
     path = tiny_path()
     if flat:  # strengths that take away a tenth of what AOA is above chance
         path = replace(path, value=path.value[0] * (1 - 0.1 * path.alpha[:, None] / 0.45))
@@ -305,14 +305,14 @@ def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
     assert (f"{note}; read random-sample" in sample_correction.frame["note"].iloc[-1]) is flat
 
 
-def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
+def test_the_clipped_share_is_reported_with_its_strength():
     path = tiny_path()
     correction = correct_path(replace(path, clipped=np.full_like(path.clipped, 0.14)))
     note = f"at strength {correction.alpha.mean:.2f} large weights are truncated, by 14% of all weight"
     assert correction.frame["note"].iloc[-1].endswith(note)
 
 
-def test_a_sample_that_no_strength_reaches_is_said():
+def test_a_sample_that_no_strength_explains_is_reported():
     path, is_explained = tiny_path(), []
     for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
@@ -324,7 +324,7 @@ def test_a_sample_that_no_strength_reaches_is_said():
     assert is_explained == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 
-def test_what_a_choice_loses_is_of_values_between_0_and_1():
+def test_expected_regret_limits_values_to_0_and_1():
     # Of two independent alike, held in [0, 1]: E max − E = ∫ F (1 − F).
     posterior = correct_path(tiny_path()).posterior
     equal_posterior = replace(

@@ -1,4 +1,4 @@
-"""The difference estimator: unbiased by enumeration, its share and ratio by hand, and near the truth."""
+"""Prediction-powered inference: unbiasedness by enumeration, its share and ratio by hand, and accuracy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PREDICTED = np.array([0.2, 0.9, 0.4, 0.6, 0.1, 0.3, 0.8])
 
 
 def list_choices(size: int) -> list[np.ndarray]:
-    """Return every choice of so many pairs of each user, as masks."""
+    """Return every choice of `size` pairs of each user, as masks."""
     user_choices = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
     masks = []
     for first_user_pairs, second_user_pairs in product(*user_choices):
@@ -52,7 +52,7 @@ def test_both_totals_are_unbiased_for_any_prediction_and_share(n_drawn):
     np.testing.assert_allclose(np.mean(all_totals, axis=0), [[numerator, denominator]] * 2)
 
 
-def test_a_prediction_that_is_right_leaves_no_noise():
+def test_a_perfect_prediction_removes_all_variance():
     columns = VALUE[:, None]
     all_totals = []
     for exposed in list_choices(2):
@@ -69,7 +69,7 @@ def test_a_prediction_that_is_right_leaves_no_noise():
     assert np.ptp(all_totals, axis=0) == pytest.approx([0, 0])
 
 
-def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_halves():
+def test_the_share_of_the_control_variate_minimises_the_variance_within_0_and_three_halves():
     # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
@@ -106,7 +106,7 @@ def test_exposure_without_a_positive_has_no_ppi_estimate():
     assert (correction.sample, correction.ppi) == (None, None)
 
 
-def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
+def test_ppi_is_a_row_next_to_the_random_sample_and_is_as_accurate(monkeypatch):
     monkeypatch.setattr(prediction_powered, "fit_test_odds", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)

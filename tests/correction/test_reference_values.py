@@ -1,4 +1,4 @@
-"""Reference values: against draws, at their limits, as a check of each other, and what is refused."""
+"""Reference values: compared with draws, at their limits, consistency checks, and invalid input."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def make_observations(options: dict[str, Any], path: CorrectionPath, mean: np.nd
         (tiny_sample(), ratio_options(1.2, 0.1)),
     ],
 )
-def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_reference_values(sample, options):
+def test_the_posterior_equals_draws_weighted_by_the_likelihood_of_the_reference_values(sample, options):
     path, rng = tiny_path(), np.random.default_rng(0)
     prior_posterior = compute_posterior(path, PRIOR, sample)
     observations = make_observations(options, path, prior_posterior.total_mean)
@@ -68,7 +68,7 @@ def test_the_posterior_is_that_of_draws_weighted_by_the_likelihood_of_the_refere
     assert posterior.grid_mass.sum() == pytest.approx(1)
 
 
-def test_each_strength_is_weighed_by_the_density_of_the_reference_values():
+def test_each_strength_is_weighted_by_the_density_of_the_reference_values():
     path = tiny_path()
     path = replace(path, covariance=path.covariance * (1 + path.alpha)[:, None, None])
     prior_posterior = compute_posterior(path, PRIOR)
@@ -91,7 +91,7 @@ def test_each_strength_is_weighed_by_the_density_of_the_reference_values():
     )
 
 
-def test_a_value_without_error_is_taken_and_one_without_information_changes_nothing():
+def test_an_exact_value_is_reproduced_and_a_value_without_information_changes_nothing():
     path = tiny_path()
     exact_correction = correct_path(path, **recall_options(a=(0.21, 1e-7)))
     assert exact_correction.posterior.total_mean[0] == pytest.approx(0.21, abs=1e-6)
@@ -106,7 +106,7 @@ def test_a_value_without_error_is_taken_and_one_without_information_changes_noth
     assert means[0] / means[1] == pytest.approx(1.5, abs=1e-5)
 
 
-def test_a_value_is_checked_by_what_the_others_let_expect():
+def test_a_value_is_compared_with_its_expectation_from_the_other_values():
     path = tiny_path()
     table = correct_path(path, **recall_options(a=(0.4, 0.02), b=(0.8, 0.02))).reference_values
     assert table["disagrees"].tolist() == [True, True]
@@ -152,7 +152,7 @@ def test_reference_values_move_the_estimates_and_narrow_the_plan():
     assert plan["half_width"][0] < log_plan["half_width"][0]
 
 
-def test_reference_values_alone_name_no_winner_however_concentrated_the_posterior_is():
+def test_reference_values_alone_give_no_winner_even_if_the_posterior_is_concentrated():
     labels = ["atop", "recall@10"]
     world = World(n_users=150, n_items=40, mean_relevant=8, rng=0)
     split = world.split(rng=1)
@@ -170,7 +170,7 @@ def test_reference_values_alone_name_no_winner_however_concentrated_the_posterio
 
 
 @pytest.mark.parametrize("n_users", [1, 100, 10_000])
-def test_the_loss_of_a_choice_is_that_of_two_normal_values(n_users):
+def test_the_planned_regret_equals_the_regret_of_two_normal_values(n_users):
     correction = correct_path(tiny_path())
     plan = ipseval.plan_exposure(correction, n_users=[n_users], n_items=[10], positive_share=0.05)
     unit, covariance = np.array([1.0, -1.0]), correction.posterior.total_covariance
@@ -220,7 +220,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("values", "source", "message"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_a_reference_value_is_refused(values, source, message):
+def test_invalid_reference_values_are_refused(values, source, message):
     with pytest.raises(InputError, match=message):
         correct_path(tiny_path(), reference_values=values, source=source)
 
@@ -258,7 +258,7 @@ def test_the_weighted_sample_is_the_weighted_mean_of_its_parts():
     assert corrections[1].sample.ess is None
 
 
-def test_a_name_that_is_not_there_is_found_before_anything_is_ranked():
+def test_an_unknown_name_raises_an_error_before_ranking():
     world = World(n_users=100, n_items=30, mean_relevant=6, rng=0)
     split = world.split(rng=1)
 
@@ -271,7 +271,7 @@ def test_a_name_that_is_not_there_is_found_before_anything_is_ranked():
             ipseval.correct({"mine": never}, split, reference_values=values, source=RANDOMISED)
 
 
-def test_nothing_has_a_ratio_to_a_recommender_without_hits():
+def test_a_ratio_to_a_recommender_without_hits_is_refused():
     path = tiny_path()
     path_without_hits = replace(path, value=path.value * [1.0, 0.0])
     with pytest.raises(InputError, match="expected to be 0"):

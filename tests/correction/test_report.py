@@ -1,4 +1,4 @@
-"""The printed correction: the sentences of its verdict, its tables, and every format it is written to."""
+"""The report of a correction: the sentences of its verdict, its tables, and every format."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ VERDICTS = {
 
 
 @pytest.mark.parametrize(("order", "expected"), VERDICTS.values(), ids=VERDICTS)
-def test_the_verdict_says_conclusion_reason_and_number(order, expected):
+def test_the_verdict_has_conclusion_reason_and_regret(order, expected):
     assert verdict_sentences(make_report(order)) == expected
 
 
@@ -133,7 +133,7 @@ def test_the_random_sample_is_named_where_the_density_ratio_does_not_explain_exp
     assert "so no winner is named; compare the random sample instead." in sentences[0]
 
 
-def test_metrics_with_the_same_conclusion_are_named_together_and_others_have_their_own():
+def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_have_separate_sentences():
     orders = [make_order(metric=metric) for metric in ("recall@10", "atop", "mean_dcg@10")]
     assert verdict_sentences(make_report(*orders))[-1] == (
         "atop and mean_dcg@10 lead to the same conclusion."
@@ -170,7 +170,7 @@ def test_the_order_has_a_row_per_metric_and_recommender(exposure_correction):
         assert row["expected_regret"] >= 0
 
 
-def test_leader_and_choice_are_those_of_the_first_metric(log_correction, exposure_correction):
+def test_leader_and_choice_refer_to_the_first_metric(log_correction, exposure_correction):
     assert log_correction.leader is None
     assert log_correction.choice == log_correction.order["recommender"][0]
     assert exposure_correction.leader == exposure_correction.choice == "taste"

@@ -90,7 +90,7 @@ def test_bounds_of_an_evaluation_equal_linear_programs():
         assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(user_bounds, abs=1e-9)
 
 
-def test_several_factors_nest_and_list_metrics_say_why_they_have_none():
+def test_bounds_of_a_larger_factor_are_wider_and_list_metrics_have_none():
     evaluation = evaluate_random_ranks()
     frame = evaluation.bounds([1.5, 3.0])
     narrow, wide = (frame[frame["factor"] == factor].reset_index(drop=True) for factor in (1.5, 3.0))
@@ -114,14 +114,14 @@ def required_factor(c, w, target: float) -> float:
 
 
 def enumerate_corners(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
-    """Extremes of Σvc/Σv over all corners of the box: a ratio of linear functions is extreme at one."""
+    """Return the extremes of Σvc/Σv over all corners of the box, where this ratio is extreme."""
     corners = w * factor ** np.array(list(product((-1, 1), repeat=c.size)))
     values = corners @ c / corners.sum(axis=1)
     return values.min(), values.max()
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_corners_of_the_box_reach_the_target_from_the_factor_on_and_not_before(seed):
+def test_the_extremes_over_the_box_reach_the_target_only_from_the_required_factor_on(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
     c, w = rng.normal(size=n), rng.uniform(0.1, 3, n)
@@ -144,11 +144,11 @@ def test_all_corners_of_the_box_reach_the_target_from_the_factor_on_and_not_befo
         ([0.0, 1.0], np.nan, np.nan),
     ],
 )
-def test_targets_that_need_nothing_or_cannot_be_reached(c, target, expected):
+def test_required_factors_of_the_estimate_itself_and_of_unreachable_targets(c, target, expected):
     assert required_factor(np.array(c), np.ones(2), target) == pytest.approx(expected, rel=0, nan_ok=True)
 
 
-def test_factors_of_several_estimates_at_once_are_those_of_each():
+def test_factors_of_several_estimates_equal_separate_computations():
     rng = np.random.default_rng(5)
     c, w, target = rng.random((400, 9)), rng.exponential(size=400), rng.random(9)
     c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach

@@ -61,7 +61,7 @@ def test_users_that_only_one_recommender_has_are_aligned_by_code():
     assert row["std_error"] == pytest.approx(np.sqrt(1.5 * np.sum(z**2)))
 
 
-def test_a_reference_restricts_the_pairs_and_none_takes_all():
+def test_a_reference_restricts_the_pairs_and_no_reference_compares_all():
     rng = np.random.default_rng(2)
     estimates = key_estimates(**{name: make_estimate(rng.random(9)) for name in "abcd"})
     assert len(compare(estimates)) == 6
@@ -88,7 +88,7 @@ def test_corrections_equal_statsmodels(ours, theirs, size, monkeypatch):
     assert adjust(frame, None, []).tolist() == p.tolist()
 
 
-def test_the_family_says_which_tests_are_corrected_together():
+def test_the_family_determines_which_tests_are_corrected_together():
     rng = np.random.default_rng(3)
     estimates = {
         (model, metric, estimator): make_estimate(rng.random(20), metric=metric, estimator=estimator)
@@ -105,7 +105,7 @@ def test_the_family_says_which_tests_are_corrected_together():
     assert by_table["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 6 * raw))
 
 
-def test_differences_that_are_rounding_are_none_among_many_recommenders():
+def test_rounding_differences_count_as_zero_among_many_recommenders():
     values = 1e3 * np.random.default_rng(5).random((FEW + 1, 9))
     values[1] = values[0] + np.tile([1e-13, -1e-13, 0], 3)
     tests = pair_tests(
@@ -126,7 +126,7 @@ def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():
     assert frame.loc[("a", "b"), "p_adjusted"] == frame.loc[("a", "b"), "p_value"]
 
 
-def test_identical_recommenders_are_said_to_be_the_same():
+def test_identical_recommenders_are_reported_as_equal():
     row = compare(key_estimates(a=make_estimate([1, 2, 4]), b=make_estimate([1, 2, 4]))).iloc[0]
     assert (row["difference"], row["p_value"], row["note"]) == (0, 1, "the same for every user")
     assert math.isinf(row["n_users_needed"])
@@ -134,18 +134,18 @@ def test_identical_recommenders_are_said_to_be_the_same():
 
 @pytest.mark.parametrize("n", [20, 50, 200, 5000])
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-def test_the_minimum_detectable_difference_is_that_of_the_paired_t_test(n, power):
+def test_the_minimum_detectable_difference_equals_statsmodels(n, power):
     exact = TTestPower().solve_power(nobs=n, alpha=0.05, power=power)
     assert detectable(1.0, n, 0.1, power=power)[0] == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
-def test_the_users_needed_are_those_of_the_paired_t_test(effect):
+def test_the_number_of_users_needed_equals_statsmodels(effect):
     exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
     assert abs(detectable(1.0, 9, effect)[1] - exact) <= 1.5
 
 
-def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one():
+def test_users_needed_for_the_minimum_detectable_difference_are_the_present_users():
     estimates = key_estimates(
         a=make_estimate(np.random.default_rng(0).random(100)), b=make_estimate(np.zeros(100))
     )
@@ -169,14 +169,14 @@ def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one()
         ),
     ],
 )
-def test_bad_options_are_named(options, error, words):
+def test_invalid_options_raise_errors_that_name_them(options, error, words):
     with pytest.raises(error, match=words):
         compare(
             **{"estimates": key_estimates(als=make_estimate([1, 2]), bpr=make_estimate([2, 3])), **options}
         )
 
 
-def test_moments_of_users_are_not_paired_with_the_users_themselves():
+def test_moments_of_users_cannot_be_paired_with_sums_of_users():
     values = np.array([0.0, 0.2, 0.5, 0.9])
     users = UserSums.of(np.arange(4), values)
     moments = Moments.of([users, UserSums.of(np.arange(4), values[::-1])]).members()[0]

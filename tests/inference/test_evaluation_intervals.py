@@ -1,4 +1,4 @@
-"""What an evaluation offers on top of its estimates."""
+"""Intervals and comparisons of an evaluation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_same_rng_gives_the_same_intervals():
 
 
 @pytest.mark.parametrize(("level", "n_needed"), [(0.95, 39), (0.9, 19)])
-def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, n_needed):
+def test_an_interval_from_too_few_resamples_has_a_note_with_the_required_number(level, n_needed):
     # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
     assert (n_needed - 1) / (n_needed + 1) >= level - 1e-12 > (n_needed - 2) / n_needed
     evaluation = evaluate_random_ranks(confidence_level=level)
@@ -56,7 +56,7 @@ def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, n_needed
     assert not notes_of_enough.str.contains("too few|on one side").any()
 
 
-def test_compare_is_on_the_level_of_the_evaluation():
+def test_compare_uses_the_confidence_level_of_the_evaluation():
     evaluation = evaluate_random_ranks(confidence_level=0.8)
     frame = evaluation.compare("m1")
     assert frame["reference"].eq("m1").all()
@@ -65,7 +65,7 @@ def test_compare_is_on_the_level_of_the_evaluation():
     np.testing.assert_allclose(frame["ci_high"] - frame["difference"], t * frame["std_error"], rtol=1e-10)
 
 
-def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_and_spoils_no_other():
+def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_but_other_metrics_have():
     # User 0 has two candidates, both relevant, so AUC is undefined; users 1 has one that is not.
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
@@ -80,7 +80,7 @@ def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_and_spoils_no_o
 
 
 def evaluate_hits(hits: int, n_users: int = 10) -> pd.Series:
-    """Return the row of recall@1 of users with one positive each, of which some are first."""
+    """Return the row of recall@1 of users with one positive each, of which `hits` rank first."""
     pairs = pd.DataFrame({"user": np.repeat(np.arange(n_users), 2), "item": [0, 1] * n_users})
     split = ipseval.Split.from_frames(pairs[::2], pairs[1::2], users=range(n_users), items=range(3))
     scores = np.tile([0.0, 1.0, 2.0], (n_users, 1))
@@ -101,7 +101,7 @@ def test_an_interval_stays_between_0_and_1(hits):
     assert 0 < row["ci_low"] < p < row["ci_high"] < 1
 
 
-def test_an_interval_that_lies_inside_is_the_normal_one():
+def test_an_interval_inside_0_and_1_is_the_normal_interval():
     row = evaluate_hits(5)
     assert row["ci_high"] - 0.5 == pytest.approx(1.959963984540054 * row["std_error"])
 
@@ -122,7 +122,7 @@ def test_intervals_of_segments_stay_between_0_and_1_and_around_their_estimate():
 
 @pytest.mark.slow
 def test_the_interval_covers_more_than_the_normal_one_for_few_users_near_0():
-    """40 users at a mean of .04: within 4 sigma of 4,000 draws; draws without a hit have no interval."""
+    """Coverage for 40 users at a mean of 0.04, over 4,000 draws; draws without a hit have no interval."""
     rng, n = np.random.default_rng(0), 40
     hits = rng.binomial(n, 0.04, 4000)
     rows = {n_hits: evaluate_hits(n_hits, n) for n_hits in np.unique(hits[hits > 0]).tolist()}

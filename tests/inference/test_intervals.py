@@ -50,7 +50,7 @@ def estimate_by_loops(sums: UserSums, drawn_users: np.ndarray) -> float:
 
 
 def count_draws(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
-    """How often each user occurs in each resample."""
+    """Return the number of times that each user occurs in each resample."""
     seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
     return np.concatenate(
         [draw_counts(n_users, size, seed, number) for number, size in blocks(n_resamples, n_users)]
@@ -86,7 +86,7 @@ def test_replicates_do_not_depend_on_the_number_of_threads():
     assert np.array_equal(single_thread, two_threads)
 
 
-def test_more_resamples_keep_the_first_ones():
+def test_more_resamples_begin_with_the_same_resamples():
     sums = make_sums()
     short_run, long_run = (bootstrap(sums, n_resamples=n, rng=1).replicates for n in (40, 400))
     # Whole and partial blocks are different matrix products, equal up to the order of sums.
@@ -141,7 +141,7 @@ def test_a_resample_without_weight_is_undefined_and_counted():
     assert result.interval(A, method="percentile") == (1.0, 1.0)
 
 
-def test_it_says_what_is_wrong_with_its_input():
+def test_invalid_input_of_the_bootstrap_is_refused():
     with pytest.raises(InputError, match="n_resamples must be an integer >= 1"):
         bootstrap(make_sums(), n_resamples=0)
     with pytest.raises(UnknownNameError, match="percentile"):
@@ -155,7 +155,7 @@ def test_normal_interval_of_a_hand_worked_case():
     assert all(math.isnan(bound) for bound in normal_interval(0.5, float("nan"), confidence_level=0.95))
 
 
-def test_quantiles_leave_undefined_replicates_out():
+def test_quantiles_exclude_undefined_replicates():
     replicates = np.concatenate([np.arange(101.0), [np.nan] * 50])
     assert quantiles(replicates, 0.25, 0.75) == (25.0, 75.0)
     assert all(math.isnan(b) for b in quantiles(np.full(3, np.nan), 0.25, 0.75))

@@ -1,4 +1,4 @@
-"""All pairs of many recommenders at once: the numbers of `compare`, and reports in seconds."""
+"""Tests of all pairs of many recommenders equal those of `compare`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate_many(n_models: int, n_users: int = 40, **options) -> ipseval.Evalua
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n_models", [5, 9])  # and two more: above FEW by products of all at once
-def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
+def test_the_tests_of_all_pairs_equal_compare(n_models, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 9)
     result = evaluate_many(n_models, metrics=["recall@5"], estimators=["aoa"])
     tests = pair_tests(result.estimates)
@@ -46,7 +46,7 @@ def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_many_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path, monkeypatch):
+def test_evaluations_of_many_recommenders_are_printed_saved_and_exported(tmp_path, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 10)
     result = evaluate_many(
         10, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"

@@ -1,4 +1,4 @@
-"""Which items carry the weight, worked by hand, and Pareto k̂ of the largest weights."""
+"""Weights by popularity, worked by hand, and Pareto k̂ of the largest weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def evaluate_items(propensity, estimators=("aoa", "snips-global")):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_weight_of_a_group_is_that_of_its_inverse_propensities():
+def test_the_weight_of_a_group_is_the_sum_of_its_inverse_propensities():
     """γ = 0: P ∝ √n*, so weights are 1, 1/3, 1/4 and 1/4 of a, c, d and d: in all 11/6."""
     evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0))
     groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
@@ -44,7 +44,7 @@ def test_the_weight_of_a_group_is_that_of_its_inverse_propensities():
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_without_popularity_groups_are_made_by_the_propensity():
+def test_without_popularity_items_are_grouped_by_propensity():
     evaluation = evaluate_items(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
     groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
     assert groups["by"].unique().tolist() == ["P"]
@@ -52,7 +52,7 @@ def test_without_popularity_groups_are_made_by_the_propensity():
     assert groups["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
 
 
-def test_without_weights_there_is_nothing_to_show():
+def test_unweighted_estimators_have_no_popularity_groups():
     unweighted = evaluate_items(None, ["aoa"])
     assert popularity_weights(
         unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
@@ -65,7 +65,7 @@ def test_without_weights_there_is_nothing_to_show():
 
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
-def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
+def test_groups_of_popularity_end_at_1_2_5_10_20_50(n, group):
     from tests.inside.inference import _group_by_popularity
 
     value = pd.Series([n, 1000.0]).to_numpy(dtype=float)
@@ -73,7 +73,7 @@ def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
 
 
 def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:
-    """The estimator as printed in the paper (theirs has k = −ξ), one number at a time."""
+    """Return the estimator as printed in the paper, which has k = −ξ, by loops."""
     x, n = sorted(x), len(x)
     m = 30 + int(math.sqrt(n))
     quartile = x[int(n / 4 + 0.5) - 1]
@@ -120,14 +120,14 @@ def test_k_is_nan_where_the_tail_has_too_few_values(values):
     assert math.isnan(pareto_k(values))
 
 
-def test_values_that_differ_by_rounding_only_are_no_tail():
+def test_values_that_differ_only_by_rounding_are_not_a_tail():
     # Equal totals of items differ in their last bits, by the order in which they were summed.
     assert np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) * 4.5e-16])))
     assert np.isnan(pareto_k(1 + np.arange(100) * 2.3e-16))
     assert not np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) / 10])))
 
 
-def test_the_tail_is_what_exceeds_the_largest_value_outside_it():
+def test_the_tail_consists_of_excesses_over_the_largest_value_outside_it():
     # Of 100 values the tail is 20 (Vehtari et al.: min(N/5, 3√N)), the threshold the 21st from above.
     values = np.sort(np.exp(1.5 * np.random.default_rng(3).normal(size=100)))
     shape, _ = fit_generalised_pareto(values[80:] - values[79])

@@ -1,4 +1,4 @@
-"""The error of fitted weights in an evaluation: against refits, in differences, in intervals, in words."""
+"""The error of fitted weights in an evaluation, compared with refits, in differences and in intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weigh
 
 @pytest.fixture(scope="module", autouse=True)
 def two_ridges():
-    """Seven of them, as by default, take longer in every refit."""
+    """Use two ridges, because the default of seven makes every refit slower."""
     with pytest.MonkeyPatch.context() as patch:
         for file in ("cross_fitted_odds", "_density_ratio"):
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
@@ -47,7 +47,7 @@ def evaluate_world(world, propensity, **options):
     return ipseval.evaluate_ranks(world.ranks, propensity=propensity, **{**defaults, **options})
 
 
-def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_it_more(fitted):
+def test_the_influence_of_a_user_through_the_weights_equals_a_refit_with_more_weight_on_that_user(fitted):
     world, propensity = fitted
     estimates = evaluate_world(world, propensity).estimates
     step = 1e-3
@@ -69,7 +69,7 @@ def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_
     assert np.polyfit(differences, influences, 1)[0] == pytest.approx(1, abs=0.1)
 
 
-def test_the_printed_error_is_that_of_refits_to_resampled_users(fitted):
+def test_the_standard_error_equals_the_deviation_of_refits_to_resampled_users(fitted):
     world, propensity = fitted
     options = {"metrics": METRICS[:2], "estimators": ["snips-global"]}
     printed = evaluate_world(world, propensity, **options)
@@ -84,7 +84,7 @@ def test_the_printed_error_is_that_of_refits_to_resampled_users(fitted):
     assert (refit_errors / printed_errors).max() < 1.5 < (refit_errors / known_errors).max()
 
 
-def test_only_weighted_estimates_have_a_propensity_influence_and_say_that_their_error_holds_it(fitted):
+def test_only_weighted_estimates_have_a_propensity_influence_and_a_note_about_it(fitted):
     world, propensity = fitted
     with_error, with_known_weights = (
         evaluate_world(world, propensity),
@@ -100,7 +100,7 @@ def test_only_weighted_estimates_have_a_propensity_influence_and_say_that_their_
     assert notes["snips-global"].str.contains(FITTED).all()
 
 
-def test_what_is_the_same_for_every_positive_has_no_error_by_fitted_weights(fitted):
+def test_a_metric_that_is_constant_over_positives_has_no_error_from_fitted_weights(fitted):
     world, propensity = fitted
     options = {"metrics": ["recall@100", "hit@100"], "estimators": ["snips", "snips-global", "snips-pooled"]}
     assert world.split.n_items <= 100  # every positive is among the first 100: c = 1
@@ -110,7 +110,7 @@ def test_what_is_the_same_for_every_positive_has_no_error_by_fitted_weights(fitt
     assert frame["note"].str.contains(FITTED).all()
 
 
-def test_intervals_of_all_methods_and_differences_hold_it(fitted):
+def test_all_intervals_and_differences_account_for_fitted_weights(fitted):
     world, propensity = fitted
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
     evaluation = evaluate_world(world, propensity, **options)
@@ -136,7 +136,7 @@ def test_intervals_of_all_methods_and_differences_hold_it(fitted):
     assert row["std_error"] == pytest.approx(np.sqrt(n / (n - 1) * (effect_difference @ effect_difference)))
 
 
-def test_groups_say_that_their_errors_take_the_weights_as_known(fitted):
+def test_groups_note_that_their_errors_assume_known_weights(fitted):
     world, propensity = fitted
     groups = np.where(np.arange(200) < 100, "a", "b")
     halves = ipseval.evaluation.segments.user_groups(

@@ -23,7 +23,7 @@ ESTIMATORS = ("aoa", "snips", "snips-global", "snips-pooled", "ips")
 
 
 def world(seed: int, n_users: int = 30, n_items: int = 12):
-    """A training log in which some items are rare, so that resamples lose them, and ranked test positives."""
+    """Return a training log with rare items, which resamples lose, and ranked positives."""
     rng = np.random.default_rng(seed)
     appeal = rng.random(n_items) ** 3
     appeal[:2] = 0.03
@@ -62,7 +62,7 @@ def make_samples(ranks, propensity):
 
 
 def repeat_users(positives, propensity: Propensity, counts: np.ndarray) -> Sample:
-    """The sample in which each user really occurs as often as it was drawn."""
+    """Return the sample in which each user is repeated as often as it was drawn."""
     is_undefined = np.isnan(propensity.at(positives.user, positives.item))
     missing = np.bincount(positives.user[is_undefined], minlength=counts.size)
     # A positive without a propensity is no candidate of its user either.
@@ -147,7 +147,7 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
         (Propensity(np.ones(40), True, "x", 40), "bca", "use 'percentile' or 'normal'"),
     ],
 )
-def test_what_refit_returns_and_the_interval_are_checked(result, interval, words):
+def test_the_result_of_refit_and_the_interval_method_are_checked(result, interval, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
     evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), low_ess="ignore")

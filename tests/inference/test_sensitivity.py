@@ -1,4 +1,4 @@
-"""R(γ), its slope and tipping points; how far a recommender leads over γ."""
+"""R(γ), its slope and tipping points, and the range of γ in which a recommender is first."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_equal_users_have_no_error_at_any_gamma():
     np.testing.assert_allclose(frame["std_error"], 0, atol=1e-14)
 
 
-def test_the_derivative_equals_the_numerical_one():
+def test_the_derivative_equals_the_numerical_derivative():
     linear = tuple(name for name in METRICS if name not in ("precision@10", "ndcg@10", "ap", "rr"))
     evaluation = evaluate_random_ranks(metrics=linear, estimators=ESTIMATORS[:-1])
     gammas, step = np.array([-0.5, 0.8, 2.0]), 1e-4
@@ -125,7 +125,7 @@ def test_the_derivative_is_nan_where_the_estimate_is_not_linear_and_zero_without
 
 
 def evaluate_two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
-    """One user with a positive on item 0 (n* = 4) and one on item 1 (n* = 1); 1 where its rank is 1."""
+    """Evaluate one user with positives on item 0 (n* = 4) and item 1 (n* = 1); a hit has rank 1."""
     ranks = {
         name: ranked([0, 0], [0, 1], [0 if hit else 2 for hit in pair], n_users=1, n_items=5)
         for name, pair in hits.items()
@@ -148,7 +148,7 @@ def test_a_hand_worked_curve_and_slope():
     assert frame.loc[0.0, "derivative"] == pytest.approx(-0.1540327, abs=1e-7)
 
 
-def test_equal_recommenders_never_tip():
+def test_equal_recommenders_have_no_tipping_point():
     evaluation = evaluate_two_items({"a": (1, 0), "b": (1, 0)})
     row = evaluation.tipping_points().iloc[0]
     assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
@@ -186,7 +186,7 @@ def test_sensitivity_needs_a_power_law():
         evaluation.sensitivity()
 
 
-def test_derivatives_follow_the_steps():
+def test_derivatives_account_for_clipping():
     ranks, popularity = random_ranks(0)
     propensity = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
     evaluation = ipseval.evaluate_ranks(
@@ -216,7 +216,7 @@ def test_bad_grids_are_refused(gamma, words):
         sensitivity(samples, [metric("atop")], [resolve_estimator("snips")], propensity, gamma=gamma)
 
 
-def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
+def test_tipping_points_of_a_reference_are_its_rows_among_all_pairs():
     evaluation = evaluate_two_items({"a": (1, 0), "b": (0, 1), "c": (1, 1)})
     all_rows = evaluation.tipping_points()
     rows_of_b = evaluation.tipping_points(reference="b")
@@ -227,7 +227,7 @@ def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
         evaluation.tipping_points(reference="no")
 
 
-def test_the_rows_of_a_sensitivity_are_numbered_through():
+def test_the_rows_of_a_sensitivity_are_numbered_consecutively():
     frame = evaluate_two_items({"a": (1, 0), "b": (0, 1)}).sensitivity([0.0, 1.0]).frame
     assert frame.index.tolist() == [0, 1, 2, 3]
 
@@ -236,7 +236,7 @@ ITEMS = [0, 1, 0]
 
 
 def evaluate_three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics=("recall@1",)):
-    """Return recommenders that hit, or not, user 0's items 0 and 1 and user 1's item 0; n* = 4 and 1."""
+    """Evaluate recommenders that rank, or do not rank, items 0 and 1 of user 0 and item 0 of user 1 first."""
     ranks = {
         name: ranked([0, 0, 1], ITEMS, [0 if hit else 2 for hit in hits_of_model], n_users=2, n_items=5)
         for name, hits_of_model in hits.items()
@@ -251,7 +251,7 @@ def evaluate_three_positives(gamma: float, hits: dict[str, tuple[int, int, int]]
 
 
 def find_ranges(gamma, hits, metrics=("recall@1",), estimator=0):
-    """Return the ranges of γ around one value in which the recommender that is first there stays first."""
+    """Return the ranges of γ around `gamma` in which the same recommender is first."""
     result = evaluate_three_positives(0.5, hits, metrics)
     all_metrics, estimators = result.definitions
     return find_gamma_ranges(result.samples, all_metrics, estimators[estimator], result.propensity, gamma)
@@ -290,7 +290,7 @@ class Lines:
         (4.5, {"head": HEAD, "tail": TAIL}, GammaRange("tail", 0.0, 4.5, -1.0, 4.5, "head", "")),
     ],
 )
-def test_the_range_of_a_first_place_ends_at_a_swap_or_where_the_grid_ends(gamma, hits, expected):
+def test_the_range_of_the_first_recommender_ends_at_a_swap_or_at_the_end_of_the_grid(gamma, hits, expected):
     gamma_range = find_ranges(gamma, hits)["recall@1"]
     assert (gamma_range.first, gamma_range.next_below, gamma_range.next_above) == (
         expected.first,
@@ -302,7 +302,7 @@ def test_the_range_of_a_first_place_ends_at_a_swap_or_where_the_grid_ends(gamma,
     assert gamma_range.is_everywhere == expected.is_everywhere
 
 
-def test_the_first_rival_to_catch_up_takes_over_also_where_another_is_ahead_at_the_next_value():
+def test_the_first_recommender_that_overtakes_is_named_also_where_another_is_higher_at_the_next_value():
     curves = Lines()
     gamma = np.array([0.0, 1.0])
     curve = {key: curves.at(key, gamma) for key in LINES}
@@ -314,12 +314,12 @@ def test_the_first_rival_to_catch_up_takes_over_also_where_another_is_ahead_at_t
     assert _find_range_end(curves, gamma, "first", undefined_curve) == (1.0, "")
 
 
-def test_there_is_no_range_where_two_are_tied_and_where_there_is_one_recommender():
+def test_there_is_no_range_for_tied_recommenders_and_for_a_single_recommender():
     assert find_ranges(0.5, {"a": HEAD, "b": HEAD}) == {}
     assert find_ranges(0.5, {"a": HEAD}) == {}
 
 
-def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_not():
+def test_ranges_of_nonlinear_metrics_are_found_next_to_ranges_of_linear_metrics():
     # A user's rr is 1 or 1/3 whatever the weights; users weigh Σw: 2^−(γ+1) + 1 and 2^−(γ+1).
     gamma_ranges = find_ranges(0.5, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
     assert (gamma_ranges["recall@1"].first, gamma_ranges["rr"].first) == ("tail", "head")
@@ -335,7 +335,7 @@ def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_n
         (5.0, "head > tail holds for γ in [−1, 0]"),  # beyond what was tried: the lowest γ says who is named
     ],
 )
-def test_a_swap_of_three_positives_stands_in_words_on_both_sides(gamma, statement):
+def test_the_statement_of_a_swap_names_the_better_recommender_on_each_side(gamma, statement):
     points = evaluate_three_positives(gamma, {"head": HEAD, "tail": TAIL}).tipping_points(
         np.linspace(-1, 3, 9)
     )
@@ -356,7 +356,7 @@ FORMS = {
 
 
 def compute_error_by_loops(form, contributions, weights):
-    """The error, with ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, as in a ratio of three means."""
+    """Return the standard error from ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, by loops."""
     ranked = form.ranked
     n_queries, unit = ranked.users.size, ranked.unit(ranked.users)
     numerators, denominators, volumes = [], [], []
@@ -384,7 +384,7 @@ def compute_error_by_loops(form, contributions, weights):
 
 @pytest.mark.parametrize("has_extra_weights", [False, True])
 @pytest.mark.parametrize("clustered", [False, True])
-def test_errors_equal_those_written_out(has_extra_weights, clustered):
+def test_standard_errors_equal_a_computation_by_loops(has_extra_weights, clustered):
     ranks, popularity = random_ranks(3, models=1)
     (positives,) = ranks.values()
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Weights worked by hand and merged by parts: which are flagged, and what low_ess does with them."""
+"""Weight diagnostics worked by hand, merged sums of weights, flags, and the option low_ess."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def diagnose_sample(sample, propensity, *, weighted=True):
 
 
 def diagnose_items(popularity, floor=None, weighted=True):
-    """Users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
+    """Diagnose users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
     propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=popularity)
     if floor is not None:
         propensity = propensity.clip(floor=floor)
@@ -50,7 +50,7 @@ def test_hand_worked_diagnostics():
     assert math.isnan(diagnosis.pareto_k)
 
 
-def test_the_clipped_share_is_what_clipping_cut_and_equal_weights_give_the_share_of_rare_items():
+def test_the_clipped_share_is_the_weight_removed_and_unweighted_shares_count_rare_items():
     # P = 1 and ¼, raised to ½: w = 1, 2, 1 instead of 1, 4, 1, so 2 of 6 are cut.
     assert diagnose_items([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
     diagnosis = diagnose_items([8, 2], floor=0.5, weighted=False)
@@ -66,7 +66,7 @@ def test_the_rare_share_is_nan_where_popularity_is_not_known():
     assert diagnosis.n_items == 1  # the other has no positive
 
 
-def test_cautions_are_said_in_words():
+def test_cautions_are_worded_with_their_numbers():
     diagnosis = dataclasses.replace(
         diagnose_items([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25
     )
@@ -113,14 +113,14 @@ def evaluate_steep_weights(low_ess: str) -> ipseval.Evaluation:
     )
 
 
-def test_few_effective_positives_warn_or_raise_where_asked():
+def test_few_effective_positives_warn_or_raise_as_requested():
     with pytest.warns(PositivityWarning, match=r"snips-pooled: effective sample size"):
         evaluate_steep_weights("warn")
     with pytest.raises(PropensityError, match=r"effective sample size .*low_ess='warn'"):
         evaluate_steep_weights("raise")
 
 
-def test_few_effective_positives_are_suppressed_where_asked_and_the_note_says_so():
+def test_few_effective_positives_are_suppressed_on_request_with_a_note():
     evaluation = evaluate_steep_weights("nan")
     frame = evaluation.frame.set_index(["estimator", "model"])
     suppressed_rows = frame.loc["snips-pooled"]
@@ -133,7 +133,7 @@ def test_few_effective_positives_are_suppressed_where_asked_and_the_note_says_so
     assert comparison.loc["aoa", "p_value"].notna().all()
 
 
-def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
+def test_the_frame_has_reliability_columns_and_the_report_flags_unreliable_estimates():
     evaluation = evaluate_steep_weights("ignore")
     frame = evaluation.frame.set_index("estimator")
     assert (frame.loc["snips-pooled", "ess"] < 50).all()
@@ -173,7 +173,7 @@ def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]
     return sample(slice(None)), [sample(slice(7)), sample(slice(7, None)), sample(slice(0))], propensity
 
 
-def test_diagnostics_of_merged_sums_are_those_of_all_users():
+def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
     sample, parts_of_sample, propensity = split_sample()
     all_weights, first_weights, second_weights, no_weights = (
         AllWeights.of(users, ESTIMATORS, METRICS, propensity=propensity)
@@ -202,7 +202,7 @@ def test_diagnostics_of_merged_sums_are_those_of_all_users():
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
-def test_the_sums_of_weights_merge_whatever_their_size(scale):
+def test_sums_of_tiny_and_huge_weights_can_be_merged(scale):
     weights = [np.array([1.0, 3.0]) * scale, np.array([0.5, 6.0, 2.0]) * scale]
     first_moments, second_moments = map(Weighed.of, weights)
     all_weights = np.concatenate(weights) / scale
@@ -217,7 +217,7 @@ def test_the_sums_of_weights_merge_whatever_their_size(scale):
 
 
 @pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1e-9], [1.0, np.inf], [1.0, np.nan]])
-def test_an_effective_size_is_of_weights(weights):
+def test_the_effective_sample_size_refuses_invalid_weights(weights):
     with pytest.raises(InputError, match="weights must be finite numbers >= 0, and one of them above 0"):
         effective_sample_size(np.array(weights))
     assert effective_sample_size(np.array([0.0, 2.0, 0.0])) == 1.0
@@ -230,7 +230,9 @@ def test_an_effective_size_is_of_weights(weights):
         (9.4, "effective sample size 3 of 10 (9 with equal weights)"),
     ],
 )
-def test_the_size_with_equal_weights_is_said_where_it_is_not_the_number_of_positives(equal, words):
+def test_the_remark_has_the_size_for_equal_weights_where_it_differs_from_the_number_of_positives(
+    equal, words
+):
     diagnosis = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_own=3.0, ess_equal=equal)
     assert diagnosis.remark == words
     unweighted = WeightDiagnostics(3.0, 2.0, 0.25, 10, weighted=False)
@@ -306,7 +308,7 @@ def test_equal_propensities_are_never_flagged(label, user):
         ([1, 1], "the median user has 1 test positive: every user has one positive"),
     ],
 )
-def test_below_five_positives_of_the_median_user_weights_within_users_correct_little(counts, words):
+def test_per_user_snips_has_a_caution_below_five_positives_of_the_median_user(counts, words):
     text = resolve_estimator("snips").caution(np.array(counts))
     assert text.startswith(words)
     assert bool(text) == bool(words)
@@ -353,7 +355,7 @@ def evaluate_small_data(low_ess, propensity, estimators=("aoa", "snips", "snips-
         )
 
 
-def test_snips_with_one_positive_per_user_is_not_withheld_as_it_equals_aoa():
+def test_snips_with_one_positive_per_user_is_not_suppressed_because_it_equals_aoa():
     # One weight is 1000 times the others.
     propensity = np.array([1.0] * 99 + [0.001])
     evaluation = evaluate_small_data("nan", propensity)
@@ -374,7 +376,7 @@ def test_nearly_equal_weights_of_few_positives_raise_no_warning():
     assert "NOT TO BE TRUSTED" not in repr(evaluation)
 
 
-def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
+def test_a_custom_estimator_is_flagged_by_its_weights():
     class Plain(Estimator):
         label = "plain"
 
@@ -390,7 +392,7 @@ def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
     assert diagnosis.ess == pytest.approx(109**2 / 10009)
 
 
-def test_an_estimator_must_say_how_it_weighs():
+def test_an_estimator_must_define_positive_weights():
     class Silent(Estimator):
         label = "silent"
 

@@ -1,4 +1,4 @@
-"""Ranked positives without a recommender, to test what is done with them."""
+"""Ranked positives that are built without a recommender."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ranked(
     n_users: int,
     n_items: int,
 ) -> RankedPositives:
-    """Positives sorted by user and item, `above` candidates before each, no ties, the catalogue competing."""
+    """Return positives with `above` candidates ranked above each, without ties; all items are candidates."""
     user, item, above = (np.asarray(column, dtype=np.int64) for column in (user, item, above))
     order = np.lexsort((item, user))
     n = np.full(user.size, n_items)
@@ -27,7 +27,7 @@ def ranked(
 def random_ranks(
     seed: int, *, models: int = 3, n_users: int = 60, n_items: int = 40
 ) -> tuple[dict[str, RankedPositives], np.ndarray]:
-    """Recommenders "m0", "m1", … on the same positives, more or less fond of popular items, and n*."""
+    """Return ranks by recommenders "m0", "m1", … that differ in popularity bias, and n*."""
     rng = np.random.default_rng(seed)
     popularity = np.sort(1 + np.floor(50 * rng.random(n_items) ** 4))[::-1].copy()
     is_positive = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
