@@ -89,7 +89,8 @@ def a_path(world, ranks):
 
 def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(world, ranks, path):
     # By profiles, of which no line is made. Weights are odds^-α, cut at their 99 % quantile.
-    split, positives = world[1], next(iter(ranks.values()))
+    split = world[1]
+    positives = next(iter(ranks.values()))
     odds = fit_odds(split, (positives.user, positives.item), None, np.random.default_rng(0))[0]["profiles"]
     value = np.column_stack(
         [metric.contributions(ranked, ties="default") for metric in path.metrics for ranked in ranks.values()]
@@ -119,10 +120,8 @@ def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(worl
     # Recall by pairs at α = .45: the line in AOA's differences, and its error with the places on the line.
     odds = fit_odds(split, (positives.user, positives.item), None, np.random.default_rng(0))[0]["pairs"]
     limited_weight = np.minimum(np.exp(-ALPHAS[6] * odds), np.quantile(np.exp(-ALPHAS[6] * odds), 0.99))
-    theta, x = (
-        limited_weight @ value[:, 3:] / limited_weight.sum(),
-        value[:, 3:].mean(axis=0) - value[:, 3:].mean(),
-    )
+    theta = limited_weight @ value[:, 3:] / limited_weight.sum()
+    x = value[:, 3:].mean(axis=0) - value[:, 3:].mean()
     slope = theta @ x / (x @ x)
     assert slope > 0
     assert path.value[6, 3:] == pytest.approx(theta.mean() + slope * x, rel=1e-9)
@@ -210,10 +209,8 @@ def test_the_names_of_users_do_not_matter(world, ranks, path):
         )
         for name, ranked in ranks.items()
     }
-    sample, renamed_sample = (
-        RandomSample.from_ranks(ranks, path),
-        RandomSample.from_ranks(renamed_ranks, path),
-    )
+    sample = RandomSample.from_ranks(ranks, path)
+    renamed_sample = RandomSample.from_ranks(renamed_ranks, path)
     np.testing.assert_allclose(sample.value, renamed_sample.value, rtol=1e-12)
     np.testing.assert_allclose(sample.sample_covariance, renamed_sample.sample_covariance, atol=1e-15)
 
@@ -225,7 +222,8 @@ def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
     value = np.column_stack(
         [metric.contributions(ranked, ties="default") for metric in path.metrics for ranked in ranks.values()]
     )
-    mean, n = weight @ value / weight.sum(), positives.users.size
+    mean = weight @ value / weight.sum()
+    n = positives.users.size
     user_sums = [
         (weight[rows] @ (value[rows] - mean), weight[rows].sum()) for rows in list_user_rows(positives)
     ]
@@ -234,10 +232,8 @@ def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
     np.testing.assert_allclose(sample.sample_covariance, psi.T @ psi * n / (n - 1), atol=1e-15)
     assert sample.ess == sample.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
     assert sample.user_size == pytest.approx(sum(total**2 for _, total in user_sums) / (weight**2).sum())
-    sample_of_equal_weights, unweighted_sample = (
-        RandomSample.from_ranks(ranks, path, np.ones(len(positives))),
-        RandomSample.from_ranks(ranks, path),
-    )
+    sample_of_equal_weights = RandomSample.from_ranks(ranks, path, np.ones(len(positives)))
+    unweighted_sample = RandomSample.from_ranks(ranks, path)
     for name in ("value", "sample_covariance", "user_size", "size"):
         np.testing.assert_allclose(
             getattr(sample_of_equal_weights, name), getattr(unweighted_sample, name), atol=1e-14
@@ -283,12 +279,14 @@ def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correc
     np.testing.assert_allclose(planned_widths.loc[half_widths.index], half_widths, rtol=0.35)
     assert (plan["half_width"] < plan["half_width_random"]).all()
     # Of 200 positives, four of each user: spread and correlation within users, and half a hit more.
-    path, mass = log_correction.path, log_correction.posterior.grid_mass
+    path = log_correction.path
+    mass = log_correction.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     noise = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200 + path.half_hit(200)
     np.testing.assert_allclose(_plan._expected_noise(log_correction, 200, 4), noise, rtol=1e-12)
     sample_share = correction.sample.size / (correction.sample.size + 1600)
-    path, mass = correction.path, correction.posterior.grid_mass
+    path = correction.path
+    mass = correction.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     path_covariance = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
     noise = (

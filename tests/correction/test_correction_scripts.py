@@ -85,9 +85,11 @@ def test_the_search_moves_a_constant_towards_a_higher_likelihood(world, capsys, 
 
 
 def test_the_likelihood_finds_the_strength_that_made_the_values(world):
-    path, rng = select_pairs(world.path), np.random.default_rng(0)
+    path = select_pairs(world.path)
+    rng = np.random.default_rng(0)
     tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3, own_personal=1e-3)
-    strengths, is_likely = [], []
+    strengths = []
+    is_likely = []
     for truth in rng.multivariate_normal(path.value[8], path.covariance[8], 20):
         true_case = make_case(path, truth)
         likelihood = correction_prior.strength_likelihood(true_case, tight)
@@ -104,7 +106,8 @@ def test_the_likelihood_finds_the_strength_that_made_the_values(world):
 
 
 def test_numbers_of_a_path_predict_the_strength_where_they_are_informative(world):
-    path, cases = select_three(world.path), []
+    path = select_three(world.path)
+    cases = []
     for source, times in (("first", 2), ("second", 2), ("coat", 1)):
         for alpha in (2, 6, 10, 14, 18) * times:
             ess = path.ess * np.geomspace(1, np.exp(alpha), path.ess.size)

@@ -7,7 +7,8 @@ from scipy.special import expit
 from ipseval import Interactions, Split
 from tests.inside.correction import _odds, fit_odds, logistic
 
-N_USERS, N_ITEMS = 600, 120
+N_USERS = 600
+N_ITEMS = 120
 
 
 def fit_simulated_odds(exposure_probability, is_relevant, share, rng):
@@ -60,7 +61,8 @@ def test_one_pair_per_user_is_drawn_for_many_users(monkeypatch):
 
 def test_a_logistic_regression_has_a_ridge_of_a_thousandth():
     design = np.column_stack([np.ones(4), [0.0, 1, 2, 3]])
-    y, weight = np.array([False, True, False, True]), np.array([1.0, 2, 3, 1])
+    y = np.array([False, True, False, True])
+    weight = np.array([1.0, 2, 3, 1])
     coefficients = logistic(design, y, weight)
     # Where the penalised likelihood is largest its slope is 0.
     assert design.T @ (weight * (y - expit(design @ coefficients))) == pytest.approx(

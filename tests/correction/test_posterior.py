@@ -81,7 +81,8 @@ def draw_from_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> n
 
 @pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
 def test_the_posterior_equals_importance_sampling(path):
-    sample, rng = tiny_sample(), np.random.default_rng(0)
+    sample = tiny_sample()
+    rng = np.random.default_rng(0)
     values = draw_from_prior(path, 80_000, rng)
     residual = sample.value - values
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
@@ -106,7 +107,8 @@ def test_without_random_exposure_the_posterior_is_the_prior():
     path = tiny_path()
     posterior = compute_posterior(path, PRIOR)
     np.testing.assert_allclose(posterior.alpha_mass, PRIOR.mass, atol=1e-5)
-    strength, below = correct_path(path).alpha, np.cumsum(posterior.alpha_mass)
+    strength = correct_path(path).alpha
+    below = np.cumsum(posterior.alpha_mass)
     assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
     np.testing.assert_allclose(posterior.total_mean, PRIOR.mass @ path.value, atol=1e-6)
     values = draw_from_prior(path, 80_000, np.random.default_rng(1))
@@ -116,11 +118,9 @@ def test_without_random_exposure_the_posterior_is_the_prior():
 def test_strengths_and_scales_have_the_probabilities_of_their_distributions():
     np.testing.assert_allclose(ALPHAS, np.arange(25) * 0.075, rtol=1e-12)
     np.testing.assert_allclose(SCALES, [0.4, 1, 2.5, 6.25, 15.625], rtol=1e-12)
-    spike, wide, scale = (
-        norm.pdf(ALPHAS, 0, 0.03),
-        norm.pdf(ALPHAS, 0.5, 0.6),
-        norm.pdf(np.log(SCALES), 0, 0.7),
-    )
+    spike = norm.pdf(ALPHAS, 0, 0.03)
+    wide = norm.pdf(ALPHAS, 0.5, 0.6)
+    scale = norm.pdf(np.log(SCALES), 0, 0.7)
     mass = 0.08 * spike / spike.sum() + 0.92 * wide / wide.sum()
     np.testing.assert_allclose(PRIOR.mass, mass, rtol=1e-12)
     np.testing.assert_allclose(PRIOR.scale_mass, scale / scale.sum(), rtol=1e-12)
@@ -168,7 +168,8 @@ def test_the_basis_of_interactions_has_a_separate_strength_and_weight():
 
 
 def test_a_metric_linear_in_the_rank_has_a_separate_deviation():
-    path, prior = tiny_path(), CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
+    path = tiny_path()
+    prior = CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
     parts = [
         prior.deviations(
             path.value[0] - path.value[6],
@@ -260,7 +261,8 @@ def test_the_covariance_is_the_covariance_of_regressed_values():
     root = np.tril(np.random.default_rng(0).normal(size=(8, 8))) * 1e-4
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.25, 0.4, 0.7]])
     joint = root @ root.T
-    aoa_cells, theta_cells = slice(0, 4), slice(4, 8)
+    aoa_cells = slice(0, 4)
+    theta_cells = slice(4, 8)
     covariance = np.array([joint[aoa_cells, aoa_cells], joint[theta_cells, theta_cells]])
     cross = np.array([joint[aoa_cells, aoa_cells], joint[theta_cells, aoa_cells]])
     _, fitted_covariance = regress_on_aoa(value, covariance, cross, METRIC, CUT)
@@ -313,7 +315,8 @@ def test_the_clipped_share_is_reported_with_its_strength():
 
 
 def test_a_sample_that_no_strength_explains_is_reported():
-    path, is_explained = tiny_path(), []
+    path = tiny_path()
+    is_explained = []
     for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
         posterior = compute_posterior(path, CorrectionPrior(), sample)

@@ -48,7 +48,8 @@ def make_observations(options: dict[str, Any], path: CorrectionPath, mean: np.nd
     ],
 )
 def test_the_posterior_equals_draws_weighted_by_the_likelihood_of_the_reference_values(sample, options):
-    path, rng = tiny_path(), np.random.default_rng(0)
+    path = tiny_path()
+    rng = np.random.default_rng(0)
     prior_posterior = compute_posterior(path, PRIOR, sample)
     observations = make_observations(options, path, prior_posterior.total_mean)
     part = rng.choice(prior_posterior.weight.size, 200_000, p=prior_posterior.weight)
@@ -95,7 +96,8 @@ def test_an_exact_value_is_reproduced_and_a_value_without_information_changes_no
     path = tiny_path()
     exact_correction = correct_path(path, **recall_options(a=(0.21, 1e-7)))
     assert exact_correction.posterior.total_mean[0] == pytest.approx(0.21, abs=1e-6)
-    vague_correction, log_correction = correct_path(path, **recall_options(a=(0.21, 1e6))), correct_path(path)
+    vague_correction = correct_path(path, **recall_options(a=(0.21, 1e6)))
+    log_correction = correct_path(path)
     assert vague_correction.posterior.total_mean == pytest.approx(
         log_correction.posterior.total_mean, rel=1e-9
     )
@@ -173,14 +175,16 @@ def test_reference_values_alone_give_no_winner_even_if_the_posterior_is_concentr
 def test_the_planned_regret_equals_the_regret_of_two_normal_values(n_users):
     correction = correct_path(tiny_path())
     plan = ipseval.plan_exposure(correction, n_users=[n_users], n_items=[10], positive_share=0.05)
-    unit, covariance = np.array([1.0, -1.0]), correction.posterior.total_covariance
+    unit = np.array([1.0, -1.0])
+    covariance = correction.posterior.total_covariance
     width = plan["half_width"][0]
     hits = n_users * 0.5
     noise = np.tensordot(correction.posterior.grid_mass, correction.path.spread, 1) / hits
     noise = noise + correction.path.half_hit(hits)
     planned_covariance = covariance - covariance @ np.linalg.inv(covariance + noise) @ covariance
     assert width == pytest.approx(1.96 * np.sqrt(np.diag(planned_covariance)).mean(), rel=1e-3)
-    rng, remaining_variance = np.random.default_rng(1), unit @ planned_covariance @ unit
+    rng = np.random.default_rng(1)
+    remaining_variance = unit @ planned_covariance @ unit
     estimated_difference = unit @ correction.posterior.total_mean + np.sqrt(
         unit @ covariance @ unit - remaining_variance
     ) * rng.normal(size=10**5)

@@ -49,7 +49,8 @@ def solve_linear_program(c, w, factor: float, group=None) -> tuple[float, float]
 def test_bounds_equal_the_linear_program(seed, factor):
     rng = np.random.default_rng(seed)
     n = rng.integers(1, 40)
-    c, w = rng.choice([rng.random(n), np.round(rng.random(n), 1)]), rng.uniform(0.5, 3, n)
+    c = rng.choice([rng.random(n), np.round(rng.random(n), 1)])
+    w = rng.uniform(0.5, 3, n)
     assert ratio_bounds(c, w, factor=factor) == pytest.approx(solve_linear_program(c, w, factor), abs=1e-9)
 
 
@@ -124,7 +125,8 @@ def enumerate_corners(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[floa
 def test_the_extremes_over_the_box_reach_the_target_only_from_the_required_factor_on(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
-    c, w = rng.normal(size=n), rng.uniform(0.1, 3, n)
+    c = rng.normal(size=n)
+    w = rng.uniform(0.1, 3, n)
     target = rng.uniform(c.min(), c.max())
     factor = required_factor(c, w, target)
     low, high = enumerate_corners(c, w, factor)
@@ -150,7 +152,10 @@ def test_required_factors_of_the_estimate_itself_and_of_unreachable_targets(c, t
 
 def test_factors_of_several_estimates_equal_separate_computations():
     rng = np.random.default_rng(5)
-    c, w, target = rng.random((400, 9)), rng.exponential(size=400), rng.random(9)
-    c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach
+    c = rng.random((400, 9))
+    w = rng.exponential(size=400)
+    target = rng.random(9)
+    c[:, 0] = 0.5
+    target[1] = 2.0  # all alike, and out of reach
     separate_factors = [required_factor(c[:, column], w, target[column]) for column in range(9)]
     np.testing.assert_allclose(required_factors(c, w, target), separate_factors, rtol=1e-12)

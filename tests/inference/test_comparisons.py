@@ -43,7 +43,8 @@ def test_the_test_of_a_mean_equals_the_paired_t_test():
 
 def test_the_difference_of_ratios_uses_the_influence_of_both():
     # R_A = 6/4, R_B = 2/4; e = N − R D, ψ = e/D̄ with D̄ = 2.
-    a, b = make_estimate([3, 3], [1, 3]), make_estimate([1, 1], [1, 3])
+    a = make_estimate([3, 3], [1, 3])
+    b = make_estimate([1, 1], [1, 3])
     psi = (np.array([3 - 1.5, 3 - 4.5]) - np.array([1 - 0.5, 1 - 1.5])) / 2
     row = compare(key_estimates(a=a, b=b)).iloc[0]
     assert row["difference"] == pytest.approx(1.0)

@@ -123,7 +123,8 @@ def test_intervals_of_segments_stay_between_0_and_1_and_around_their_estimate():
 @pytest.mark.slow
 def test_the_interval_covers_more_than_the_normal_one_for_few_users_near_0():
     """Coverage for 40 users at a mean of 0.04, over 4,000 draws; draws without a hit have no interval."""
-    rng, n = np.random.default_rng(0), 40
+    rng = np.random.default_rng(0)
+    n = 40
     hits = rng.binomial(n, 0.04, 4000)
     rows = {n_hits: evaluate_hits(n_hits, n) for n_hits in np.unique(hits[hits > 0]).tolist()}
     coverage = np.mean(

@@ -24,7 +24,9 @@ from tests.inside.inference import (
     quantiles,
 )
 
-A, B, C = ("a", "m", "e"), ("b", "m", "e"), ("c", "m", "e")
+A = ("a", "m", "e")
+B = ("b", "m", "e")
+C = ("c", "m", "e")
 
 
 def make_sums(n: int = 60, seed: int = 0) -> dict[tuple[str, str, str], UserSums]:
@@ -59,11 +61,13 @@ def count_draws(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_moved", [0, 70])  # users whom fitted weights move; ten of them no estimate reads
 def test_replicates_equal_a_loop_over_repeated_users(n_moved):
-    sums, n = make_sums(), max(n_moved, 60)
+    sums = make_sums()
+    n = max(n_moved, 60)
     influence = np.random.default_rng(1).normal(size=n) * (n_moved > 0)
     if n_moved:
         sums[A] = replace(sums[A], propensity_influence=influence)
-    result, counts = bootstrap(sums, n_resamples=300, rng=7), count_draws(n, 300, 7)
+    result = bootstrap(sums, n_resamples=300, rng=7)
+    counts = count_draws(n, 300, 7)
     assert list(blocks(300, n)) == [(0, 256), (1, 44)]
     assert (counts.sum(axis=1) == n).all()
     resamples = np.r_[:9, 250:262, 299]  # of both blocks

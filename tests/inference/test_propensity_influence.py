@@ -52,7 +52,8 @@ def test_the_influence_of_a_user_through_the_weights_equals_a_refit_with_more_we
     estimates = evaluate_world(world, propensity).estimates
     step = 1e-3
     users = [*world.exposed[:2], np.setdiff1d(np.arange(200), world.exposed[:60])[0]]
-    influences, differences = [], []
+    influences = []
+    differences = []
     for user in users:
         upper_counts = np.ones(200) + step * (np.arange(200) == user)
         lower_counts = np.ones(200) - step * (np.arange(200) == user)
@@ -86,10 +87,8 @@ def test_the_standard_error_equals_the_deviation_of_refits_to_resampled_users(fi
 
 def test_only_weighted_estimates_have_a_propensity_influence_and_a_note_about_it(fitted):
     world, propensity = fitted
-    with_error, with_known_weights = (
-        evaluate_world(world, propensity),
-        evaluate_world(world, replace(propensity, error=None)),
-    )
+    with_error = evaluate_world(world, propensity)
+    with_known_weights = evaluate_world(world, replace(propensity, error=None))
     for key, estimate in with_error.estimates.items():
         weighted = key[2] != "aoa"
         assert estimate.value == with_known_weights.estimates[key].value
@@ -158,7 +157,8 @@ def test_the_axes_of_an_error_are_one_standard_error_each():
         return np.column_stack([user, item, np.ones(user.size)]).astype(float)
 
     error = FitError.of(influence, derivative)
-    user, item = np.array([0, 2, 5]), np.array([1, 0, 4])
+    user = np.array([0, 2, 5])
+    item = np.array([1, 0, 4])
     assert error.users.shape == (50, 2)  # nothing moves the third parameter
     assert error.users.T @ error.users == pytest.approx(np.eye(2))
     # Σ_j z_uj·(one standard error of axis j) is what user u moves the parameters by.

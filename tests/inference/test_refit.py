@@ -72,12 +72,14 @@ def repeat_users(positives, propensity: Propensity, counts: np.ndarray) -> Sampl
     ]
     values = propensity.at(positives.user, positives.item)
     copies = np.repeat(np.arange(counts.size), counts)
-    rows, users = [], []
+    rows = []
+    users = []
     for new, old in enumerate(copies):
         mine = np.flatnonzero((positives.user == old) & ~np.isnan(values))
         rows.append(mine)
         users.append(np.full(mine.size, new))
-    rows, users = np.concatenate(rows), np.concatenate(users)
+    rows = np.concatenate(rows)
+    users = np.concatenate(users)
     repeated_positives = ranked(
         users, positives.item[rows], n_above[rows], n_users=copies.size, n_items=positives.item_ids.size
     )

@@ -76,7 +76,8 @@ def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(s
     grid = [-1.0, 1.7]
     frame = evaluate_at(0.0).sensitivity(grid).frame
     for gamma in grid:
-        separate, rows = evaluate_at(gamma).frame, frame[frame["gamma"] == gamma]
+        separate = evaluate_at(gamma).frame
+        rows = frame[frame["gamma"] == gamma]
         names = ["model", "metric", "estimator"]
         assert rows[names].to_numpy().tolist() == separate[names].to_numpy().tolist()
         np.testing.assert_allclose(rows["estimate"], separate["estimate"], rtol=1e-10)
@@ -102,7 +103,8 @@ def test_equal_users_have_no_error_at_any_gamma():
 def test_the_derivative_equals_the_numerical_derivative():
     linear = tuple(name for name in METRICS if name not in ("precision@10", "ndcg@10", "ap", "rr"))
     evaluation = evaluate_random_ranks(metrics=linear, estimators=ESTIMATORS[:-1])
-    gammas, step = np.array([-0.5, 0.8, 2.0]), 1e-4
+    gammas = np.array([-0.5, 0.8, 2.0])
+    step = 1e-4
     derivative = evaluation.sensitivity(gammas, standard_errors=False).frame["derivative"].to_numpy()
     lower, upper = (
         evaluation.sensitivity(gammas + shift, standard_errors=False).frame["estimate"].to_numpy()
@@ -258,7 +260,10 @@ def find_ranges(gamma, hits, metrics=("recall@1",), estimator=0):
 
 
 # Weights of the items are 4^(−(γ+1)/2) and 1: two positives of item 0 weigh 2·2^(−(γ+1)) = 2^(−γ).
-HEAD, TAIL, BOTH, NONE = (1, 0, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0)
+HEAD = (1, 0, 1)
+TAIL = (0, 1, 0)
+BOTH = (1, 1, 1)
+NONE = (0, 0, 0)
 
 
 LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slope, and value at 0
@@ -358,12 +363,17 @@ FORMS = {
 def compute_error_by_loops(form, contributions, weights):
     """Return the standard error from ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, by loops."""
     ranked = form.ranked
-    n_queries, unit = ranked.users.size, ranked.unit(ranked.users)
-    numerators, denominators, volumes = [], [], []
+    n_queries = ranked.users.size
+    unit = ranked.unit(ranked.users)
+    numerators = []
+    denominators = []
+    volumes = []
     for query in ranked.users:
         is_of_query = ranked.user == query
         extra_weights = 1.0 if form.own is None else form.own[is_of_query]
-        w, c, count = extra_weights * weights[is_of_query], contributions[is_of_query], is_of_query.sum()
+        w = extra_weights * weights[is_of_query]
+        c = contributions[is_of_query]
+        count = is_of_query.sum()
         if form.per_user:
             numerators.append((count if form.is_sum else 1) * (w @ c) / w.sum())
             denominators.append(1.0)
@@ -372,7 +382,8 @@ def compute_error_by_loops(form, contributions, weights):
             numerators.append(base * (w @ c))
             denominators.append(base * w.sum())
         volumes.append(float(count) if form.is_sum and not form.per_user else 1.0)
-    numerator, denominator = np.array(numerators), np.array(denominators)[:, None]
+    numerator = np.array(numerators)
+    denominator = np.array(denominators)[:, None]
     volume = np.array(volumes)[:, None]
     ratio = numerator.mean(axis=0) / denominator.mean()
     psi = volume.mean() * (numerator - ratio * denominator) / denominator.mean()

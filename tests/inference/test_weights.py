@@ -154,7 +154,8 @@ def test_the_diagnostics_frame_has_one_row_per_estimator():
 
 ESTIMATORS = [resolve_estimator(label) for label in ("aoa", "ips", "snips", "snips-pooled")]
 METRICS = [ipseval.metric(label) for label in ("recall@5", "ap", "rr")]
-N_USERS, N_ITEMS = 12, 30
+N_USERS = 12
+N_ITEMS = 30
 
 
 def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]:
