@@ -93,6 +93,21 @@ def compare(
     Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of Statistics 6, 1979.
     Benjamini & Hochberg, Controlling the false discovery rate, JRSS B 57, 1995, doi
     10.1111/j.2517-6161.1995.tb02031.x.
+
+    Examples
+    --------
+    >>> import ipseval
+    >>> from ipseval.validation.simulation import World
+    >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = world.example_models(split, rng=2)
+    >>> result = ipseval.evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> frame = compare(result.estimates, reference="popular").set_index("model")
+    >>> frame.loc[["taste", "niche"], ["difference", "p_adjusted"]].round(3)
+           difference  p_adjusted
+    model
+    taste       0.018       0.792
+    niche      -0.370       0.000
     """
     check_fraction("confidence_level", confidence_level)
     check_fraction("power", power)

@@ -63,6 +63,21 @@ def bounds(
     The bounds are the extremes of Σwc/Σw over w_i ∈ [w_i/Λ, Λ w_i], independently for each pair of user and
     item. For `snips` the extremes are computed within each user and averaged; for `snips-global` and
     `snips-pooled` they are computed over all positives. The bounds do not account for sampling error.
+
+    Examples
+    --------
+    >>> import ipseval
+    >>> from ipseval.validation.simulation import World
+    >>> world = World(n_users=300, n_items=80, mean_relevant=10, rng=0)
+    >>> split = world.split(rng=1)
+    >>> models = {"popular": world.example_models(split, rng=2)["popular"]}
+    >>> result = ipseval.evaluate(models, split, metrics=["recall@10"], estimators=["aoa"])
+    >>> metrics, estimators = result.definitions
+    >>> frame = bounds(result.samples, metrics, estimators, factors=[1.2, 1.5])
+    >>> frame[["factor", "estimate", "lower", "upper"]].round(3)
+       factor  estimate  lower  upper
+    0     1.2     0.599  0.576  0.622
+    1     1.5     0.599  0.549  0.648
     """
     for factor in factors:
         check_factor(factor)
