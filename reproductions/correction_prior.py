@@ -25,7 +25,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ipseval.correction import CORRECTED, CorrectionPath, CorrectionPrior
-from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import ALPHAS, REFERENCE
 from ipseval.validation.datasets import load_coat
 from reproductions import correction_family, correction_truth, feedback_worlds
@@ -77,7 +77,7 @@ def cases_of(log: correction_truth.Case, source: str, sizes: Sequence[int], seed
         for size in sizes:
             shown, truth, error = log.draw(size, rng)
             if shown is None or len(next(iter(shown.values()))):
-                sample = None if shown is None else RandomSample.of(shown, path)
+                sample = None if shown is None else RandomSample.from_ranks(shown, path)
                 # The judge's error covaries as contributions do.
                 cover = np.outer(error, error) * path.similarity
                 made.append(Case(source, log.kind + suffix, size, path, truth, cover, sample))
@@ -109,7 +109,7 @@ def log_density(found: Posterior, truth: np.ndarray, error: np.ndarray, n_metric
     apart = np.kron(np.eye(n_metrics), np.eye(models) - 1 / models)
     each = []
     for contrast in (np.eye(truth.size), apart):
-        mean, sd = found.of(contrast)
+        mean, sd = found.compute_moments(contrast)
         noise = np.einsum("ik,kl,il->i", contrast, error, contrast)
         variance = sd**2 + noise + 1e-8
         density = -((contrast @ truth - mean) ** 2 / variance + np.log(variance)) / 2
@@ -121,7 +121,7 @@ def fit_of(cases: Sequence[Case], prior: CorrectionPrior) -> float:
     """Return the mean log density over cases and samples; each source counts alike."""
     found: dict[str, list[float]] = {}
     for one in cases:
-        made = posterior(one.path, prior, one.sample)
+        made = compute_posterior(one.path, prior, one.sample)
         density = log_density(made, one.truth, one.error, len(one.path.metrics))
         found.setdefault(one.source, []).append(density)
     return float(np.mean([np.mean(own) for own in found.values()]))
@@ -152,7 +152,7 @@ def strength_likelihood(one: Case, prior: CorrectionPrior) -> np.ndarray:
     known = RandomSample(one.truth, 1e-8 * np.eye(one.truth.size), 10**12, 10**12, 1.0)
     given = ("deviation", "whole_deviation", "log_scale_sd", "flatness", "shared", "own_personal")
     flat = replace(FLAT, **{name: getattr(prior, name) for name in given})
-    return posterior(one.path, flat, known).alpha_mass
+    return compute_posterior(one.path, flat, known).alpha_mass
 
 
 def table(cases: Sequence[Case], prior: CorrectionPrior) -> str:

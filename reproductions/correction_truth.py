@@ -75,11 +75,11 @@ class Case:
         users = rng.choice(first.users, size, replace=False)
         mine = np.isin(first.user, users)
         path = next(iter(self.paths.values()))
-        everyone = RandomSample.of(self.ranks, path)
-        judge = RandomSample.of({name: one.select(~mine) for name, one in self.ranks.items()}, path)
+        everyone = RandomSample.from_ranks(self.ranks, path)
+        judge = RandomSample.from_ranks({name: one.select(~mine) for name, one in self.ranks.items()}, path)
         shown = {name: one.select(mine) for name, one in self.ranks.items()} if size else None
         # Of few judges the variance goes with the mean; that of all users is the same for every draw.
-        spread = everyone.own * (everyone.n_positives / judge.n_positives)
+        spread = everyone.sample_covariance * (everyone.n_positives / judge.n_positives)
         return shown, judge.value, np.sqrt(np.diag(spread))
 
 
@@ -163,7 +163,8 @@ def calls(found: Any, cells: slice, right: np.ndarray) -> dict[str, float]:
     """Return how many pairs are called apart, how many of them wrongly, and counts by probability."""
     unit = np.eye(found.posterior.total_mean.size)[cells]
     first, second = np.triu_indices(len(right), 1)
-    higher, gap = found.posterior.above_zero(unit[first] - unit[second]), right[first] - right[second]
+    higher = found.posterior.probability_positive(unit[first] - unit[second])
+    gap = right[first] - right[second]
     differ = gap != 0
     sure, agree = np.maximum(higher, 1 - higher)[differ], ((higher > 0.5) == (gap > 0))[differ]
     place = np.digitize(sure, BINS[1:-1])

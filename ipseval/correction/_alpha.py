@@ -1,4 +1,4 @@
-"""`AlphaPosterior`: what is known of the correction strength."""
+"""`AlphaPosterior`: the posterior of the correction strength."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 
 @dataclass(frozen=True)
 class AlphaPosterior:
-    """The correction strength: 0 corrects nothing, 1 takes all concentration of the log for exposure.
+    """Posterior of the correction strength: 0 is AOA, 1 ascribes all concentration of the log to exposure.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""`correct`: recommenders, a split and further data about exposure in; bias-corrected estimates out."""
+"""`correct`: bias-corrected estimates from recommenders, a split and further data about exposure."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ipseval.correction._path import CorrectionPath, averages, path_with_odds
-from ipseval.correction._posterior import RandomSample, posterior
+from ipseval.correction._path import CorrectionPath, check_averages, compute_path_with_odds
+from ipseval.correction._posterior import RandomSample, compute_posterior
 from ipseval.correction._prior import CorrectionPrior
 from ipseval.correction._reference_values import (
     ReferenceValues,
@@ -19,7 +19,7 @@ from ipseval.correction._reference_values import (
     parse_reference_values,
 )
 from ipseval.correction._result import Correction
-from ipseval.correction.prediction_powered import difference_totals, pairs_to_predict, ratio
+from ipseval.correction.prediction_powered import compute_ratio, difference_totals, pairs_to_predict
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import INSTEAD, RandomExposure
 from ipseval.data.splits import Split
@@ -54,7 +54,7 @@ def correct(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Correction:
-    """Estimate metrics over all relevant interactions, with intervals that allow for unknown propensities.
+    """Estimate metrics over all relevant interactions, with intervals that account for unknown propensities.
 
     The estimand is the mean over all relevant user-item pairs outside training. The log alone does not
     identify it; a random-exposure sample, the log's pairs that are not positive, and values from an
@@ -66,11 +66,12 @@ def correct(
         Name -> scorer or trained model, as in `evaluate`. An `Evaluation` of the same split is not ranked
         again; it cannot be combined with `random_exposure`, whose pairs it has not ranked.
     split : Split
+        Training and test part of the log, from which the odds and AOA are computed.
     random_exposure : RandomExposure, optional
-        Pairs shown at random to users drawn at random. Pairs of the training part are left out and counted.
+        Pairs shown at random to users drawn at random. Pairs of the training part are excluded and counted.
     interactions : Interactions, optional
-        Every pair of the log, positive or not, such as all ratings, over the ids of the split. They show the
-        exposure of the log more directly than positives do.
+        Every pair of the log, positive or not, such as all ratings, over the ids of the split. The exposure
+        of the log can be estimated more directly from them than from positives.
     reference_values : mapping, optional
         Name of a recommender -> metric -> (value, standard error), measured in an experiment where items were
         shown at random: the mean over all relevant pairs outside training. With source="ab-ratio" the keys
@@ -78,18 +79,18 @@ def correct(
         click-through rate is neither.
     source : {"randomised", "ab-ratio"}, optional
         How the reference values were measured; required with them.
-    metrics : labels or objects
+    metrics : labels or objects, default ("recall@10", "mean_dcg@10")
         Averages over relevant items: atop, recall@k, mean_dcg@k.
     prior : CorrectionPrior, optional
         Prior distribution of the correction strength.
-    missing_lists : {"zero", "drop", "raise"}
-        What happens to users without a recommendation list, as in `evaluate`.
-    ties : {"default", "mean", "min", "max", "expected"}
-        As in `evaluate`.
-    confidence_level : float
+    missing_lists : {"zero", "drop", "raise"}, default "zero"
+        Treatment of users without a recommendation list, as in `evaluate`.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    confidence_level : float, default 0.95
         Probability of all intervals, in (0, 1).
-    rng : int, Generator or None
-        Draws the uniform pairs that the density ratio is fitted to.
+    rng : int, Generator or None, default None
+        Random seed of the uniform pairs to which the density ratio is fitted.
     compute : ComputeOptions
         Threads, memory, engine, and whether a progress bar is shown.
 
@@ -130,8 +131,7 @@ def correct(
     >>> bool(frame["estimate"][1] < frame["estimate"][0])
     True
     """
-    is_evaluated = isinstance(models, Evaluation)
-    if not is_evaluated:
+    if not isinstance(models, Evaluation):
         check_models(models, "models", "scorer")
     check_type("split", split, Split, " Make it with split_random or Split.from_frames.")
     split.check_seen_excluded("the correction")
@@ -143,10 +143,10 @@ def correct(
         check_interactions(interactions, "interactions")
     parsed_values = parse_reference_values(reference_values, source)
     # Checked before the ranking, which may take hours.
-    requested = averages(requested_metrics(metrics))
+    path_metrics = check_averages(requested_metrics(metrics))
     names = list(models.ranks) if isinstance(models, Evaluation) else list(models)
-    check_reference_names(parsed_values, names, [metric.label for metric in requested])
-    depth = max(metric.cutoff or 1 for metric in requested)
+    check_reference_names(parsed_values, names, [metric.label for metric in path_metrics])
+    depth = max(metric.cutoff or 1 for metric in path_metrics)
     if isinstance(models, Evaluation):
         ranks = _ranks_of_evaluation(models, split, random_exposure, missing_lists, depth)
     else:
@@ -158,7 +158,7 @@ def correct(
         interactions=interactions,
         reference_values=reference_values,
         source=source,
-        metrics=requested,
+        metrics=path_metrics,
         prior=prior,
         ties=ties,
         confidence_level=confidence_level,
@@ -191,17 +191,40 @@ class RanksWithExposure:
 
     def select(self, keys: IntArray) -> dict[str, RankedPositives]:
         """Return the ranks of the pairs with these keys."""
-        first = next(iter(self.ranks.values()))
-        keep = among(first.user * np.int64(first.item_ids.size) + first.item, keys)
-        if keep.all():
+        reference = next(iter(self.ranks.values()))
+        pair_keys = reference.user * np.int64(reference.item_ids.size) + reference.item
+        is_selected = among(pair_keys, keys)
+        if is_selected.all():
             return dict(self.ranks)
-        return {name: ranked.select(keep) for name, ranked in self.ranks.items()}
+        return {name: ranked.select(is_selected) for name, ranked in self.ranks.items()}
 
 
 def rank_with_exposure(
     models: Mapping[str, Any], split: Split, random_exposure: RandomExposure | None, **options: Any
 ) -> RanksWithExposure:
-    """Rank `split.test` and the pairs of the random exposure; `options` as in `rank_positives`."""
+    """Rank the test positives of a split and the pairs of the random exposure.
+
+    Parameters
+    ----------
+    models : mapping
+        Name -> scorer or trained model.
+    split : Split
+        Its test positives are ranked.
+    random_exposure : RandomExposure or None
+        Its pairs outside training are ranked, too.
+    **options
+        As in `rank_positives`.
+
+    Returns
+    -------
+    RanksWithExposure
+        The ranks, for `correct_ranks`.
+
+    Raises
+    ------
+    InputError
+        For random exposure over other ids, and for stored ranks that lack its pairs.
+    """
     test_keys = split.test.pair_key
     if random_exposure is None:
         ranks = _rank_models(models, split, **options)
@@ -210,10 +233,10 @@ def rank_with_exposure(
     exposure = random_exposure.without(split.excluded)
     candidate_keys = pairs_to_predict(exposure, split)
     ranked_keys = union(test_keys, union(exposure.pair_key, candidate_keys))
-    extended = replace(split, test=_pairs(ranked_keys, split))
-    ranks = _rank_models(models, extended, **options)
-    first = next(iter(ranks.values()))
-    if not np.array_equal(first.user * np.int64(split.n_items) + first.item, extended.test.pair_key):
+    extended_split = replace(split, test=_interactions_from_keys(ranked_keys, split))
+    ranks = _rank_models(models, extended_split, **options)
+    ranked = next(iter(ranks.values()))
+    if not np.array_equal(ranked.user * np.int64(split.n_items) + ranked.item, extended_split.test.pair_key):
         raise InputError(
             "models must not contain ranks that lack pairs of the random exposure. Pass the scorers, or use "
             "correction_path and correct_path."
@@ -228,12 +251,14 @@ def rank_with_exposure(
 
 
 def _rank_models(models: Mapping[str, Any], split: Split, **options: Any) -> dict[str, RankedPositives]:
+    """Return the ranks of the test positives by every recommender."""
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     check_same_positives(ranks)
     return ranks
 
 
 def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) -> RanksWithExposure:
+    """Return ranks of test positives only."""
     no_keys: IntArray = np.zeros(0, dtype=np.int64)
     return RanksWithExposure(
         ranks=ranks, test_keys=test_keys, liked_keys=no_keys, exposure=None, candidate_keys=no_keys
@@ -242,12 +267,12 @@ def _without_exposure(ranks: dict[str, RankedPositives], test_keys: IntArray) ->
 
 def _resolve_lists(ranks: RanksWithExposure, missing_lists: Missing, depth: int) -> RanksWithExposure:
     """Return the ranks with users without a list resolved, and lists padded to `depth`."""
-    resolved = resolve_missing(ranks.ranks, missing_lists, depth)
-    first = next(iter(resolved.values()))
-    n_left_out = 0 if first.left_out is None else int(first.left_out.sum())
-    list_counts = {name: ranked.list_counts(depth) for name, ranked in resolved.items()}
+    complete_ranks = resolve_missing(ranks.ranks, missing_lists, depth)
+    ranked = next(iter(complete_ranks.values()))
+    n_left_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
+    list_counts = {name: ranked.list_counts(depth) for name, ranked in complete_ranks.items()}
     check_lists(list_counts, missing_lists, n_left_out)
-    return replace(ranks, ranks=resolved)
+    return replace(ranks, ranks=complete_ranks)
 
 
 def _ranks_of_evaluation(
@@ -257,7 +282,7 @@ def _ranks_of_evaluation(
     missing_lists: Missing,
     depth: int,
 ) -> RanksWithExposure:
-    """Return the ranks of an evaluation, or raise `InputError` unless they are those of the split."""
+    """Return the ranks of an evaluation, or raise `InputError` unless it evaluated the split."""
     if random_exposure is not None:
         raise InputError(
             "models must be the recommenders and not an Evaluation with random_exposure, because an "
@@ -271,9 +296,9 @@ def _ranks_of_evaluation(
     if not evaluation.ranks:
         raise InputError("models must be an Evaluation that has its ranks; got one without. Pass the models.")
     check_evaluated_pairs(evaluation.ranks, split)
-    padded = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
-    _warn_about_short_lists(padded, depth)
-    return _without_exposure(padded, split.test.pair_key)
+    complete_ranks = {name: ranked.padded(depth) for name, ranked in evaluation.ranks.items()}
+    _warn_about_short_lists(complete_ranks, depth)
+    return _without_exposure(complete_ranks, split.test.pair_key)
 
 
 def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) -> None:
@@ -285,30 +310,30 @@ def _warn_about_short_lists(ranks: Mapping[str, RankedPositives], depth: int) ->
 
 
 def check_evaluated_pairs(ranks: Mapping[str, RankedPositives], split: Split) -> None:
-    """Raise `InputError` unless the ranks are those of the test part of a split, among all its candidates."""
-    first = next(iter(ranks.values()))
+    """Raise `InputError` unless the test part of the split was ranked among all its candidates."""
+    ranked = next(iter(ranks.values()))
     advice = "Pass the split that was evaluated, or the models."
-    if not same_ids(first, split):
+    if not same_ids(ranked, split):
         raise InputError(f"the Evaluation and split must have the same users and items. {advice}")
-    if first.candidates != ALL_ITEMS:
+    if ranked.candidates != ALL_ITEMS:
         raise InputError(
             "models must be an Evaluation in which all items are candidates; got candidates = "
-            f"{first.candidates}. Pass the models."
+            f"{ranked.candidates}. Pass the models."
         )
     test_keys = distinct(split.test.pair_key)
-    if first.left_out is not None:
-        test_keys = test_keys[~first.left_out[test_keys // split.n_items]]
-    ranked_keys = first.user * np.int64(split.n_items) + first.item
+    if ranked.left_out is not None:
+        test_keys = test_keys[~ranked.left_out[test_keys // split.n_items]]
+    ranked_keys = ranked.user * np.int64(split.n_items) + ranked.item
     n_missing = int((~among(test_keys, ranked_keys)).sum())
-    n_other = int((~among(ranked_keys, test_keys)).sum())
-    if n_missing or n_other:
+    n_unknown = int((~among(ranked_keys, test_keys)).sum())
+    if n_missing or n_unknown:
         raise InputError(
             "the Evaluation and split must have the same held-out interactions; got "
-            f"{n_missing:,} that were not evaluated and {n_other:,} that are not in the split. {advice}"
+            f"{n_missing:,} that were not evaluated and {n_unknown:,} that are not in the split. {advice}"
         )
     excluded_keys = distinct(split.excluded.pair_key)
     n_excluded = np.bincount(excluded_keys // split.n_items, minlength=split.n_users)
-    if not np.array_equal(first.n_candidates, split.n_items - n_excluded[first.user]):
+    if not np.array_equal(ranked.n_candidates, split.n_items - n_excluded[ranked.user]):
         raise InputError(f"the Evaluation and split must have the same training interactions. {advice}")
 
 
@@ -325,14 +350,41 @@ def correct_ranks(
     confidence_level: float = 0.95,
     rng: RngLike = None,
 ) -> Correction:
-    """Return the correction of what was ranked; parameters as in `correct`.
+    """Compute the correction from ranks, as `correct` does from recommenders.
 
-    The random exposure is that of the ranks. Without `interactions`, the impressions that the positives come
-    from are used, where there are any.
+    Parameters
+    ----------
+    ranks : RanksWithExposure
+        Ranks by `rank_with_exposure`, with the random exposure.
+    split : Split
+        The split that was ranked.
+    metrics : sequence of Metric
+        Averages over relevant items.
+    interactions : Interactions, optional
+        As in `correct`. Default: the impressions from which the positives come, where there are any.
+    reference_values, source, prior, ties, confidence_level, rng
+        As in `correct`.
+
+    Returns
+    -------
+    Correction
+        As from `correct`.
+
+    See Also
+    --------
+    correct : The correction of recommenders.
+    rank_with_exposure : The ranks.
     """
     if interactions is None:
         interactions = _pairs_of_impressions(split)
-    path, odds_of = path_with_odds(ranks.select(ranks.test_keys), split, metrics, interactions, ties, rng)
+    path, compute_odds = compute_path_with_odds(
+        ranks.select(ranks.test_keys),
+        split,
+        metrics=metrics,
+        interactions=interactions,
+        ties=ties,
+        rng=rng,
+    )
     correction = correct_path(
         path,
         ranks.select(ranks.liked_keys),
@@ -345,12 +397,18 @@ def correct_ranks(
     has_weights = ranks.exposure is not None and ranks.exposure.weight is not None
     if correction.sample is None or ranks.exposure is None or has_weights:
         return correction
-    ranked = ranks.select(union(ranks.exposure.pair_key, ranks.candidate_keys))
+    exposure_ranks = ranks.select(union(ranks.exposure.pair_key, ranks.candidate_keys))
     with one_blas_thread():
         _, numerators, denominators = difference_totals(
-            ranked, ranks.exposure, ranks.candidate_keys, split, path.metrics, ties, odds_of
+            exposure_ranks,
+            ranks.exposure,
+            candidate_keys=ranks.candidate_keys,
+            split=split,
+            metrics=path.metrics,
+            ties=ties,
+            compute_odds=compute_odds,
         )
-        return replace(correction, ppi=ratio(numerators, denominators))
+        return replace(correction, ppi=compute_ratio(numerators, denominators))
 
 
 def _pairs_of_impressions(split: Split) -> Interactions | None:
@@ -358,9 +416,11 @@ def _pairs_of_impressions(split: Split) -> Interactions | None:
     log = split.train.impressions
     if log is None:
         return None
-    shown = distinct(log.pair_key)
-    is_positive = among(shown, split.test.pair_key) | among(shown, split.excluded.pair_key)
-    return None if is_positive.all() else _pairs(shown, split)
+    keys = distinct(log.pair_key)
+    is_positive = among(keys, split.test.pair_key) | among(keys, split.excluded.pair_key)
+    if is_positive.all():
+        return None
+    return _interactions_from_keys(keys, split)
 
 
 def correct_path(
@@ -373,35 +433,51 @@ def correct_path(
     prior: CorrectionPrior | None = None,
     confidence_level: float = 0.95,
 ) -> Correction:
-    """Return the correction of a path, with random exposure and reference values where there are any.
+    """Compute the correction from a path, with random exposure and reference values where they are passed.
 
     Parameters
     ----------
     path : CorrectionPath
+        Values by correction strength, by `correction_path`.
     random_ranks : mapping, optional
         Name -> ranks of the random-exposure positives outside training, by the recommenders of the path.
     random_exposure : RandomExposure, optional
-        The exposure that they come from: it gives their weights, and counts to the report and the planner.
+        The exposure from which they come, for their weights and for the counts in the report and the plan.
     reference_values, source, prior, confidence_level
         As in `correct`.
+
+    Returns
+    -------
+    Correction
+        As from `correct`, without `ppi`.
+
+    Raises
+    ------
+    InputError
+        For ranks of other recommenders, and reference values that cannot be used.
+
+    See Also
+    --------
+    correction_path : The path.
     """
     check_fraction("confidence_level", confidence_level)
-    prior = CorrectionPrior() if prior is None else prior
+    if prior is None:
+        prior = CorrectionPrior()
     check_type("prior", prior, CorrectionPrior)
     if random_exposure is not None:
         check_type("random_exposure", random_exposure, RandomExposure, INSTEAD)
     parsed_values = parse_reference_values(reference_values, source)
     sample = _random_sample(path, random_ranks, random_exposure)
-    posterior_of_cells = posterior(path, prior, sample)
+    posterior = compute_posterior(path, prior, sample)
     observations = None
     if parsed_values:
-        observations = ReferenceValues.from_values(parsed_values, path, posterior_of_cells.total_mean)
-        posterior_of_cells = posterior(path, prior, sample, observations)
+        observations = ReferenceValues.from_values(parsed_values, path, posterior.total_mean)
+        posterior = compute_posterior(path, prior, sample, observations)
     return Correction(
         path=path,
         prior=prior,
         sample=sample,
-        posterior=posterior_of_cells,
+        posterior=posterior,
         random_exposure=random_exposure,
         confidence_level=confidence_level,
         observations=observations,
@@ -421,22 +497,24 @@ def _random_sample(
             f"random_ranks must have the recommenders {list(path.models)} in this order; got "
             f"{list(random_ranks)}. Rank them by the models of the path."
         )
-    first = next(iter(random_ranks.values()))
-    if not len(first):
+    ranked = next(iter(random_ranks.values()))
+    if not len(ranked):
         return None
     check_same_positives(random_ranks)
-    return RandomSample.of(random_ranks, path, _weights(first, random_exposure))
+    return RandomSample.from_ranks(random_ranks, path, _positive_weights(ranked, random_exposure))
 
 
-def _weights(ranked: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
+def _positive_weights(ranked: RankedPositives, exposure: RandomExposure | None) -> FloatArray | None:
     """Return the weights of ranked random positives, the largest 1; None where all weights are equal."""
     if exposure is None or exposure.weight is None:
         return None
-    key = ranked.user * np.int64(exposure.n_items) + ranked.item
+    keys = ranked.user * np.int64(exposure.n_items) + ranked.item
     order = np.argsort(exposure.pair_key)
-    weight = exposure.weight[order[np.searchsorted(exposure.pair_key, key, sorter=order)]]
+    rows = order[np.searchsorted(exposure.pair_key, keys, sorter=order)]
+    weight = exposure.weight[rows]
     return np.asarray(weight / weight.max())
 
 
-def _pairs(key: IntArray, split: Split) -> Interactions:
-    return Interactions(key // split.n_items, key % split.n_items, split.user_ids, split.item_ids)
+def _interactions_from_keys(keys: IntArray, split: Split) -> Interactions:
+    """Return the pairs with these keys, over the ids of the split."""
+    return Interactions(keys // split.n_items, keys % split.n_items, split.user_ids, split.item_ids)

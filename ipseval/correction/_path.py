@@ -1,4 +1,4 @@
-"""The path θ(α): every recommender and metric at every correction strength, from the log alone."""
+"""The path θ(α): the value of every recommender and metric at every correction strength, from the log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from ipseval.correction._odds import OddsAt, fit_odds, other_pairs
+from ipseval.correction._odds import OddsAt, fit_odds, list_non_positive_keys
 from ipseval.correction._prior import ALPHAS, PROFILES, REFERENCE
 from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
@@ -23,49 +23,73 @@ from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import among, distinct
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, RngLike, TieChoice
 
-BLOCK = 1024
+BLOCK = 1024  # positives of one block of sums, which stay in the cache of the processor
+
+# Weights are limited to this quantile of the weights.
 LIMIT = 0.99
-SAME = 1e-12
+
+# Values whose relative difference is below this number are equal up to rounding.
+PRECISION = 1e-12
+
+# Standard deviations below this number are rounding.
+SMALLEST_DEVIATION = 1e-9
+
 NO_AVERAGE = "is not an average over relevant items, which the correction needs: recall@k, mean_dcg@k, atop."
-# Half a hit more, as in the Jeffreys prior of a rate: a sample without a hit is not without doubt.
+
+# Half a hit is added to each sample, as by the Jeffreys prior of a rate. Without it, a sample without a hit
+# would have no uncertainty.
 HALF_HIT = 0.5
-CHANCE = 0.5  # of a random order, by metrics that are linear in the rank; by those cut at a rank about 0
+
+# Value of a random ranking, for metrics that are linear in the rank. For metrics cut at a rank it is near 0.
+CHANCE = 0.5
+
+MAX_INTRACLASS_CORRELATION = 0.9
 
 
 @dataclass(frozen=True, eq=False)
 class CorrectionPath:
-    """θ(α) = Σ w c/Σ w over the log's held-out positives, with w = odds^−α, for all recommenders and metrics.
+    """Values θ(α) = Σ w c/Σ w over the held-out positives of the log, with w = odds^−α.
 
-    odds: of a pair to be a held-out positive rather than a uniformly drawn candidate of the same user. There
-    is one path for each basis of the odds: "pairs" (popularity and closeness to the user's profile), "items"
-    (popularity alone), "profiles" (their ratio: closeness given popularity), and "interactions" where the log
-    holds pairs that are not positive, too: then of any interaction, by popularity and profiles of them all.
-    α = 0 is AOA; α = 1 takes all concentration of the log for exposure. Points of the grid are ordered by
-    basis, cells by metric.
+    The odds compare a pair as held-out positive with a pair drawn uniformly from the candidates of the same
+    user. α = 0 is AOA; α = 1 ascribes the whole concentration of the log to exposure. There is one path for
+    each basis of the odds:
+
+    * "pairs": popularity, and closeness to the profile of the user;
+    * "items": popularity only;
+    * "profiles": the ratio of these two, which is closeness given popularity;
+    * "interactions": popularity and closeness as predictors of all interactions, where the log holds pairs
+      that are not positive.
+
+    Points of the grid are ordered by basis. A cell is a recommender and metric; cells are ordered by metric.
 
     Attributes
     ----------
     models, metrics, ties
+        Recommenders, metrics, and the treatment of ties.
     bases : tuple of str
+        Bases of the odds.
     alpha : (n_grid,) array
         The strengths, for each basis in turn.
     value : (n_grid, n_cells) array
-        θ(α). Of metrics cut at a rank the differences of recommenders stand on a line in those of AOA, but by
-        profiles: these are what it says of the order.
+        θ(α). For metrics cut at a rank, and all bases but "profiles", differences between recommenders are
+        proportional to differences of AOA.
     covariance : (n_grid, n_cells, n_cells) array
         Sampling covariance of θ(α), from the influence of users.
     spread : (n_grid, n_cells, n_cells) array
         Weighted covariance of the contributions of one positive.
     ess, clipped : (n_grid,) arrays
-        Effective number of positives; share of the weight cut, as weights stop at their 99% quantile.
+        Effective number of positives, and the share of the weight that is removed, because weights are
+        limited to their 99% quantile.
     within : (n_cells,) array
         Correlation of the contributions of two positives of one user.
     similarity : (n_cells, n_cells) array
-        Correlation of their contributions.
+        Correlation of the contributions of two cells.
     hit : (n_cells,) array
-        Typical size of a contribution that is not 0: Σc²/Σc over the metric's cells.
+        Typical size of a contribution that is not 0: Σc²/Σc over the cells of the metric.
     n_users, n_positives : int
+        Users with held-out positives, and these positives.
     user_ids : (n_population,) array
+        Ids of all users.
     """
 
     models: tuple[str, ...]
@@ -93,38 +117,39 @@ class CorrectionPath:
 
     @property
     def metric_of(self) -> IntArray:
-        """Which metric each cell is of, (n_cells,)."""
+        """Position of the metric of each cell, (n_cells,)."""
         return np.repeat(np.arange(len(self.metrics)), len(self.models))
 
     @property
     def whole(self) -> BoolArray:
-        """Which cells are of a metric that is linear in the rank, (n_cells,)."""
-        return np.repeat([one.linear_in_rank for one in self.metrics], len(self.models))
+        """Whether the metric of each cell is linear in the rank, (n_cells,)."""
+        return np.repeat([metric.linear_in_rank for metric in self.metrics], len(self.models))
 
     @property
     def above_chance(self) -> FloatArray:
-        """AOA less the value of a random order, (n_cells,)."""
+        """AOA minus the value of a random ranking, (n_cells,)."""
         return np.asarray(self.value[0] - np.where(self.whole, CHANCE, 0))
 
     @property
     def reach(self) -> float:
-        """Share of what AOA is above chance that a strength of .45 takes away, mean over metrics."""
-        taken = np.bincount(self.metric_of, np.abs(self.value[0] - self.value[REFERENCE]))
-        return float((taken / np.bincount(self.metric_of, np.abs(self.above_chance)).clip(1e-12)).mean())
+        """Size of the correction at α = 0.45 relative to AOA above chance, mean over metrics."""
+        correction = np.bincount(self.metric_of, np.abs(self.value[0] - self.value[REFERENCE]))
+        height = np.bincount(self.metric_of, np.abs(self.above_chance))
+        return float((correction / height.clip(1e-12)).mean())
 
     @property
     def basis(self) -> IntArray:
-        """Which basis each point of the grid is of, (n_grid,)."""
+        """Position of the basis of each point of the grid, (n_grid,)."""
         return np.repeat(np.arange(len(self.bases)), ALPHAS.size)
 
     @property
     def cells(self) -> list[tuple[str, str]]:
-        """(model, metric label) of each cell."""
+        """(recommender, metric label) of each cell."""
         return [(model, metric.label) for metric in self.metrics for model in self.models]
 
     def half_hit(self, n_positives: float) -> FloatArray:
-        """Return the covariance that half a hit more among so many positives adds, (n_cells, n_cells)."""
-        return half_hit(self.hit, self.similarity, n_positives)
+        """Return the covariance that half a hit more among `n_positives` adds, (n_cells, n_cells)."""
+        return compute_half_hit(self.hit, self.similarity, n_positives)
 
 
 def correction_path(
@@ -136,99 +161,108 @@ def correction_path(
     ties: TieChoice = "default",
     rng: RngLike = None,
 ) -> CorrectionPath:
-    """Return θ(α) of ranked held-out positives.
+    """Compute θ(α), the values of recommenders by correction strength, from ranked held-out positives.
 
     Parameters
     ----------
     ranks : mapping
         Name -> ranks of `split.test`.
     split : Split
-        The odds are fitted to its test positives, on features of its training part.
+        The odds are fitted to its test positives, with features of its training part.
     metrics : labels or objects
-        Averages over relevant items: `atop`, `recall@k`, `mean_dcg@k`, and others with contributions.
+        Averages over relevant items, such as `atop`, `recall@k` and `mean_dcg@k`.
     interactions : Interactions, optional
-        Every pair of the log, liked or not, over the ids of the split. Those of its training part are left
-        out.
-    ties : {"default", "mean", "min", "max", "expected"}
-    rng : int, Generator or None
-        Draws the uniform pairs.
+        Every pair of the log, positive or not, over the ids of the split. Pairs of its training part are
+        excluded.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        Treatment of tied scores, as in `evaluate`.
+    rng : int, Generator or None, default None
+        Random seed of the uniform pairs.
+
+    Returns
+    -------
+    CorrectionPath
+        The values and their covariance for every basis and α.
 
     Raises
     ------
     InputError
-        For a metric that is no average over relevant items, ranks of other positives than `split.test`, and
-        interactions over other ids or without a pair that is not positive.
+        For a metric that is not an average over relevant items, ranks of other positives than `split.test`,
+        and interactions over other ids or without a pair that is not positive.
+
+    See Also
+    --------
+    correct_path : The correction that follows from a path.
     """
-    return path_with_odds(ranks, split, metrics, interactions, ties, rng)[0]
+    path, _ = compute_path_with_odds(
+        ranks, split, metrics=metrics, interactions=interactions, ties=ties, rng=rng
+    )
+    return path
 
 
 @one_blas_thread()  # many small products: two threads wait for each other, up to ten times as long
-def path_with_odds(
+def compute_path_with_odds(
     ranks: Mapping[str, RankedPositives],
     split: Split,
+    *,
     metrics: Iterable[str | Metric],
     interactions: Interactions | None,
     ties: TieChoice,
     rng: RngLike,
 ) -> tuple[CorrectionPath, OddsAt]:
-    """Return the path, and the log odds by pairs of any pair."""
+    """Return the path, and a function that computes the log odds by pairs of any pair."""
     check_same_positives(ranks)
     split.check_seen_excluded("the correction")
-    asked = averages(requested_metrics(metrics))
-    first = next(iter(ranks.values()))
-    key = first.user * np.int64(split.n_items) + first.item
-    if not among(key, split.test.pair_key).all():
+    path_metrics = check_averages(requested_metrics(metrics))
+    ranked = next(iter(ranks.values()))
+    positive_keys = ranked.user * np.int64(split.n_items) + ranked.item
+    if not among(positive_keys, split.test.pair_key).all():
         raise InputError("ranks must be of positives of split.test; rank the recommenders on this split.")
-    values = contributions(ranks, asked, ties)
-    others, generator = other_pairs(interactions, split, key), as_generator(rng)
-    odds, odds_of = fit_odds(split, (first.user, first.item), others, generator)
-    middle = values.mean(axis=0)
-    moments = _moments(first, values - middle, np.array(list(odds.values())))
-    value, covariance, cross, spread, ess, clipped = moments
-    value += middle
-    hit, similarity = _typical_hit(values, len(asked)), _correlation(spread[REFERENCE])
-    metric_of = np.repeat(np.arange(len(asked)), len(ranks))
-    short = np.repeat([not one.linear_in_rank for one in asked], len(ranks))
-    steady = np.repeat([one != PROFILES for one in odds], ALPHAS.size)
-    value[steady], covariance[steady] = on_line(
-        value[steady], covariance[steady], cross[steady], metric_of, short
-    )
-    covariance += half_hit(hit, similarity, ess[:, None, None])
+    values = compute_contributions(ranks, path_metrics, ties)
+    non_positive_keys = list_non_positive_keys(interactions, split, positive_keys)
+    odds, compute_odds = fit_odds(split, (ranked.user, ranked.item), non_positive_keys, as_generator(rng))
+
+    mean = values.mean(axis=0)
+    moments = _compute_moments(ranked, values - mean, np.array(list(odds.values())))
+    hit = _typical_hit(values, len(path_metrics))
+    similarity = _correlation(moments.spread[REFERENCE])
+    value, covariance = _smooth_values(moments, mean, path_metrics, list(odds), n_models=len(ranks))
+    covariance += compute_half_hit(hit, similarity, moments.ess[:, None, None])
     path = CorrectionPath(
-        tuple(ranks),
-        tuple(asked),
-        ties,
-        tuple(odds),
-        np.tile(ALPHAS, len(odds)),
-        value,
-        covariance,
-        spread,
-        ess,
-        clipped,
-        _within_users(first, values),
-        similarity,
-        hit,
-        int(first.users.size),
-        len(first),
-        first.user_ids,
+        models=tuple(ranks),
+        metrics=tuple(path_metrics),
+        ties=ties,
+        bases=tuple(odds),
+        alpha=np.tile(ALPHAS, len(odds)),
+        value=value,
+        covariance=covariance,
+        spread=moments.spread,
+        ess=moments.ess,
+        clipped=moments.clipped,
+        within=_intraclass_correlation(ranked, values),
+        similarity=similarity,
+        hit=hit,
+        n_users=int(ranked.users.size),
+        n_positives=len(ranked),
+        user_ids=ranked.user_ids,
     )
-    return path, odds_of
+    return path, compute_odds
 
 
-def averages(metrics: list[Metric]) -> list[Metric]:
-    """Return the metrics, all of them averages over relevant items, or raise `InputError`."""
-    others = [metric.label for metric in metrics if metric.kind != "mean"]
-    if others:
-        raise InputError(f"{', '.join(others)} {NO_AVERAGE}")
+def check_averages(metrics: list[Metric]) -> list[Metric]:
+    """Return the metrics, or raise `InputError` unless all of them are averages over relevant items."""
+    labels = [metric.label for metric in metrics if metric.kind != "mean"]
+    if labels:
+        raise InputError(f"{', '.join(labels)} {NO_AVERAGE}")
     return metrics
 
 
-def contributions(
+def compute_contributions(
     ranks: Mapping[str, RankedPositives], metrics: Iterable[Metric], ties: TieChoice
 ) -> FloatArray:
     """Return the contribution of each positive to each cell, (n_pos, n_cells), cells ordered by metric.
 
-    Column after column in memory: to interleave columns takes longer than to make them.
+    Each column is contiguous in memory, because interleaving columns takes longer than computing them.
     """
     columns = []
     for metric in metrics:
@@ -240,129 +274,253 @@ def contributions(
     return np.array(columns, dtype=np.float64).T
 
 
-def by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
-    """Return sums over each user's positives, (n_users_with_positives, n_columns)."""
-    return np.asarray(_summed(np.ones((1, len(ranked))), values, ranked.starts)[0])
+def sum_by_user(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+    """Return sums over the positives of each user, (n_users_with_positives, n_columns)."""
+    ones = np.ones((1, len(ranked)))
+    return np.asarray(_sum_runs(ones, values, ranked.starts)[0])
 
 
-def on_line(
-    value: FloatArray, covariance: FloatArray, cross: FloatArray, metric: IntArray, chosen: BoolArray
+def _smooth_values(
+    moments: _PathMoments,
+    mean: FloatArray,
+    metrics: list[Metric],
+    bases: list[str],
+    *,
+    n_models: int,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return θ and its covariance with each chosen metric on its line in AOA's: y = ȳ + b (x − x̄), b ≥ 0.
+    """Return θ(α) and its covariance, with metrics cut at a rank regressed on AOA.
 
-    Weights add noise: the order by θ(α) is often worse than that by x = θ(0), though every level is nearer to
-    the truth. What the line leaves over is a deviation like others, and random exposure may find it.
+    The basis of profiles and the metrics that are linear in the rank are not regressed.
     """
-    n = metric.size
-    hat, slope = np.broadcast_to(np.eye(n), covariance.shape).copy(), np.zeros(value.shape)
-    for one in np.unique(metric[chosen]):
-        cells = np.flatnonzero(metric == one)
-        x = value[0, cells] - value[0, cells].mean()
-        if np.abs(x).max() <= SAME * np.abs(value[0, cells]).max():  # equal but for rounding: no line
+    value = moments.mean + mean
+    covariance = moments.covariance
+    cell_metric = np.repeat(np.arange(len(metrics)), n_models)
+    is_cut = np.repeat([not metric.linear_in_rank for metric in metrics], n_models)
+    is_regressed = np.repeat([basis != PROFILES for basis in bases], ALPHAS.size)
+    value[is_regressed], covariance[is_regressed] = regress_on_aoa(
+        value[is_regressed],
+        covariance[is_regressed],
+        moments.aoa_covariance[is_regressed],
+        cell_metric,
+        is_cut,
+    )
+    return value, covariance
+
+
+def regress_on_aoa(
+    value: FloatArray, covariance: FloatArray, cross: FloatArray, metric: IntArray, is_regressed: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return θ(α) and its covariance after a regression of each chosen metric on AOA, x = θ(0).
+
+    The regression is y = ȳ + b (x − x̄) with b ≥ 0, over recommenders. Weights add noise, so that the ranking
+    by θ(α) is often worse than the ranking by x, although every value is nearer to the truth. The residuals
+    of the regression count as deviations, which random exposure may reveal. `cross` is the covariance of
+    θ(α) and θ(0), and `metric` the metric of each cell.
+    """
+    n_cells = metric.size
+    hat = np.broadcast_to(np.eye(n_cells), covariance.shape).copy()
+    slope = np.zeros(value.shape)
+    for metric_number in np.unique(metric[is_regressed]):
+        cells = np.flatnonzero(metric == metric_number)
+        aoa = value[0, cells]
+        x = aoa - aoa.mean()
+        if np.abs(x).max() <= PRECISION * np.abs(aoa).max():  # equal up to rounding, so without a slope
             continue
         b = np.maximum(value[:, cells] @ x / (x @ x), 0)
-        line = 1 / cells.size + (b > 0)[:, None, None] * np.outer(x, x) / (x @ x)
-        hat[:, cells[:, None], cells], slope[:, cells] = line, b[:, None]
-    # The line reads θ(α), and the places on it θ(0).
-    rest = (np.eye(n) - hat) * slope[:, None, :]
-    both = hat @ cross @ rest.transpose(0, 2, 1)
-    found = hat @ covariance @ hat.transpose(0, 2, 1) + rest @ covariance[0] @ rest.transpose(0, 2, 1)
-    return (hat @ value[..., None])[..., 0], found + both + both.transpose(0, 2, 1)
+        has_slope = (b > 0)[:, None, None]
+        hat[:, cells[:, None], cells] = 1 / cells.size + has_slope * np.outer(x, x) / (x @ x)
+        slope[:, cells] = b[:, None]
+    # The regression depends on θ(α) through the hat matrix, and on θ(0) through x.
+    aoa_effect = (np.eye(n_cells) - hat) * slope[:, None, :]
+    cross_term = hat @ cross @ aoa_effect.transpose(0, 2, 1)
+    value_term = hat @ covariance @ hat.transpose(0, 2, 1)
+    aoa_term = aoa_effect @ covariance[0] @ aoa_effect.transpose(0, 2, 1)
+    fitted_value = (hat @ value[..., None])[..., 0]
+    return fitted_value, value_term + aoa_term + cross_term + cross_term.transpose(0, 2, 1)
 
 
-def half_hit(hit: FloatArray, similarity: FloatArray, n_positives: FloatArray | float) -> FloatArray:
+def compute_half_hit(hit: FloatArray, similarity: FloatArray, n_positives: FloatArray | float) -> FloatArray:
     """Return the covariance of means over n positives that half a hit more would add: hit²/(2 (n + 1)²)."""
     return np.asarray(HALF_HIT * similarity * np.outer(hit, hit) / (n_positives + 1) ** 2)
 
 
-def _highest(log_odds: FloatArray) -> FloatArray:
-    """Return at each α the weight beyond which weights are cut, their quantile LIMIT, (25,)."""
-    # Weights fall with the odds at any α, so that the quantile is between the same two pairs.
-    after = LIMIT * (log_odds.size - 1)
-    last = log_odds.size - 1 - int(after)
-    pair = np.array([last, max(last - 1, 0)])
-    low, high = np.exp(-np.outer(np.partition(log_odds, pair)[pair] - log_odds.min(), ALPHAS))
-    return np.asarray(low + (high - low) * (after - int(after)))
+def _weight_limits(log_odds: FloatArray) -> FloatArray:
+    """Return for each α the LIMIT quantile of the weights, to which they are limited, (25,)."""
+    # Weights decrease with the odds at every α, so that their quantile lies between the same two pairs.
+    quantile_position = LIMIT * (log_odds.size - 1)
+    lower_position = int(quantile_position)
+    fraction = quantile_position - lower_position
+    lower_rank = log_odds.size - 1 - lower_position
+    ranks = np.array([lower_rank, max(lower_rank - 1, 0)])
+    pair_log_odds = np.partition(log_odds, ranks)[ranks]
+    low, high = np.exp(-np.outer(pair_log_odds - log_odds.min(), ALPHAS))
+    return np.asarray(low + (high - low) * fraction)
 
 
-def _moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> tuple[FloatArray, ...]:
-    """Return θ at each α, its covariance, that with θ(0), the spread of one contribution, ess and clipped.
+@dataclass(frozen=True, eq=False)
+class _PathMoments:
+    """Moments of the contributions at each point of the grid.
 
-    `centred` are contributions less their plain mean; so is θ(α) then. For each basis, (n_bases, n_pos) log
-    odds, in turn. Sums are of whole users, in blocks that stay near the processor.
+    Attributes
+    ----------
+    mean : (n_grid, n_cells) array
+        θ(α) minus the unweighted mean of the contributions.
+    covariance, aoa_covariance : (n_grid, n_cells, n_cells) arrays
+        Covariance of θ(α), and covariance of θ(α) with θ(0).
+    spread : (n_grid, n_cells, n_cells) array
+        Weighted covariance of the contributions of one positive.
+    ess, clipped : (n_grid,) arrays
+        Effective number of positives, and share of the weight that is removed by the limit.
     """
-    n_pos, n = centred.shape
+
+    mean: FloatArray
+    covariance: FloatArray
+    aoa_covariance: FloatArray
+    spread: FloatArray
+    ess: FloatArray
+    clipped: FloatArray
+
+
+def _compute_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _PathMoments:
+    """Return the moments of contributions from which their unweighted mean was subtracted.
+
+    `log_odds` are (n_bases, n_pos). Sums are computed over whole users, in blocks that fit in the cache.
+    """
+    sums = _sum_moments(ranked, centred, log_odds)
+    n_grid, n_columns = sums.products.shape[:2]
+    n_cells = n_columns - 1
+    weight_sum = sums.products[:, -1, -1]
+    mean = sums.products[:, :-1, -1] / weight_sum[:, None]
+    second_moment = sums.products[:, :-1, :-1] / weight_sum[:, None, None]
+    spread = second_moment - mean[:, :, None] * mean[:, None, :]
+    diagonal = np.arange(n_cells)
+    # For equal contributions rounding can make a variance negative.
+    spread[:, diagonal, diagonal] = np.maximum(spread[:, diagonal, diagonal], 0)
+
+    # The influence of a user is Σ w (c − θ): the sum of w c, minus θ times the sum of w.
+    identity = np.broadcast_to(np.eye(n_cells), (n_grid, n_cells, n_cells))
+    to_influence = np.concatenate([identity, -mean[:, None, :]], axis=1)
+    to_influence /= weight_sum[:, None, None]
+    n_users = len(ranked.starts)
+    correction = n_users / max(n_users - 1, 1)
+    from_sums = correction * to_influence.swapaxes(1, 2)
+    return _PathMoments(
+        mean=mean,
+        covariance=from_sums @ (sums.user_products @ to_influence),
+        aoa_covariance=from_sums @ sums.aoa_products,
+        spread=spread,
+        ess=weight_sum**2 / sums.squares,
+        clipped=1 - weight_sum / sums.total,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _MomentSums:
+    """Sums over positives and users at each point of the grid; the last column stands for c = 1.
+
+    Attributes
+    ----------
+    total, squares : (n_grid,) arrays
+        Sum of the weights before they are limited, and sum of the squared limited weights.
+    products : (n_grid, n_columns, n_columns) array
+        Weighted products of contributions.
+    user_products : (n_grid, n_columns, n_columns) array
+        Products of the weighted sums of users.
+    aoa_products : (n_grid, n_columns, n_cells) array
+        Products of the weighted sums of users with their influence on AOA.
+    """
+
+    total: FloatArray
+    squares: FloatArray
+    products: FloatArray
+    user_products: FloatArray
+    aoa_products: FloatArray
+
+
+def _sum_moments(ranked: RankedPositives, centred: FloatArray, log_odds: FloatArray) -> _MomentSums:
+    """Return the sums from which the moments are computed, in blocks of whole users."""
+    n_pos, n_cells = centred.shape
+    n_columns = n_cells + 1
     values = np.column_stack([centred, np.ones(n_pos)])
-    plain = by_user(ranked, centred) / max(n_pos, 1)
-    highest = np.concatenate([_highest(one) for one in log_odds])[:, None]
-    above = log_odds - log_odds.min(axis=1, keepdims=True)
-    first, second = np.triu_indices(n + 1)
-    total, squares = np.zeros((2, len(highest)))
-    products = np.zeros((len(highest), first.size))
-    users, across = np.zeros((len(highest), n + 1, n + 1)), np.zeros((len(highest), n + 1, n))
-    for some, pairs in _blocks(ranked):
-        weight = np.exp(-ALPHAS[:, None] * above[:, None, pairs]).reshape(len(highest), -1)
+    aoa_influence = sum_by_user(ranked, centred) / max(n_pos, 1)
+    limits = np.concatenate([_weight_limits(basis_log_odds) for basis_log_odds in log_odds])[:, None]
+    relative_log_odds = log_odds - log_odds.min(axis=1, keepdims=True)
+    n_grid = len(limits)
+
+    first, second = np.triu_indices(n_columns)
+    total = np.zeros(n_grid)
+    squares = np.zeros(n_grid)
+    triangle = np.zeros((n_grid, first.size))
+    user_products = np.zeros((n_grid, n_columns, n_columns))
+    aoa_products = np.zeros((n_grid, n_columns, n_cells))
+    for users, positives in _iterate_blocks(ranked):
+        weight = np.exp(-ALPHAS[:, None] * relative_log_odds[:, None, positives]).reshape(n_grid, -1)
         total += weight.sum(axis=1)
-        np.minimum(weight, highest, out=weight)
+        np.minimum(weight, limits, out=weight)
         squares += np.einsum("gp,gp->g", weight, weight)
-        columns = values[pairs].T
-        products += weight @ (columns[first] * columns[second]).T
-        of_users = _summed(weight, values[pairs], ranked.starts[some] - pairs.start)
-        users += of_users.swapaxes(1, 2) @ of_users
-        across += of_users.swapaxes(1, 2) @ plain[some]
-    both = np.empty(users.shape)
-    both[:, first, second] = both[:, second, first] = products
-    kept = both[:, -1, -1]
-    mean = both[:, :-1, -1] / kept[:, None]
-    spread = both[:, :-1, :-1] / kept[:, None, None] - mean[:, :, None] * mean[:, None, :]
-    own = np.arange(n)
-    spread[:, own, own] = np.maximum(spread[:, own, own], 0)  # of equal contributions rounding may leave less
-    # The influence of a user is Σ w (c − θ): what is summed, less θ times the sum of weights.
-    less = np.concatenate([np.broadcast_to(np.eye(n), spread.shape), -mean[:, None, :]], axis=1)
-    less /= kept[:, None, None]
-    more = len(plain) / max(len(plain) - 1, 1)
-    covariance, cross = (more * less.swapaxes(1, 2) @ one for one in (users @ less, across))
-    return mean, covariance, cross, spread, kept**2 / squares, 1 - kept / total
+        columns = values[positives].T
+        triangle += weight @ (columns[first] * columns[second]).T
+        user_sums = _sum_runs(weight, values[positives], ranked.starts[users] - positives.start)
+        user_products += user_sums.swapaxes(1, 2) @ user_sums
+        aoa_products += user_sums.swapaxes(1, 2) @ aoa_influence[users]
+
+    products = np.empty(user_products.shape)
+    products[:, first, second] = triangle
+    products[:, second, first] = triangle
+    return _MomentSums(
+        total=total,
+        squares=squares,
+        products=products,
+        user_products=user_products,
+        aoa_products=aoa_products,
+    )
 
 
-def _blocks(ranked: RankedPositives) -> Iterator[tuple[slice, slice]]:
-    """Yield which users, and which positives, are in each block."""
-    ends = np.append(ranked.starts, len(ranked))
-    cuts = distinct(np.append(np.searchsorted(ends, np.arange(0, len(ranked), BLOCK)), ends.size - 1))
-    for low, high in pairwise(cuts.tolist()):
-        yield slice(low, high), slice(int(ends[low]), int(ends[high]))
+def _iterate_blocks(ranked: RankedPositives) -> Iterator[tuple[slice, slice]]:
+    """Yield the users, and the positives, of each block."""
+    user_ends = np.append(ranked.starts, len(ranked))
+    block_starts = np.searchsorted(user_ends, np.arange(0, len(ranked), BLOCK))
+    edges = distinct(np.append(block_starts, user_ends.size - 1))
+    for start, end in pairwise(edges.tolist()):
+        yield slice(start, end), slice(int(user_ends[start]), int(user_ends[end]))
 
 
-def _summed(weight: FloatArray, values: FloatArray, starts: IntArray) -> FloatArray:
+def _sum_runs(weight: FloatArray, values: FloatArray, starts: IntArray) -> FloatArray:
     """Return sums of weighted values over runs of positives, (n_weights, n_runs, n_columns)."""
-    number, size = weight.shape
-    ends = np.append(np.arange(number)[:, None] * size + starts, weight.size)
-    summing = sparse.csr_array((weight.ravel(), np.tile(np.arange(size), number), ends))
-    return np.asarray(summing @ values).reshape(number, len(starts), -1)
+    n_weights, n_pos = weight.shape
+    row_ends = np.append(np.arange(n_weights)[:, None] * n_pos + starts, weight.size)
+    columns = np.tile(np.arange(n_pos), n_weights)
+    matrix = sparse.csr_array((weight.ravel(), columns, row_ends))
+    return np.asarray(matrix @ values).reshape(n_weights, len(starts), -1)
 
 
 def _typical_hit(values: FloatArray, n_metrics: int) -> FloatArray:
-    split = values.reshape(len(values), n_metrics, -1)
-    size = (split**2).sum((0, 2)) / np.maximum(np.abs(split).sum((0, 2)), 1e-300)
-    return np.repeat(size, split.shape[2])
+    """Return Σc²/Σ|c| over the cells of the metric, for each cell."""
+    metric_values = values.reshape(len(values), n_metrics, -1)
+    squares = (metric_values**2).sum((0, 2))
+    size = squares / np.maximum(np.abs(metric_values).sum((0, 2)), 1e-300)
+    return np.repeat(size, metric_values.shape[2])
 
 
 def _correlation(covariance: FloatArray) -> FloatArray:
-    """Return correlations; a cell that does not vary correlates with none."""
+    """Return correlations, which are 0 between a constant cell and the remaining cells."""
     sd = np.sqrt(np.maximum(np.diag(covariance), 0))
-    varies = sd > 1e-9
-    safe = np.where(varies, sd, 1.0)
-    found = np.where(np.outer(varies, varies), covariance / np.outer(safe, safe), 0.0)
-    np.fill_diagonal(found, 1.0)
-    return np.asarray(found)
+    varies = sd > SMALLEST_DEVIATION
+    divisor = np.where(varies, sd, 1.0)
+    correlation = np.where(np.outer(varies, varies), covariance / np.outer(divisor, divisor), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    return np.asarray(correlation)
 
 
-def _within_users(ranked: RankedPositives, values: FloatArray) -> FloatArray:
-    """Return the intraclass correlation of contributions by analysis of variance, in [0, .9]."""
-    n_pos, n, counts = len(ranked), ranked.counts.size, ranked.counts.astype(np.float64)
-    means = by_user(ranked, values) / counts[:, None]
-    inside = ((values - means[ranked.segment]) ** 2).sum(0) / max(n_pos - n, 1)
-    between = (counts[:, None] * (means - values.mean(0)) ** 2).sum(0) / max(n - 1, 1)
-    size = max((n_pos - (counts**2).sum() / n_pos) / max(n - 1, 1), 1e-9)
-    extra = np.maximum((between - inside) / size, 0)
-    return np.asarray(np.clip(extra / (extra + inside + 1e-12), 0, 0.9))
+def _intraclass_correlation(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+    """Return the correlation of the contributions of one user, by analysis of variance, in [0, 0.9]."""
+    n_pos = len(ranked)
+    n_users = ranked.counts.size
+    counts = ranked.counts.astype(np.float64)
+    user_means = sum_by_user(ranked, values) / counts[:, None]
+    within_square = ((values - user_means[ranked.segment]) ** 2).sum(0) / max(n_pos - n_users, 1)
+    between_square = (counts[:, None] * (user_means - values.mean(0)) ** 2).sum(0) / max(n_users - 1, 1)
+    user_size = max((n_pos - (counts**2).sum() / n_pos) / max(n_users - 1, 1), 1e-9)
+    user_variance = np.maximum((between_square - within_square) / user_size, 0)
+    correlation = user_variance / (user_variance + within_square + 1e-12)
+    return np.asarray(np.clip(correlation, 0, MAX_INTRACLASS_CORRELATION))

@@ -1,14 +1,18 @@
-"""The posterior of α and of the recommenders' values, on a grid of strengths."""
+"""The posterior of the correction strength α and of the values of the recommenders, on a grid of α.
+
+The model is the one of the method's section on the correction strength: the mean of the random sample is
+d = θ(α) + δ + e, with deviations δ that no α can express, and sampling error e.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
-from ipseval.correction._path import CorrectionPath, by_user, contributions
+from ipseval.correction._path import CorrectionPath, compute_contributions, sum_by_user
 from ipseval.correction._prior import (
     ALPHAS,
     INTERACTIONS,
@@ -21,62 +25,92 @@ from ipseval.correction._prior import (
 from ipseval.correction._reference_values import ReferenceValues
 from ipseval.ranking import RankedPositives
 from ipseval.utils.compute import one_blas_thread
-from ipseval.utils.types import BoolArray, FloatArray, IntArray
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray
 
-# Positives from which the random sample's own covariance counts half, and that of the path half.
-BORROWED = 1600
-LEVEL = 20  # users, or hits, from which the sample's own level of variance counts half
-PASSES = 2
+# Number of positives with which the covariance of the sample and the covariance of the path count half each.
+POOLING_SIZE = 1600
+
+# Number of users, or hits, with which the sample's variance counts half in the level of the variance.
+VARIANCE_POOLING_SIZE = 20
+
+# The covariance of the sample depends on the posterior of α, which a second pass uses.
+N_PASSES = 2
+
+# Points of the grid below this probability are omitted.
 NEGLIGIBLE = 1e-6
+
+# Share of the mean variance that is added to the diagonal, so that equal recommenders can be inverted.
 RIDGE = 1e-9
+
+# Variances below this number are rounding.
+SMALLEST_VARIANCE = 1e-24
+
 N_DRAWS = 4000
-MOST_STEPS, SAME, TINY = 60, 1e-12, 1e-300
-STRAIN = 6  # scale of a deviation from which a path is said not to explain exposure
+
+# Newton steps for quantiles, their relative precision, and the smallest slope that is divided by.
+MAX_STEPS = 60
+PRECISION = 1e-12
+SMALLEST_SLOPE = 1e-300
+
+# Scale of a deviation from which the path counts as not explaining exposure.
+MISFIT_SCALE = 6
 
 
 @dataclass(frozen=True, eq=False)
 class RandomSample:
-    """The plain mean over random-exposure positives, pooled.
+    """The mean over random-exposure positives, pooled over users.
 
     Attributes
     ----------
     value : (n_cells,) array
-    own : (n_cells, n_cells) array
-        Its covariance, from the influence of users.
+        Mean of each recommender and metric.
+    sample_covariance : (n_cells, n_cells) array
+        Covariance of the mean, from the influence of users in the sample.
     n_positives, n_users : int
-        Positives, and users that have one.
-    repeated : float
+        Positives, and users that have at least one.
+    user_size : float
         Mean number of positives of the user of a positive, Σ s²/Σ s; with weights Σ_u (Σ w)²/Σ w².
     ess : float or None
         Effective number of positives, (Σ w)²/Σ w², where they have weights.
     """
 
     value: FloatArray
-    own: FloatArray
+    sample_covariance: FloatArray
     n_positives: int
     n_users: int
-    repeated: float
+    user_size: float
     ess: float | None = None
 
     @classmethod
-    def of(
+    def from_ranks(
         cls, ranks: Mapping[str, RankedPositives], path: CorrectionPath, weight: FloatArray | None = None
     ) -> RandomSample:
-        """Return the sample of ranked random-exposure positives, with equal weights or given ones."""
-        first = next(iter(ranks.values()))
-        values = contributions(ranks, path.metrics, path.ties)
-        n = first.users.size
+        """Return the mean over ranked random-exposure positives, with equal or passed weights."""
+        ranked = next(iter(ranks.values()))
+        values = compute_contributions(ranks, path.metrics, path.ties)
+        ess: float | None = None
         if weight is None:
-            mean, total, ess = values.mean(axis=0), float(len(first)), None
-            influence = by_user(first, values - mean) / total
-            repeated = float((first.counts.astype(np.float64) ** 2).sum() / total)
+            total = float(len(ranked))
+            mean = values.mean(axis=0)
+            influence = sum_by_user(ranked, values - mean) / total
+            user_size = float((ranked.counts.astype(np.float64) ** 2).sum() / total)
         else:
-            total, squared = float(weight.sum()), float(weight @ weight)
-            mean, ess = weight @ values / total, total**2 / squared
-            influence = by_user(first, weight[:, None] * (values - mean)) / total
-            repeated = float((by_user(first, weight[:, None]) ** 2).sum() / squared)
-        own = influence.T @ influence * (n / max(n - 1, 1))
-        return cls(np.asarray(mean), own, len(first), int(n), repeated, ess)
+            total = float(weight.sum())
+            square = float(weight @ weight)
+            ess = total**2 / square
+            mean = weight @ values / total
+            influence = sum_by_user(ranked, weight[:, None] * (values - mean)) / total
+            user_size = float((sum_by_user(ranked, weight[:, None]) ** 2).sum() / square)
+        n_users = int(ranked.users.size)
+        covariance = influence.T @ influence * (n_users / max(n_users - 1, 1))
+        return cls(
+            value=np.asarray(mean),
+            sample_covariance=covariance,
+            n_positives=len(ranked),
+            n_users=n_users,
+            user_size=user_size,
+            ess=ess,
+        )
 
     @property
     def size(self) -> float:
@@ -84,47 +118,75 @@ class RandomSample:
         return self.n_positives if self.ess is None else self.ess
 
     def covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
-        """Return the covariance of the mean: from the path's contributions, and more and more its own.
+        """Return the covariance of the mean, pooled from the path and from the sample.
 
-        A sample with few hits by chance also has a small variance of its own, and would be trusted too much.
+        The larger the sample, the more its covariance counts. A small sample with few hits by chance has a
+        small variance, too, so that its covariance alone would make it look precise.
         """
-        root = np.sqrt(1 + path.within * (self.repeated - 1))
-        lent = np.tensordot(grid_mass, path.spread, 1) * np.outer(root, root) / self.size
-        users = self.n_users * self.size / self.n_positives  # with weights, fewer count than there are
-        own = self.own * (max(users - 1, 3) / max(users - 3, 1))  # as of a t distribution
-        # The level of variance is the sample's own before its correlations are: by users where all ranks
-        # count, by hits where few do.
-        metric = path.metric_of
-        counted = np.where(path.whole, users, self.size * self.value)
-        size: FloatArray = np.bincount(metric, counted) / np.bincount(metric)
-        mine, given = (np.bincount(metric, np.diag(one)) for one in (own, lent))
-        ratio = np.divide(mine, given, out=np.ones(size.size), where=given > 0)
-        level = np.sqrt((size * ratio + LEVEL) / (size + LEVEL))[metric]
-        share = BORROWED / (BORROWED + self.size)
-        found = share * lent * np.outer(level, level) + (1 - share) * own
-        return np.asarray(found + path.half_hit(self.size))
+        path_covariance = self._path_covariance(path, grid_mass)
+        # With unequal weights the effective number of users is below their number.
+        n_users = self.n_users * self.size / self.n_positives
+        # The factor of the variance of a t distribution with n − 1 degrees of freedom.
+        sample_covariance = self.sample_covariance * (max(n_users - 1, 3) / max(n_users - 3, 1))
+        level = np.sqrt(self._variance_level(path, path_covariance, sample_covariance, n_users))
+        path_share = POOLING_SIZE / (POOLING_SIZE + self.size)
+        pooled = path_share * path_covariance * np.outer(level, level)
+        pooled = pooled + (1 - path_share) * sample_covariance
+        return np.asarray(pooled + path.half_hit(self.size))
+
+    def _path_covariance(self, path: CorrectionPath, grid_mass: FloatArray) -> FloatArray:
+        """Return the covariance of the mean that follows from the contributions of the path."""
+        spread = np.tensordot(grid_mass, path.spread, 1)
+        # Positives of one user are correlated: the design effect of clusters of `user_size` positives.
+        root = np.sqrt(1 + path.within * (self.user_size - 1))
+        return np.asarray(spread * np.outer(root, root) / self.size)
+
+    def _variance_level(
+        self,
+        path: CorrectionPath,
+        path_covariance: FloatArray,
+        sample_covariance: FloatArray,
+        n_users: float,
+    ) -> FloatArray:
+        """Return the factor of the variances of the path, shrunk from the ratio of sample and path.
+
+        The variances of a sample become reliable before its correlations do: by users where all ranks count,
+        and by hits where only the top ranks count.
+        """
+        cell_metric = path.metric_of
+        cell_size = np.where(path.whole, n_users, self.size * self.value)
+        size: FloatArray = np.bincount(cell_metric, cell_size) / np.bincount(cell_metric)
+        sample_variance = np.bincount(cell_metric, np.diag(sample_covariance))
+        path_variance = np.bincount(cell_metric, np.diag(path_covariance))
+        ratio = np.divide(sample_variance, path_variance, out=np.ones(size.size), where=path_variance > 0)
+        level = (size * ratio + VARIANCE_POOLING_SIZE) / (size + VARIANCE_POOLING_SIZE)
+        return np.asarray(level[cell_metric])
 
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """A mixture of normal distributions of all cells, for each basis and α that is not negligible.
+    """A mixture of normal distributions of all cells, with a part for each basis and α of the grid.
+
+    A cell is a recommender and metric. Parts of negligible probability are omitted.
 
     Attributes
     ----------
     grid_mass : (n_grid,) array
         Probability of each basis and α, in the order of the path.
     weight : (n_parts,) array
+        Probability of each part.
     mean : (n_parts, n_cells) array
     covariance : (n_parts, n_cells, n_cells) array
-    strained : float
-        Probability that an axis deviates several times as much as expected, or α is above 1 by positives.
+    misfit_probability : float
+        Probability that the path does not explain exposure: an axis of the deviations is several times as
+        long as expected, or α is above 1 for odds of positives.
     """
 
     grid_mass: FloatArray
     weight: FloatArray
     mean: FloatArray
     covariance: FloatArray
-    strained: float = 0.0
+    misfit_probability: float = 0.0
 
     @property
     def alpha_mass(self) -> FloatArray:
@@ -139,191 +201,303 @@ class Posterior:
     @property
     def total_covariance(self) -> FloatArray:
         """Posterior covariance of the cells, (n_cells, n_cells)."""
-        centred = self.mean - self.total_mean
-        return np.asarray(
-            np.tensordot(self.weight, self.covariance, 1) + (self.weight[:, None] * centred).T @ centred
-        )
+        deviation = self.mean - self.total_mean
+        mean_covariance = np.tensordot(self.weight, self.covariance, 1)
+        covariance_of_means = (self.weight[:, None] * deviation).T @ deviation
+        return np.asarray(mean_covariance + covariance_of_means)
 
-    def of(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def compute_moments(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means and standard deviations of contrasts in each part, (n_parts, n_contrasts)."""
         variance = np.einsum("ik,pkl,il->pi", contrast, self.covariance, contrast, optimize=True)
-        return self.mean @ contrast.T, np.sqrt(np.maximum(variance, 1e-24))
+        return self.mean @ contrast.T, np.sqrt(np.maximum(variance, SMALLEST_VARIANCE))
 
     def quantile(self, contrast: FloatArray, level: float) -> FloatArray:
-        """Return the quantile of each contrast (n_contrasts, n_cells), by Newton steps held in a bracket."""
-        mean, sd = self.of(contrast)
-        ends = mean + sd * ndtri(level)  # the quantiles of the parts: that of all lies between
-        low, high, found = ends.min(axis=0), ends.max(axis=0), self.weight @ ends
-        moved = high - low
-        for _ in range(MOST_STEPS):  # a step that does not halve the one before is a bisection
-            away = (found - mean) / sd
-            missed = self.weight @ ndtr(away) - level
-            low, high = np.where(missed < 0, found, low), np.where(missed < 0, high, found)
-            slope = self.weight @ (np.exp(-(away**2) / 2) / sd) / np.sqrt(2 * np.pi)
-            new = found - missed / np.maximum(slope, TINY)
-            near = (low <= new) & (new <= high) & (np.abs(new - found) <= moved / 2)
-            new = np.where(near, new, (low + high) / 2)
-            moved = np.where(moved > SAME * np.abs(found), np.abs(new - found), 0)
-            if not moved.any():
+        """Return the quantile of each contrast (n_contrasts, n_cells), by Newton steps in a bracket."""
+        mean, sd = self.compute_moments(contrast)
+        # The quantile of the mixture lies between the quantiles of its parts.
+        part_quantiles = mean + sd * ndtri(level)
+        low = part_quantiles.min(axis=0)
+        high = part_quantiles.max(axis=0)
+        quantile = self.weight @ part_quantiles
+        step_size = high - low
+        for _ in range(MAX_STEPS):
+            z = (quantile - mean) / sd
+            excess = self.weight @ ndtr(z) - level
+            is_below = excess < 0
+            low = np.where(is_below, quantile, low)
+            high = np.where(is_below, high, quantile)
+            density = self.weight @ (np.exp(-(z**2) / 2) / sd) / np.sqrt(2 * np.pi)
+            newton = quantile - excess / np.maximum(density, SMALLEST_SLOPE)
+            # A Newton step that leaves the bracket, or does not halve the step before, becomes a bisection.
+            is_inside = (low <= newton) & (newton <= high)
+            is_shorter = np.abs(newton - quantile) <= step_size / 2
+            proposal = np.where(is_inside & is_shorter, newton, (low + high) / 2)
+            is_moving = step_size > PRECISION * np.abs(quantile)
+            step_size = np.where(is_moving, np.abs(proposal - quantile), 0)
+            if not step_size.any():
                 break
-            found = np.where(moved > 0, new, found)
-        return np.asarray(found)
+            quantile = np.where(step_size > 0, proposal, quantile)
+        return np.asarray(quantile)
 
-    def above_zero(self, contrast: FloatArray) -> FloatArray:
+    def probability_positive(self, contrast: FloatArray) -> FloatArray:
         """Return the probability that each contrast is above 0."""
-        mean, sd = self.of(contrast)
+        mean, sd = self.compute_moments(contrast)
         return np.asarray(self.weight @ ndtr(mean / sd))
 
     def probability_better(self, cells: slice) -> FloatArray:
-        """Return the probability that each cell is above each other one, (n, n); ½ for equal ones."""
-        mean, covariance = self.mean[:, cells], self.covariance[:, cells, cells]
-        own = np.diagonal(covariance, axis1=1, axis2=2)
-        variance = own[:, :, None] + own[:, None, :] - 2 * covariance
+        """Return P(θ_row > θ_column) for all pairs of cells, (n, n); 0.5 for equal cells."""
+        mean = self.mean[:, cells]
+        covariance = self.covariance[:, cells, cells]
+        variance = np.diagonal(covariance, axis1=1, axis2=2)
+        gap_variance = variance[:, :, None] + variance[:, None, :] - 2 * covariance
         gap = mean[:, :, None] - mean[:, None, :]
-        return np.asarray(np.tensordot(self.weight, ndtr(gap / np.sqrt(np.maximum(variance, 1e-24))), 1))
+        probability = ndtr(gap / np.sqrt(np.maximum(gap_variance, SMALLEST_VARIANCE)))
+        return np.asarray(np.tensordot(self.weight, probability, 1))
 
     def expected_regret(self, cells: slice) -> FloatArray:
-        """Return E[max θ] − E[θ] of some cells, θ held in [0, 1], by draws that never change, (n,)."""
+        """Return E[max θ] − E[θ] of cells, θ limited to [0, 1], by draws with a fixed seed, (n,)."""
         rng = np.random.default_rng(0)
         part = rng.choice(self.weight.size, N_DRAWS, p=self.weight)
-        size, axes = np.linalg.eigh(self.covariance[:, cells, cells])
-        root = axes * np.sqrt(np.maximum(size, 0))[:, None, :]  # equal recommenders: rounding may leave less
-        drawn = self.mean[part, cells] + np.einsum(
-            "dij,dj->di", root[part], rng.standard_normal((N_DRAWS, size.shape[1]))
-        )
-        drawn = np.clip(drawn, 0, 1)  # where averages of these metrics lie, as the intervals do
-        return np.asarray((drawn.max(axis=1, keepdims=True) - drawn).mean(axis=0))
+        eigenvalues, eigenvectors = np.linalg.eigh(self.covariance[:, cells, cells])
+        # For equal recommenders rounding can make an eigenvalue negative.
+        root = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))[:, None, :]
+        normal_draws = rng.standard_normal((N_DRAWS, eigenvalues.shape[1]))
+        values = self.mean[part, cells] + np.einsum("dij,dj->di", root[part], normal_draws)
+        values = np.clip(values, 0, 1)  # the range of these metrics, to which intervals are limited, too
+        regret = values.max(axis=1, keepdims=True) - values
+        return np.asarray(regret.mean(axis=0))
 
 
-@one_blas_thread()  # as for the path
-def posterior(
+@one_blas_thread()  # many small products: two threads wait for each other
+def compute_posterior(
     path: CorrectionPath,
     prior: CorrectionPrior,
     sample: RandomSample | None = None,
     observations: ReferenceValues | None = None,
 ) -> Posterior:
-    """Return the posterior of the cells given the random sample's mean d = θ(α) + δ + error.
+    """Compute the posterior of the cells given the mean of the random sample, d = θ(α) + δ + error.
 
-    Without a sample it is the prior: θ(α) with the deviations δ and the log's own sampling error. With one,
-    the covariance of the error is taken at the strengths that a first pass finds likely. The deviations have
-    axes, each with an unknown scale of its own; of the mixture over scales each α keeps mean and covariance.
-    Reference values are observed after the sample.
+    Without a sample it is the prior: θ(α) with the deviations δ and the sampling error of the log. With a
+    sample, the covariance of its error is computed for the strengths that a first pass finds probable. Each
+    axis of the deviations has an unknown scale; the mixture over scales is replaced, for each α, by a normal
+    distribution with its mean and covariance. Reference values are added after the sample.
     """
     mass = prior.grid_mass(path.bases)
     grid = np.flatnonzero(mass > NEGLIGIBLE)
-    axes, weight = _axes(path, prior)[path.basis[grid]], mass[grid]
+    axes = _compute_axes(path, prior)[path.basis[grid]]
+    part_grid: AnyArray = grid
     if sample is None:
-        spread = (prior.scale_mass @ SCALES**2) * (axes @ axes.swapaxes(1, 2))
-        found = Posterior(mass, weight / weight.sum(), path.value[grid], path.covariance[grid] + spread)
-        return found if observations is None else _condition_on(found, grid, observations)
-    for _ in range(PASSES):
-        noise = sample.covariance(path, _on_grid(weight, grid, mass.size))
-        # Equal recommenders make it singular; this little does not move them apart.
+        posterior = _use_prior(path, prior, grid, axes, mass)
+    else:
+        posterior, part_grid = _condition_on_sample(path, prior, sample, grid, axes, mass)
+    if observations is None:
+        return posterior
+    return _condition_on_observations(posterior, part_grid, observations)
+
+
+def _use_prior(
+    path: CorrectionPath, prior: CorrectionPrior, grid: IntArray, axes: FloatArray, mass: FloatArray
+) -> Posterior:
+    """Return the posterior without a random sample."""
+    weight = mass[grid]
+    mean_square_scale = prior.scale_mass @ SCALES**2
+    deviations = mean_square_scale * (axes @ axes.swapaxes(1, 2))
+    return Posterior(
+        grid_mass=mass,
+        weight=weight / weight.sum(),
+        mean=path.value[grid],
+        covariance=path.covariance[grid] + deviations,
+    )
+
+
+def _condition_on_sample(
+    path: CorrectionPath,
+    prior: CorrectionPrior,
+    sample: RandomSample,
+    grid: IntArray,
+    axes: FloatArray,
+    mass: FloatArray,
+) -> tuple[Posterior, AnyArray]:
+    """Return the posterior given a random sample, and the points of the grid that its parts stand for."""
+    residual = sample.value - path.value[grid]
+    weight = mass[grid]
+    for _ in range(N_PASSES):
+        noise = sample.covariance(path, _spread_over_grid(weight, grid, mass.size))
+        # Equal recommenders make the covariance singular. The ridge is too small to separate them.
         noise = noise + np.eye(len(noise)) * (RIDGE * np.trace(noise) / len(noise))
-        white = _Whitened.of(sample.value - path.value[grid], path.covariance[grid] + noise, axes, prior)
-        log_weight = np.log(mass[grid]) + white.fit
+        whitened = WhitenedResiduals.from_residuals(residual, path.covariance[grid] + noise, axes, prior)
+        log_weight = np.log(mass[grid]) + whitened.log_likelihood
         weight = np.exp(log_weight - logsumexp(log_weight))
-    kept = weight > NEGLIGIBLE
-    chosen, at = weight[kept] / weight[kept].sum(), grid[kept]
-    mean, covariance, far = white.moments(kept, sample.value - path.value[at], path.covariance[at], noise)
-    beyond = (path.alpha > 1) & np.array([one != INTERACTIONS for one in path.bases])[path.basis]
-    strained = float(chosen @ np.where(beyond[at], 1.0, far))
-    mass = _on_grid(weight, grid, mass.size)
-    found = Posterior(mass, chosen, path.value[at] + mean, covariance, strained)
-    return found if observations is None else _condition_on(found, at, observations)
+
+    is_part = weight > NEGLIGIBLE
+    part_grid = grid[is_part]
+    part_weight = weight[is_part] / weight[is_part].sum()
+    deviation, covariance, axis_misfit = whitened.compute_moments(
+        is_part, residual[is_part], path.covariance[part_grid], noise
+    )
+    is_interactions = np.array([basis == INTERACTIONS for basis in path.bases])[path.basis]
+    # Odds of positives with α > 1 would mean that exposure alone exceeds the concentration of the log.
+    exceeds_one = (path.alpha > 1) & ~is_interactions
+    misfit = np.where(exceeds_one[part_grid], 1.0, axis_misfit)
+    posterior = Posterior(
+        grid_mass=_spread_over_grid(weight, grid, mass.size),
+        weight=part_weight,
+        mean=path.value[part_grid] + deviation,
+        covariance=covariance,
+        misfit_probability=float(part_weight @ misfit),
+    )
+    return posterior, part_grid
 
 
-def _condition_on(before: Posterior, grid: IntArray, observations: ReferenceValues) -> Posterior:
-    """Return the posterior given reference values: a Kalman step in each part, which it weighs anew."""
+def _condition_on_observations(
+    posterior: Posterior, grid: AnyArray, observations: ReferenceValues
+) -> Posterior:
+    """Return the posterior given reference values: a Kalman step in each part, with new part weights."""
     contrast = observations.contrast
-    cross = before.covariance @ contrast.T
-    spread = contrast @ cross + np.diag(observations.error**2)
-    residual = (observations.observed - before.mean @ contrast.T)[..., None]
-    solved = np.linalg.solve(spread, residual)
-    log_weight = np.log(before.weight) - np.linalg.slogdet(spread)[1] / 2
-    log_weight -= (residual * solved).sum(axis=(1, 2)) / 2
+    cross_covariance = posterior.covariance @ contrast.T
+    spread = contrast @ cross_covariance + np.diag(observations.error**2)
+    residual = (observations.observed - posterior.mean @ contrast.T)[..., None]
+    scaled_residual = np.linalg.solve(spread, residual)
+    log_determinant = np.linalg.slogdet(spread)[1]
+    log_weight = np.log(posterior.weight) - log_determinant / 2
+    log_weight -= (residual * scaled_residual).sum(axis=(1, 2)) / 2
     weight = np.exp(log_weight - logsumexp(log_weight))
-    covariance = before.covariance - cross @ np.linalg.solve(spread, cross.swapaxes(1, 2))
-    mass = _on_grid(weight, grid, before.grid_mass.size)
-    mean = before.mean + (cross @ solved)[..., 0]
-    return Posterior(mass, weight, mean, covariance, before.strained)
+    gain = np.linalg.solve(spread, cross_covariance.swapaxes(1, 2))
+    return replace(
+        posterior,
+        grid_mass=_spread_over_grid(weight, grid, posterior.grid_mass.size),
+        weight=weight,
+        mean=posterior.mean + (cross_covariance @ scaled_residual)[..., 0],
+        covariance=posterior.covariance - cross_covariance @ gain,
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class _Whitened:
-    """What is missed in coordinates in which all errors are white, and every axis of deviations is apart.
+class WhitenedResiduals:
+    """Residuals d − θ(α) in coordinates in which errors are white and the axes of deviations are orthogonal.
 
     Attributes
     ----------
-    back : (n_grid, n_cells, n_axes) array
-        From these coordinates to cells.
-    away : (n_grid, n_axes) array
+    to_cells : (n_grid, n_cells, n_axes) array
+        Transformation from these coordinates to cells.
+    residual : (n_grid, n_axes) array
     variance, log_density : (n_grid, n_axes, n_scales) arrays
-        Of deviations, and of what is missed with the probability of the scale.
-    fit : (n_grid,) array
-        Log density of all that is missed.
+        Variance of the deviations, and joint log density of the residual and the scale.
+    log_likelihood : (n_grid,) array
+        Log density of all residuals.
     """
 
-    back: FloatArray
-    away: FloatArray
+    to_cells: FloatArray
+    residual: FloatArray
     variance: FloatArray
     log_density: FloatArray
-    fit: FloatArray
+    log_likelihood: FloatArray
 
     @classmethod
-    def of(cls, missed: FloatArray, error: FloatArray, axes: FloatArray, prior: CorrectionPrior) -> _Whitened:
-        """Return it for each strength, longest axis first, so that this one is exact."""
+    def from_residuals(
+        cls, residual: FloatArray, error: FloatArray, axes: FloatArray, prior: CorrectionPrior
+    ) -> WhitenedResiduals:
+        """Transform residuals with covariance `error` for each point of the grid.
+
+        The longest axis comes first, so that it is transformed without an approximation.
+        """
         root = np.linalg.cholesky(error)
-        white = np.linalg.solve(root, np.concatenate([axes, missed[..., None]], axis=2))
-        turn, size = np.linalg.qr(white[..., :-1])
-        away = (turn.swapaxes(1, 2) @ white[..., -1:])[..., 0]
-        variance = (size**2).sum(axis=2)[..., None] * SCALES**2
-        log_density = (
-            np.log(prior.scale_mass) - (away[..., None] ** 2 / (1 + variance) + np.log1p(variance)) / 2
+        columns = np.concatenate([axes, residual[..., None]], axis=2)
+        white_columns = np.linalg.solve(root, columns)
+        rotation, axis_lengths = np.linalg.qr(white_columns[..., :-1])
+        white_residual = (rotation.swapaxes(1, 2) @ white_columns[..., -1:])[..., 0]
+        variance = (axis_lengths**2).sum(axis=2)[..., None] * SCALES**2
+        square = white_residual[..., None] ** 2 / (1 + variance)
+        log_density = np.log(prior.scale_mass) - (square + np.log1p(variance)) / 2
+        log_determinant = np.log(np.einsum("gii->gi", root)).sum(axis=1)
+        log_likelihood = logsumexp(log_density, axis=2).sum(axis=1) - log_determinant
+        return cls(
+            to_cells=root @ rotation,
+            residual=white_residual,
+            variance=variance,
+            log_density=log_density,
+            log_likelihood=log_likelihood,
         )
-        fit = logsumexp(log_density, axis=2).sum(axis=1) - np.log(np.einsum("gii->gi", root)).sum(axis=1)
-        return cls(root @ turn, away, variance, log_density, fit)
 
-    def moments(
-        self, kept: BoolArray, missed: FloatArray, own: FloatArray, noise: FloatArray
+    def compute_moments(
+        self,
+        is_part: BoolArray,
+        residual: FloatArray,
+        path_covariance: FloatArray,
+        noise: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return mean and covariance of truth − θ(α), and the probability that an axis is strained."""
-        back, away, log_density = self.back[kept], self.away[kept], self.log_density[kept]
-        of_scale = np.exp(log_density - logsumexp(log_density, axis=2, keepdims=True))
-        gain = self.variance[kept] / (1 + self.variance[kept])
-        pull = (of_scale * gain).sum(axis=2)
-        left = pull + away**2 * ((of_scale * gain**2).sum(axis=2) - pull**2)
-        moved = (back @ (pull * away)[..., None])[..., 0]
-        # The deviation, and of the rest that part which is θ(α)'s own error: (N + P)⁻¹ P.
-        share = np.linalg.solve(own + noise, own)
-        rest = np.eye(noise.shape[0]) - share
-        mean = moved + np.einsum("gji,gj->gi", share, missed - moved)
-        spread = (back * left[:, None, :]) @ back.swapaxes(1, 2)
-        covariance = rest.swapaxes(1, 2) @ spread @ rest + own @ rest
-        return mean, covariance, of_scale[:, :, SCALES >= STRAIN].sum(axis=2).max(axis=1)
+        """Return mean and covariance of truth − θ(α), and the probability that an axis is too long."""
+        to_cells = self.to_cells[is_part]
+        white_residual = self.residual[is_part]
+        variance = self.variance[is_part]
+        log_density = self.log_density[is_part]
+
+        # Deviation along each axis: a mixture over scales, replaced by its mean and variance.
+        scale_probability = np.exp(log_density - logsumexp(log_density, axis=2, keepdims=True))
+        gain = variance / (1 + variance)
+        mean_gain = (scale_probability * gain).sum(axis=2)
+        gain_variance = (scale_probability * gain**2).sum(axis=2) - mean_gain**2
+        axis_variance = mean_gain + white_residual**2 * gain_variance
+        deviation = (to_cells @ (mean_gain * white_residual)[..., None])[..., 0]
+        deviation_covariance = (to_cells * axis_variance[:, None, :]) @ to_cells.swapaxes(1, 2)
+
+        # The remaining residual is partly the error of θ(α): the share (N + P)⁻¹ P.
+        share = np.linalg.solve(path_covariance + noise, path_covariance)
+        complement = np.eye(noise.shape[0]) - share
+        mean = deviation + np.einsum("gji,gj->gi", share, residual - deviation)
+        covariance = (
+            complement.swapaxes(1, 2) @ deviation_covariance @ complement + path_covariance @ complement
+        )
+        long_axis_probability = scale_probability[:, :, SCALES >= MISFIT_SCALE].sum(axis=2)
+        return mean, covariance, long_axis_probability.max(axis=1)
 
 
-def _axes(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
+def _compute_axes(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
     """Return principal axes of the deviations of each basis, longest first, (n_bases, n_cells, n_cells)."""
-    same = path.whole[:, None] == path.whole
-    length, axis = np.linalg.eigh(_deviations(path, prior) * same)
-    return np.asarray(axis * np.sqrt(np.maximum(length, 0))[:, None, :])[..., ::-1]
+    is_same_kind = path.whole[:, None] == path.whole
+    covariance = _compute_deviations(path, prior) * is_same_kind
+    eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+    axes = eigenvectors * np.sqrt(np.maximum(eigenvalues, 0))[:, None, :]
+    return np.asarray(axes)[..., ::-1]
 
 
-def _deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
+def _compute_deviations(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
     """Return the covariance of the deviations at scale 1 for each basis, (n_bases, n_cells, n_cells)."""
-    at = REFERENCE + ALPHAS.size * np.arange(len(path.bases))
-    # How far profiles correct more than popularity does; their share of selection is an unknown number.
-    of = dict(zip(path.bases, path.value[at], strict=True))
-    personal = prior.own_personal * (of[PAIRS] - of.get(ITEMS, of[PAIRS]))
-    more = sum(np.outer(kind * personal, kind * personal) for kind in (path.whole, ~path.whole))
-    shared = path.above_chance, path.metric_of, path.whole
-    each = [prior.deviations(path.value[0] - path.value[one], path.spread[one], *shared) for one in at]
-    least = np.where([one == INTERACTIONS for one in path.bases], prior.interactions_deviation, 1.0)
-    return np.asarray((np.array(each) + more) * least[:, None, None] ** 2)
+    profile_covariance = _compute_profile_covariance(path, prior)
+    covariances = []
+    for number, basis in enumerate(path.bases):
+        position = _reference_position(number)
+        covariance = prior.deviations(
+            correction=path.value[0] - path.value[position],
+            spread=path.spread[position],
+            above=path.above_chance,
+            metric=path.metric_of,
+            whole=path.whole,
+        )
+        factor = prior.interactions_deviation if basis == INTERACTIONS else 1.0
+        covariances.append((covariance + profile_covariance) * factor**2)
+    return np.array(covariances)
 
 
-def _on_grid(weight: FloatArray, grid: IntArray, size: int) -> FloatArray:
-    """Return the probability of each point of the grid."""
-    found = np.bincount(grid, weight, size)
-    return np.asarray(found / found.sum())
+def _compute_profile_covariance(path: CorrectionPath, prior: CorrectionPrior) -> FloatArray:
+    """Return the covariance from the unknown share of profiles in selection, one share for each kind.
+
+    The share moves each kind of metrics along the difference of the paths by pairs and by items.
+    """
+    values = {basis: path.value[_reference_position(number)] for number, basis in enumerate(path.bases)}
+    difference = values[PAIRS] - values.get(ITEMS, values[PAIRS])
+    shift = prior.own_personal * difference
+    whole_shift = path.whole * shift
+    top_shift = ~path.whole * shift
+    return np.asarray(np.outer(whole_shift, whole_shift) + np.outer(top_shift, top_shift))
+
+
+def _reference_position(basis_number: int) -> int:
+    """Return the position of α = 0.45 of a basis on the grid."""
+    return REFERENCE + ALPHAS.size * basis_number
+
+
+def _spread_over_grid(weight: FloatArray, grid: AnyArray, size: int) -> FloatArray:
+    """Return the probability of each point of the grid, 0 for points without a part."""
+    mass = np.bincount(grid, weight, size)
+    return np.asarray(mass / mass.sum())

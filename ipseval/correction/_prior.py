@@ -1,4 +1,4 @@
-"""What is believed of the correction strength before any random exposure is seen."""
+"""The prior distribution of the correction strength and of the deviations from the path."""
 
 from __future__ import annotations
 
@@ -17,59 +17,83 @@ ALPHAS.setflags(write=False)
 SCALES = 0.4 * 2.5 ** np.arange(5)
 SCALES.setflags(write=False)
 SPIKE_WIDTH = 0.03
-# Deviations grow where the path is flat: where α = .45 takes less than this of what AOA is above chance.
-USUAL_REACH, MOST = 0.5, 5.0
-# Where on the grid corrections are measured: α = .45.
+
+# Deviations are larger where the path is flat: where the correction at α = 0.45 is below this share of AOA
+# above chance. The ratio is limited to MAX_FLATNESS_RATIO.
+USUAL_CORRECTION = 0.5
+MAX_FLATNESS_RATIO = 5.0
+
+# Position on the grid at which corrections are measured: α = 0.45.
 REFERENCE = 6
-# What the odds of a path are made of; see CorrectionPath.
-PAIRS, ITEMS, PROFILES, INTERACTIONS = "pairs", "items", "profiles", "interactions"
+
+# Bases of the odds of a path; see CorrectionPath.
+PAIRS = "pairs"
+ITEMS = "items"
+PROFILES = "profiles"
+INTERACTIONS = "interactions"
 
 
 @dataclass(frozen=True)
 class CorrectionPrior:
-    """The prior of the correction strength α, and of what no α can express.
+    """The prior of the correction strength α, and of the deviations that no α can express.
 
-    α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.8] otherwise. The truth deviates from
-    θ(α) as if the weights erred by more than a power: normal deviations that covary as the contributions of
-    the recommenders do, so that equal recommenders deviate alike. Their mean standard deviation in a metric
-    is `deviation` times h (h/2c)^`flatness`, where h is how far AOA is above chance, and c the size of the
-    metric's correction: where the path is flat, much may be missing. Metrics that are linear in the rank read
-    the whole ranking, of which a power of the odds expresses less: their deviation is `whole_deviation`.
-    Those cut at a rank have a shift in common. Every principal axis of the deviations of a kind has an
-    unknown scale of its own, from .4 to 16, whose logarithm is normal around 0: one that errs much says
-    nothing of the others. The share of profiles in selection is unknown, too: it moves each kind along the
-    difference of the paths by pairs and by items.
-
-    Odds of positives come from three bases: pairs and items, each as likely as the other, and profiles, which
-    says that exposure follows closeness alone. Where odds of all interactions are given, liked or not, they
-    have probability `interactions_weight`, smaller deviations, and a normal distribution of α alone: if
-    exposure is uniform, these odds are equal, and no α harms.
-
-    The default makes the truth of simulated worlds of two styles, and of Coat, likely:
+    The default makes the true values of two families of simulated logs, and of Coat, likely:
     `python -m reproductions.correction_prior`.
 
     Parameters
     ----------
-    no_bias : float
+    no_bias : float, default 0.08
         Probability, in (0, 1), that the log needs no correction.
-    mean, sd : float
-        Of α otherwise; sd > 0.
-    deviation, whole_deviation, flatness : float
-        The size of a correction is |θ(0) − θ(.45)|, averaged over recommenders.
-    log_scale_sd : float
+    mean, sd : float, default 0.5 and 0.6
+        Mean and standard deviation of α otherwise; sd > 0.
+    deviation, whole_deviation, flatness : float, default 0.06, 0.11 and 0.8
+        Size of the deviations of metrics cut at a rank, size of the deviations of metrics that are linear in
+        the rank, and the exponent for flat paths; see the notes.
+    log_scale_sd : float, default 0.7
         Standard deviation of the logarithm of a scale, > 0.
-    shared : float
-        Standard deviation of the shift that recommenders have in common, in those of the other deviations.
-    own_personal : float
-        Standard deviation of the share of profiles.
-    interactions_mean, interactions_sd : float
-        Of α where the odds are those of all interactions; sd > 0.
-    interactions_weight : float
-        In (0, 1).
-    interactions_deviation : float
-        Standard deviation of the deviations there, in those of positives.
-    profiles_weight : float
-        Probability, in (0, 1), of the basis of profiles among those of positives.
+    shared : float, default 1.6
+        Standard deviation of the shift that all recommenders share, relative to the remaining deviations.
+    own_personal : float, default 0.4
+        Standard deviation of the share of profiles in selection.
+    interactions_mean, interactions_sd : float, default 1.05 and 0.18
+        Mean and standard deviation of α for odds of all interactions; sd > 0.
+    interactions_weight : float, default 0.75
+        Probability, in (0, 1), of the basis of all interactions.
+    interactions_deviation : float, default 0.6
+        Standard deviation of the deviations for that basis, relative to the odds of positives.
+    profiles_weight : float, default 0.05
+        Probability, in (0, 1), of the basis of profiles among the bases of positives.
+
+    Raises
+    ------
+    InputError
+        For a parameter out of range, and for a mean and sd without probability on the grid of α.
+
+    See Also
+    --------
+    correct : Estimates that use the prior.
+
+    Notes
+    -----
+    α is near 0 with probability `no_bias`, and N(mean, sd²) on [0, 1.8] otherwise.
+
+    The true values deviate from θ(α) as if the weights had errors that are not a power of the odds: normal
+    deviations that covary as the contributions of the recommenders do, so that equal recommenders deviate
+    equally. Their mean standard deviation in a metric is `deviation` times h (h/2c)^`flatness`. Here h is AOA
+    above chance, and c the size of the correction of the metric, |θ(0) − θ(0.45)| averaged over recommenders:
+    where the path is flat, a large part of the bias may be missing. Metrics that are linear in the rank
+    depend on the whole ranking, of which a power of the odds expresses less, so their factor is
+    `whole_deviation`. Metrics cut at a rank have a shift in common.
+
+    Every principal axis of the deviations has an unknown scale, from 0.4 to 16, whose logarithm is normal
+    around 0, so that a large deviation along one axis does not imply large deviations along the remaining
+    axes. The share of profiles in selection is unknown, too: it moves each kind of metrics along the
+    difference of the paths by pairs and by items.
+
+    Odds of positives have three bases: pairs and items, which are equally probable, and profiles, for which
+    exposure depends on closeness only. Where the log holds pairs that are not positive, the odds of all
+    interactions have probability `interactions_weight`, smaller deviations, and a normal distribution of α
+    without a spike at 0: if exposure is uniform, these odds are equal, and no α makes the estimates worse.
 
     Examples
     --------
@@ -99,12 +123,20 @@ class CorrectionPrior:
         check_fraction("profiles_weight", self.profiles_weight)
         check_real("mean", self.mean)
         check_real("interactions_mean", self.interactions_mean)
-        positive = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd")
-        for name in (*positive, "flatness", "own_personal", "interactions_deviation"):
+        for name in (
+            "sd",
+            "deviation",
+            "whole_deviation",
+            "log_scale_sd",
+            "shared",
+            "interactions_sd",
+            "flatness",
+            "own_personal",
+            "interactions_deviation",
+        ):
             check_real(name, getattr(self, name), low=0)
-        for mean, sd in ((self.mean, self.sd), (self.interactions_mean, self.interactions_sd)):
-            if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
-                raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.8].")
+        _check_mass(self.mean, self.sd)
+        _check_mass(self.interactions_mean, self.interactions_sd)
 
     @property
     def alpha(self) -> FloatArray:
@@ -113,21 +145,31 @@ class CorrectionPrior:
 
     @cached_property
     def mass(self) -> FloatArray:
-        """Probability of each α of the grid, (25,), where odds are those of positives."""
+        """Probability of each α of the grid, (25,), for odds of positives."""
         spike = np.exp(-((ALPHAS / SPIKE_WIDTH) ** 2) / 2)
-        wide = _normal(self.mean, self.sd)
-        return np.asarray(self.no_bias * spike / spike.sum() + (1 - self.no_bias) * wide)
+        normal = _normal(self.mean, self.sd)
+        return np.asarray(self.no_bias * spike / spike.sum() + (1 - self.no_bias) * normal)
 
     def grid_mass(self, bases: Sequence[str]) -> FloatArray:
-        """Probability of each α for each basis in turn, (25 · n_bases,)."""
-        weight = self.interactions_weight if INTERACTIONS in bases else 0.0
-        of = {PROFILES: 2 * self.profiles_weight}  # beside two others
-        share = {one: of.get(one, 1 - self.profiles_weight) for one in bases if one != INTERACTIONS}
-        scale = (1 - weight) / sum(share.values())
-        interactions = weight * _normal(self.interactions_mean, self.interactions_sd)
-        return np.concatenate(
-            [scale * share[one] * self.mass if one in share else interactions for one in bases]
-        )
+        """Return the probability of each α for each basis in turn, (25 · n_bases,)."""
+        interactions_weight = self.interactions_weight if INTERACTIONS in bases else 0.0
+        shares = {}
+        for basis in bases:
+            if basis == PROFILES:
+                # The two bases next to it have share 1 − profiles_weight each.
+                shares[basis] = 2 * self.profiles_weight
+            elif basis != INTERACTIONS:
+                shares[basis] = 1 - self.profiles_weight
+        positives_weight = (1 - interactions_weight) / sum(shares.values())
+
+        masses = []
+        for basis in bases:
+            if basis == INTERACTIONS:
+                normal = _normal(self.interactions_mean, self.interactions_sd)
+                masses.append(interactions_weight * normal)
+            else:
+                masses.append(positives_weight * shares[basis] * self.mass)
+        return np.concatenate(masses)
 
     @cached_property
     def scale_mass(self) -> FloatArray:
@@ -143,40 +185,58 @@ class CorrectionPrior:
         metric: IntArray,
         whole: BoolArray,
     ) -> FloatArray:
-        """Return the covariance of the deviations at scale 1, (n_cells, n_cells).
+        """Compute the covariance of the deviations at scale 1.
 
         Parameters
         ----------
         correction : (n_cells,) array
-            θ(0) − θ(.45) of every recommender and metric.
+            θ(0) − θ(0.45) of every recommender and metric.
         spread : (n_cells, n_cells) array
             Covariance of their contributions.
         above : (n_cells,) array
-            θ(0) less the value of a random order.
+            θ(0) minus the value of a random ranking.
         metric : (n_cells,) int array
-            Which metric each cell is of.
+            Position of the metric of each cell.
         whole : (n_cells,) bool array
             Whether that metric is linear in the rank.
+
+        Returns
+        -------
+        (n_cells, n_cells) array
+            The covariance.
         """
-        height, step = (np.bincount(metric, np.abs(one)) for one in (above, correction))
-        flat = USUAL_REACH * height / np.maximum(step, 1e-12)
-        size = height * flat.clip(1 / MOST, MOST) ** self.flatness
-        scale = np.sqrt(np.bincount(metric) * np.bincount(metric, np.diag(spread)))
-        unit = np.divide(size, scale, out=np.zeros_like(size), where=scale > 0)[metric]
-        unit = unit * np.where(whole, self.whole_deviation, self.deviation)
-        found = spread * np.outer(unit, unit)
-        # Metrics cut at a rank: a shift that recommenders share, beside what covaries as contributions do.
-        sd = np.sqrt(np.diag(found)) * ~whole
-        if (sd > 0).sum() > 1:
-            toward = np.divide(1, sd, out=np.zeros_like(sd), where=sd > 0)
-            along = (found @ toward) * (sd > 0)
-            # Contributions that cancel, such as those of two opposite recommenders, share no shift.
-            length = max(float(toward @ along), float(np.finfo(np.float64).tiny))
-            found = found + (self.shared**2 - 1) * np.outer(along, along) / length
-        return np.asarray(found)
+        height = np.bincount(metric, np.abs(above))
+        correction_size = np.bincount(metric, np.abs(correction))
+        flatness_ratio = USUAL_CORRECTION * height / np.maximum(correction_size, 1e-12)
+        flatness_ratio = flatness_ratio.clip(1 / MAX_FLATNESS_RATIO, MAX_FLATNESS_RATIO)
+        size = height * flatness_ratio**self.flatness
+
+        contribution_size = np.sqrt(np.bincount(metric) * np.bincount(metric, np.diag(spread)))
+        scale = np.divide(size, contribution_size, out=np.zeros_like(size), where=contribution_size > 0)
+        cell_scale = scale[metric] * np.where(whole, self.whole_deviation, self.deviation)
+        covariance = spread * np.outer(cell_scale, cell_scale)
+        return np.asarray(self._scale_shared_shift(covariance, whole))
+
+    def _scale_shared_shift(self, covariance: FloatArray, whole: BoolArray) -> FloatArray:
+        """Return the covariance with a rescaled shift that recommenders share by metrics cut at a rank."""
+        sd = np.sqrt(np.diag(covariance)) * ~whole
+        varies = sd > 0
+        if varies.sum() <= 1:
+            return covariance
+        contrast = np.divide(1, sd, out=np.zeros_like(sd), where=varies)
+        direction = (covariance @ contrast) * varies
+        # The variance is 0 where contributions cancel, such as for two opposite recommenders.
+        variance = max(float(contrast @ direction), float(np.finfo(np.float64).tiny))
+        return covariance + (self.shared**2 - 1) * np.outer(direction, direction) / variance
 
 
 def _normal(mean: float, sd: float) -> FloatArray:
-    """Return probabilities of the grid, N(mean, sd²)."""
+    """Return the probabilities of the grid under N(mean, sd²)."""
     mass = np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)
     return np.asarray(mass / mass.sum())
+
+
+def _check_mass(mean: float, sd: float) -> None:
+    """Raise `InputError` for a normal distribution without probability on the grid."""
+    if not np.any(np.exp(-(((ALPHAS - mean) / sd) ** 2) / 2)):
+        raise InputError(f"mean {mean:g} and sd {sd:g} leave no probability on [0, 1.8].")

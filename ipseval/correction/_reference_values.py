@@ -1,10 +1,10 @@
-"""Reference values: metric values of recommenders that an experiment measured, as observations."""
+"""Reference values: metric values of recommenders that were measured in an experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import pandas as pd
@@ -45,6 +45,7 @@ class ReferenceValue:
     Attributes
     ----------
     model : str
+        The recommender.
     reference : str
         The recommender in the denominator of a ratio; "" where the value is the metric itself.
     metric : str
@@ -93,13 +94,13 @@ def parse_reference_values(
             "where items were shown at random, or 'ab-ratio' if they are ratios of two recommenders in an "
             "A/B test. A click-through rate is neither."
         )
-    parsed = []
+    values = []
     for arm, values_by_metric in reference_values.items():
         check_type(f"reference_values[{arm!r}]", values_by_metric, Mapping, EXAMPLE)
         model, reference = _parse_arm(arm, source)
         for metric, pair in values_by_metric.items():
             value, std_error = _parse_value(f"reference_values[{arm!r}][{metric!r}]", pair, source)
-            parsed.append(
+            values.append(
                 ReferenceValue(
                     model=model,
                     reference=reference,
@@ -108,7 +109,7 @@ def parse_reference_values(
                     std_error=std_error,
                 )
             )
-    return tuple(parsed)
+    return tuple(values)
 
 
 def _parse_arm(arm: Any, source: Source) -> tuple[str, str]:
@@ -160,11 +161,24 @@ def check_reference_names(
             raise UnknownNameError("metric in reference_values", reference_value.metric, metrics, advice)
 
 
+class ValuePosterior(Protocol):
+    """A posterior with means and covariances of the cells."""
+
+    @property
+    def total_mean(self) -> FloatArray:
+        """Mean of each cell, (n_cells,)."""
+
+    @property
+    def total_covariance(self) -> FloatArray:
+        """Covariance of the cells, (n_cells, n_cells)."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ReferenceValues:
     """Reference values as observations of linear functions of the cells: contrast · θ = observed ± error.
 
-    A ratio r ± s of two values is the observation θ₁ − rθ₂ = 0 ± s m, where m is the mean of θ₂ without it.
+    A ratio r ± s of two values is the observation θ₁ − rθ₂ = 0 ± s m, where m is the mean of θ₂ without the
+    ratio.
 
     Attributes
     ----------
@@ -212,29 +226,32 @@ class ReferenceValues:
         return self.scale * [value.std_error for value in self.values]
 
     def select(self, keep: BoolArray) -> ReferenceValues | None:
-        """Return the chosen reference values, or None if there are none."""
-        values = tuple(value for value, kept in zip(self.values, keep, strict=True) if kept)
-        if not values:
+        """Return the selected reference values, or None if there are none."""
+        if not keep.any():
             return None
+        values = tuple(self.values[position] for position in np.flatnonzero(keep))
         return ReferenceValues(values=values, contrast=self.contrast[keep], scale=self.scale[keep])
 
-    def compare_with_rest(self, posterior: Callable[[ReferenceValues | None], Any]) -> pd.DataFrame:
-        """Return each reference value with its expectation from the other ones and all other data.
+    def compare_with_expectation(
+        self, compute_posterior: Callable[[ReferenceValues | None], ValuePosterior]
+    ) -> pd.DataFrame:
+        """Return each reference value with its expectation from the remaining values and all other data.
 
-        All values of one experiment (recommender and reference) are left out together. `z` is the distance
-        in standard errors of both; `disagrees` is true where it differs significantly from 0, at 0.05 over
-        all experiments. `detectable_error` is the error of a value that is detected with 80% power.
-        `posterior` returns the posterior given some reference values, or None.
+        All values of one experiment (recommender and reference) are excluded together. `z` is the difference
+        of value and expectation over its standard error; `disagrees` is true where it differs significantly
+        from 0, at 0.05 over all experiments. `detectable_error` is the error of a value that is detected with
+        80% power. `compute_posterior` returns the posterior given reference values, or given None.
         """
         arms = [value.arm for value in self.values]
         limit = float(ndtri(1 - ALARM / (2 * len(set(arms)))))
         rows = []
         for number, value in enumerate(self.values):
-            rest = posterior(self.select(np.array([arm != value.arm for arm in arms])))
+            is_other_arm = np.array([arm != value.arm for arm in arms])
+            posterior = compute_posterior(self.select(is_other_arm))
             contrast = self.contrast[number]
             scale = self.scale[number]
-            residual = (self.observed[number] - contrast @ rest.total_mean) / scale
-            variance = max(contrast @ rest.total_covariance @ contrast, 0)
+            residual = (self.observed[number] - contrast @ posterior.total_mean) / scale
+            variance = max(contrast @ posterior.total_covariance @ contrast, 0)
             error = float(np.hypot(np.sqrt(variance) / scale, value.std_error))
             z = residual / error
             rows.append(

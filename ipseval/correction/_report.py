@@ -32,10 +32,15 @@ HEADERS = {
     PPI: "PPI",
     CORRECTED: "bias-corrected",
 }
-# Columns whose intervals are left out of text where a table would be too wide.
+# Estimators whose intervals are omitted from text where a table would be too wide.
 SHORTENED = (AOA_POOLED, PPI)
-MOST_ROWS = 12  # of a table in text
-NOTED_TRUNCATION = 0.005  # share of the weight that is truncated, from which the report says so
+
+# Rows of a table in text.
+MAX_ROWS = 12
+
+# The report mentions truncated weights from this share of all weight on.
+NOTED_TRUNCATION = 0.005
+
 SMALLEST_REGRET = 0.0001
 PLAN_STEP = "`ipseval plan` computes how many users must be shown random items to settle the comparison."
 MORE_STEP = "`ipseval plan` computes how much more random exposure is needed to settle the comparison."
@@ -44,7 +49,7 @@ USE_STEP = "Choose {choice}. More random exposure is not needed to compare these
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CorrectionReport:
-    """What the printed form of a correction is made of.
+    """The values from which the report of a correction is composed.
 
     Attributes
     ----------
@@ -89,7 +94,7 @@ class CorrectionReport:
 
 
 def correction_tables(report: CorrectionReport, *, digits: int, page: bool = False) -> Tables:
-    """Return the report: the verdict, one table per metric, assumptions and what was left out."""
+    """Return the report: the verdict, one table per metric, assumptions and excluded data."""
     paragraphs = {
         "Verdict": verdict_sentences(report),
         "Assumption": _assumption_sentences(report),
@@ -127,23 +132,28 @@ def _head_line(report: CorrectionReport) -> str:
 
 
 def verdict_sentences(report: CorrectionReport) -> list[str]:
-    """Return the conclusion by the first metric, its reason and its number, and then the other metrics."""
-    first, *others = report.orders
+    """Return the conclusion by the first metric, its reason and regret, and the remaining metrics."""
+    first = report.orders[0]
     lines = [" ".join([*_conclusion(first), *_reason(first, report.has_sample)])]
     if len(first.models) > 1:
         choice = choose_recommender(first)
-        regret = format_regret(first.regret_of(choice))
+        regret = format_regret(first.get_regret(choice))
         lines.append(f"Expected regret of choosing {choice}: {regret} {first.metric}.")
-    same = [order.metric for order in others if _is_same_conclusion(order, first)]
-    if same and len(first.models) > 1:
-        verb = "lead" if len(same) > 1 else "leads"
-        lines.append(f"{listed(same)} {verb} to the same conclusion.")
-    different = [order for order in others if not _is_same_conclusion(order, first)]
-    lines += [f"By {order.metric}: {' '.join(_conclusion(order))}" for order in different]
-    return lines
+    agreeing_metrics = []
+    disagreements = []
+    for order in report.orders[1:]:
+        if _is_same_conclusion(order, first):
+            agreeing_metrics.append(order.metric)
+        else:
+            disagreements.append(f"By {order.metric}: {' '.join(_conclusion(order))}")
+    if agreeing_metrics and len(first.models) > 1:
+        verb = "lead" if len(agreeing_metrics) > 1 else "leads"
+        lines.append(f"{listed(agreeing_metrics)} {verb} to the same conclusion.")
+    return lines + disagreements
 
 
 def _is_same_conclusion(order: MetricOrder, first: MetricOrder) -> bool:
+    """Return whether two metrics have the same first recommender, leader, choice and tie."""
     return (
         find_leader(order) == find_leader(first)
         and choose_recommender(order) == choose_recommender(first)
@@ -153,13 +163,13 @@ def _is_same_conclusion(order: MetricOrder, first: MetricOrder) -> bool:
 
 
 def _conclusion(order: MetricOrder) -> list[str]:
-    """Return which recommender is best by one metric, or that none is named."""
+    """Return the sentences that name the winner by one metric, or state that there is none."""
     aoa_first = order.models[0]
     if len(order.models) == 1:
         return [f"Only {aoa_first} has an estimate, so there is nothing to compare."]
-    tied = find_tied_first(order)
-    if tied:
-        return [f"{listed(tied)} are tied for first place by AOA."]
+    tied_models = find_tied_first(order)
+    if tied_models:
+        return [f"{listed(tied_models)} are tied for first place by AOA."]
     leader = find_leader(order)
     if leader is not None:
         probability = format_least_probability(least_probability_better(order, leader))
@@ -183,7 +193,7 @@ def _conclusion(order: MetricOrder) -> list[str]:
 
 
 def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
-    """Return why no winner is named; nothing where one is, or where there is nothing to compare."""
+    """Return the reason why there is no winner; empty with a winner, a tie, or a single recommender."""
     if len(order.models) == 1 or find_tied_first(order) or find_leader(order) is not None:
         return []
     if not order.is_explained:
@@ -194,15 +204,15 @@ def _reason(order: MetricOrder, has_sample: bool) -> list[str]:
     if len(order.models) == 2:
         return [f"A winner must reach {WINNER_PROBABILITY:g}."]
     choice = choose_recommender(order)
-    least = format_probability(least_probability_better(order, choice), is_informed=True)
+    least_probability = format_probability(least_probability_better(order, choice), is_informed=True)
     return [
-        f"The smallest P({choice} better) is {least}, and a winner must reach {WINNER_PROBABILITY:g} against "
-        "every other recommender."
+        f"The smallest P({choice} better) is {least_probability}, and a winner must reach "
+        f"{WINNER_PROBABILITY:g} against every other recommender."
     ]
 
 
 def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
-    """Return P(model better than reference), and where it comes from without data about exposure."""
+    """Return P(model better than reference) as text, with its source if exposure was not measured."""
     value = order.probability_better(model, reference)
     probability = format_probability(value, is_informed=order.is_informed)
     sign = "" if probability[0] in "<>" else "= "
@@ -211,7 +221,7 @@ def _format_pair(order: MetricOrder, model: str, reference: str) -> str:
 
 
 def format_probability(value: float, *, is_informed: bool) -> str:
-    """Return a probability with two decimals, or with one where only the log is known.
+    """Return a probability as text, with two decimals, or with one decimal if exposure was not measured.
 
     Examples
     --------
@@ -261,7 +271,9 @@ def _next_step(report: CorrectionReport) -> str:
         return ""
     if find_leader(first) is not None:
         return USE_STEP.format(choice=choose_recommender(first))
-    return MORE_STEP if report.has_sample else PLAN_STEP
+    if report.has_sample:
+        return MORE_STEP
+    return PLAN_STEP
 
 
 # ---------------------------------------------------------------- assumptions and data
@@ -315,13 +327,15 @@ def _data_sentences(report: CorrectionReport) -> list[str]:
 
 
 def _reference_sentence(row: Mapping[Any, Any]) -> str:
-    """Return a reference value, its expectation without it, and whether they disagree."""
-    model = f"{row['model']} / {row['reference']}" if row["reference"] else row["model"]
-    given = f"Reference value of {row['metric']} for {model}: {row['value']:.3f} ± {row['std_error']:.3f}"
+    """Return a sentence that compares a reference value with its expectation from all other data."""
+    model = row["model"]
+    if row["reference"]:
+        model = f"{model} / {row['reference']}"
+    value = f"Reference value of {row['metric']} for {model}: {row['value']:.3f} ± {row['std_error']:.3f}"
     expected = f"{row['expected']:.3f} ± {row['expected_error']:.3f}"
     verb = "which differs significantly from" if row["disagrees"] else "which is consistent with"
     return (
-        f"{given}, {verb} the {expected} predicted by all other data. An error of "
+        f"{value}, {verb} the {expected} predicted by all other data. An error of "
         f"{row['detectable_error']:.3f} would be detected with 80% power."
     )
 
@@ -342,16 +356,15 @@ def _metric_table(report: CorrectionReport, order: MetricOrder, digits: int) -> 
     if len(order.models) > 1:
         columns.append(_probability_cells(order))
         header.append("P(better than next)")
-    body = tuple(
-        (Cell(model), *(column[place] for column in columns)) for place, model in enumerate(order.models)
-    )
-    n_hidden = len(body) - MOST_ROWS
+    model_cells = [Cell(model) for model in order.models]
+    body = tuple(zip(model_cells, *columns, strict=True))
+    n_hidden = len(body) - MAX_ROWS
     return Table(
         tuple(header),
         body,
         order.metric,
         words=frozenset(range(len(header))),
-        n_rows=MOST_ROWS if n_hidden > 0 else None,
+        n_rows=MAX_ROWS if n_hidden > 0 else None,
         rest=f"and {n_hidden} more in .frame" if n_hidden > 0 else "",
         metric=order.metric,
     )
@@ -363,10 +376,10 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
     values = ranked["estimate"].tolist()
     lows = ranked["ci_low"].tolist()
     highs = ranked["ci_high"].tolist()
-    for place, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
+    for row, (value, low, high) in enumerate(zip(values, lows, highs, strict=True)):
         if label == CORRECTED:
-            low = float(order.ci_low[place])
-            high = float(order.ci_high[place])
+            low = float(order.ci_low[row])
+            high = float(order.ci_high[row])
         interval = f"[{fixed(low, places)}, {fixed(high, places)}]"
         cells.append(
             Cell(
@@ -381,10 +394,10 @@ def _estimate_cells(rows: pd.DataFrame, order: MetricOrder, label: str, places: 
 
 def _probability_cells(order: MetricOrder) -> list[Cell]:
     cells = []
-    for place in range(len(order.models)):
-        if place + 1 == len(order.models):
+    for row in range(len(order.models)):
+        if row + 1 == len(order.models):
             cells.append(Cell(""))
             continue
-        value = float(order.p_better[place, place + 1])
+        value = float(order.p_better[row, row + 1])
         cells.append(Cell(format_probability(value, is_informed=order.is_informed)))
     return cells

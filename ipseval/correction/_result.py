@@ -1,10 +1,11 @@
-"""`Correction`: bias-corrected estimates, and what can be asked of them."""
+"""`Correction`: the bias-corrected estimates, with the ranking, comparisons and the report."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ipseval.correction._alpha import AlphaPosterior
 from ipseval.correction._names import CORRECTED, ESTIMAND, PPI, RANDOM_SAMPLE
 from ipseval.correction._order import MetricOrder, choose_recommender, find_leader, rank_by_aoa
 from ipseval.correction._path import CorrectionPath
-from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import ALPHAS, INTERACTIONS, CorrectionPrior
 from ipseval.correction._reference_values import CHECK_COLUMNS, ReferenceValues
 from ipseval.correction._report import NOTED_TRUNCATION, CorrectionReport, correction_tables
@@ -38,9 +39,9 @@ CLAIMS = {
     PPI: str(Claim("consistent", "under the conditions of random-sample; usually with a smaller error")),
     CORRECTED: "posterior mean given the prior of the correction strength; converges to random-sample",
 }
-# Below this share of AOA's height above chance that a strength of 0.45 removes, the path is flat.
+# The path is flat if the correction at a strength of 0.45 is below this share of AOA above chance.
 FLAT_PATH = 0.25
-COMPARED = (
+COMPARE_COLUMNS = (
     "metric",
     "estimator",
     "model",
@@ -65,17 +66,22 @@ ORDER_COLUMNS = (
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Correction(Result):
-    """Bias-corrected estimates of the mean over relevant interactions, made by `correct`.
+    """Bias-corrected estimates of the mean over relevant interactions, computed by `correct`.
 
     Attributes
     ----------
     path : CorrectionPath
+        Values by correction strength, from the log.
     prior : CorrectionPrior
+        Prior of the correction strength and of the deviations.
     sample : RandomSample or None
-        Mean over the random-exposure positives; None without one: then the estimates depend on the prior.
+        Mean over the random-exposure positives; None without any, so that the estimates depend on the prior.
     posterior : Posterior
+        Posterior of the values.
     random_exposure : RandomExposure or None
+        The random exposure outside training.
     confidence_level : float
+        Probability of all intervals.
     ppi : PpiEstimate or None
         Prediction-powered estimate; None without random exposure, and where only positives were ranked.
     observations : ReferenceValues or None
@@ -109,22 +115,26 @@ class Correction(Result):
     def _frame(self) -> pd.DataFrame:
         path = self.path
         sample = self.sample
-        strongest = self._grid_position
-        log_counts = (path.n_users, path.n_positives)
-        rows = self._rows(AOA_POOLED, path.value[0], path.covariance[0], (*log_counts, path.ess[0]))
+        aoa_counts = (path.n_users, path.n_positives, path.ess[0])
+        rows = self._estimator_rows(AOA_POOLED, path.value[0], path.covariance[0], aoa_counts)
         if sample is not None:
             half_hit = path.half_hit(sample.size)
             counts = (sample.n_users, sample.n_positives, float(sample.size))
-            note = (
-                "" if sample.ess is None else "assumes that exploration slots were random; pairs are weighted"
-            )
-            rows += self._rows(RANDOM_SAMPLE, sample.value, sample.own + half_hit, counts, note)
+            note = ""
+            if sample.ess is not None:
+                note = "assumes that exploration slots were random; pairs are weighted"
+            covariance = sample.sample_covariance + half_hit
+            rows += self._estimator_rows(RANDOM_SAMPLE, sample.value, covariance, counts, note)
             if self.ppi is not None:
-                rows += self._rows(PPI, self.ppi.value, self.ppi.covariance + half_hit, counts)
-        mean = self.posterior.total_mean
-        covariance = self.posterior.total_covariance
-        counts = (*log_counts, path.ess[strongest])
-        rows += self._rows(CORRECTED, mean, covariance, counts, "; ".join(self._notes()))
+                covariance = self.ppi.covariance + half_hit
+                rows += self._estimator_rows(PPI, self.ppi.value, covariance, counts)
+        rows += self._estimator_rows(
+            CORRECTED,
+            self.posterior.total_mean,
+            self.posterior.total_covariance,
+            (path.n_users, path.n_positives, path.ess[self._grid_position]),
+            "; ".join(self._notes()),
+        )
         return pd.DataFrame(rows, columns=list(FRAME_COLUMNS))
 
     @property
@@ -138,7 +148,7 @@ class Correction(Result):
         return float(self.path.clipped[self._grid_position])
 
     def _notes(self) -> list[str]:
-        """Return what a reader must know of the bias-corrected estimates."""
+        """Return notes on the assumptions and the reliability of the bias-corrected estimates."""
         notes = []
         if self.sample is None and self.observations is None:
             notes.append("no random exposure: the level depends on the prior")
@@ -154,14 +164,15 @@ class Correction(Result):
             notes.append(f"at strength {strength} large weights are truncated, by {share} of all weight")
         return notes
 
-    def _rows(
+    def _estimator_rows(
         self,
         estimator: str,
         value: FloatArray,
         covariance: FloatArray,
         counts: tuple[int, int, float],
         note: str = "",
-    ) -> list[tuple[Any, ...]]:
+    ) -> list[tuple[object, ...]]:
+        """Return the rows of one estimator, with the columns of `FRAME_COLUMNS`."""
         aoa = resolve_estimator(AOA_POOLED)
         claims: list[str] = []
         for metric in self.path.metrics:
@@ -172,12 +183,13 @@ class Correction(Result):
             low, high = self._interval(np.eye(value.size))
         else:
             low, high = normal_interval(value, error, confidence_level=self.confidence_level)
-        numbers = zip(value, error, low, high, strict=True)
-        no_weights = float("nan")
-        return [
-            (*cell, estimator, *estimate, *counts, no_weights, claim, note, ESTIMAND, "")
-            for cell, estimate, claim in zip(self.path.cells, numbers, claims, strict=True)
-        ]
+        max_weight_share = float("nan")
+        flag = ""
+        rows: list[tuple[object, ...]] = []
+        for number, (cell, claim) in enumerate(zip(self.path.cells, claims, strict=True)):
+            numbers = (value[number], error[number], low[number], high[number])
+            rows.append((*cell, estimator, *numbers, *counts, max_weight_share, claim, note, ESTIMAND, flag))
+        return rows
 
     @cached_property
     def _metric_orders(self) -> tuple[MetricOrder, ...]:
@@ -207,52 +219,53 @@ class Correction(Result):
 
     @property
     def order(self) -> pd.DataFrame:
-        """One row per metric and recommender, the first by AOA on top.
+        """One row per metric and recommender, in the order of AOA.
 
         Returns
         -------
         DataFrame
-            metric, recommender, aoa_pooled; corrected with ci_low and ci_high, limited to [0, 1], where
-            these metrics lie; p_better_than_next: the probability to be better than the recommender of the
-            next row, NaN in the last one; expected_regret: E[max θ] − E[θ], what choosing this recommender
-            loses on average to the best one.
+            metric, recommender, aoa_pooled; corrected with ci_low and ci_high, limited to [0, 1], the range
+            of these metrics; p_better_than_next: the probability to be better than the recommender of the
+            next row, NaN in the last row; expected_regret: E[max θ] − E[θ], the average loss of choosing
+            this recommender instead of the best recommender.
         """
         rows = []
         for order in self._metric_orders:
-            for place, model in enumerate(order.models):
-                is_last = place + 1 == len(order.models)
+            for row, model in enumerate(order.models):
+                is_last = row + 1 == len(order.models)
                 rows.append(
                     (
                         order.metric,
                         model,
-                        order.aoa_pooled[place],
-                        order.corrected[place],
-                        order.ci_low[place],
-                        order.ci_high[place],
-                        float("nan") if is_last else order.p_better[place, place + 1],
-                        order.expected_regret[place],
+                        order.aoa_pooled[row],
+                        order.corrected[row],
+                        order.ci_low[row],
+                        order.ci_high[row],
+                        float("nan") if is_last else order.p_better[row, row + 1],
+                        order.expected_regret[row],
                     )
                 )
         return pd.DataFrame(rows, columns=list(ORDER_COLUMNS))
 
     @property
     def leader(self) -> str | None:
-        """The winner by the first metric; None where no recommender is named.
+        """The winner by the first metric; None without a winner.
 
-        Named where random exposure or interactions were passed, the density ratio of the log explains
-        exposure, and the recommender is better than every other one with a probability of 0.95 or more.
+        There is a winner if random exposure or interactions were passed, the density ratio of the log
+        explains exposure, and a recommender is better than every other with a probability of 0.95 or more.
         """
         return find_leader(self._metric_orders[0])
 
     @property
     def choice(self) -> str:
-        """The recommender to keep until more is known, by the first metric.
+        """The best choice given the present data, by the first metric.
 
-        AOA's first, unless another one is better with a probability of 0.8 or more.
+        It ranks first by AOA, unless another recommender is better with a probability of 0.8 or more.
         """
         return choose_recommender(self._metric_orders[0])
 
     def _interval(self, contrast: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the credible intervals of contrasts of the cells."""
         tail = (1 - self.confidence_level) / 2
         return self.posterior.quantile(contrast, tail), self.posterior.quantile(contrast, 1 - tail)
 
@@ -264,9 +277,9 @@ class Correction(Result):
         tail = (1 - self.confidence_level) / 2
         ends = np.searchsorted(np.cumsum(mass), [tail, 1 - tail]).clip(max=grid.size - 1)
         low, high = grid[ends].tolist()
-        before = self.prior.grid_mass(self.path.bases).reshape(-1, grid.size).sum(axis=0)
-        density = pd.DataFrame({"alpha": grid, "prior": before, "posterior": mass})
-        return AlphaPosterior(float(mass @ grid), low, high, density)
+        prior_mass = self.prior.grid_mass(self.path.bases).reshape(-1, grid.size).sum(axis=0)
+        density = pd.DataFrame({"alpha": grid, "prior": prior_mass, "posterior": mass})
+        return AlphaPosterior(mean=float(mass @ grid), low=low, high=high, density=density)
 
     @cached_property
     def explained(self) -> bool:
@@ -276,30 +289,30 @@ class Correction(Result):
         """
         if self.path.reach < FLAT_PATH:
             return False
-        return self.sample is None or self.posterior.strained <= 0.5
+        return self.sample is None or self.posterior.misfit_probability <= 0.5
 
     @cached_property
     def reference_values(self) -> pd.DataFrame:
         """One row per reference value, with its expectation from all other data.
 
-        model, reference ("" except for ratios), metric, value, std_error, expected, expected_error; z: their
-        distance in standard errors of both; disagrees: whether it differs significantly from 0, at 0.05 over
-        all recommenders; detectable_error: the error of a value that is detected with 80% power. Values of
-        the same recommender are left out together.
+        model, reference ("" except for ratios), metric, value, std_error, expected, expected_error; z: the
+        difference of value and expectation over its standard error; disagrees: whether it differs
+        significantly from 0, at 0.05 over all recommenders; detectable_error: the error of a value that is
+        detected with 80% power. All values of one recommender are excluded from its expectations.
         """
         if self.observations is None:
             return pd.DataFrame(columns=list(CHECK_COLUMNS))
-        return self.observations.compare_with_rest(
-            lambda rest: posterior(self.path, self.prior, self.sample, rest)
+        return self.observations.compare_with_expectation(
+            lambda observations: compute_posterior(self.path, self.prior, self.sample, observations)
         )
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
-        """Return differences of recommenders from the joint posterior.
+        """Compare recommenders by the joint posterior of their values.
 
         Parameters
         ----------
         reference : str, optional
-            Compare the others with this one. Default: every pair.
+            Recommender with which the remaining recommenders are compared. Default: every pair.
 
         Returns
         -------
@@ -308,19 +321,27 @@ class Correction(Result):
             ci_high, probability_higher: the posterior probability that the difference is above 0.
         """
         pairs = pairs_of(self.path.models, reference)
-        names = [(metric.label, CORRECTED, *pair) for metric in self.path.metrics for pair in pairs]
-        if not names:
-            return pd.DataFrame(columns=list(COMPARED))
-        place = {cell: number for number, cell in enumerate(self.path.cells)}
-        unit = np.eye(len(place))
-        contrast = np.array([unit[place[a, metric]] - unit[place[b, metric]] for metric, _, a, b in names])
+        if not pairs:
+            return pd.DataFrame(columns=list(COMPARE_COLUMNS))
+        position = {cell: number for number, cell in enumerate(self.path.cells)}
+        unit = np.eye(len(position))
+        rows = []
+        contrasts = []
+        for metric, (first, second) in product(self.path.metrics, pairs):
+            rows.append((metric.label, CORRECTED, first, second))
+            contrasts.append(unit[position[first, metric.label]] - unit[position[second, metric.label]])
+        frame = pd.DataFrame(rows, columns=list(COMPARE_COLUMNS[:4]))
+
+        contrast = np.array(contrasts)
         variance = np.einsum("ik,kl,il->i", contrast, self.posterior.total_covariance, contrast)
-        error = np.sqrt(np.maximum(variance, 0))  # equal recommenders: rounding may leave less than 0
-        columns = (contrast @ self.posterior.total_mean, error, *self._interval(contrast))
-        numbers = zip(*columns, self.posterior.above_zero(contrast), strict=True)
-        return pd.DataFrame(
-            [(*name, *five) for name, five in zip(names, numbers, strict=True)], columns=list(COMPARED)
-        )
+        low, high = self._interval(contrast)
+        frame["difference"] = contrast @ self.posterior.total_mean
+        # For equal recommenders rounding can make a variance negative.
+        frame["std_error"] = np.sqrt(np.maximum(variance, 0))
+        frame["ci_low"] = low
+        frame["ci_high"] = high
+        frame["probability_higher"] = self.posterior.probability_positive(contrast)
+        return frame
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
         """Return the report: the verdict, and one table of means over relevant interactions per metric."""
@@ -342,9 +363,9 @@ class Correction(Result):
         return correction_tables(report, digits=digits, page=page)
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return the estimates, the order and the verdict as JSON; NaN becomes null.
+        """Return the estimates, the order and the verdict as JSON, or write them to `path` and return it.
 
-        Returns the path instead where one is given.
+        NaN becomes null.
         """
         record = {
             "ipseval": __version__,
@@ -359,13 +380,19 @@ class Correction(Result):
         return deliver(json.dumps(record, indent=2), path)
 
     def plot(self, metric: str | None = None, estimator: str | None = None, *, ax: Any = None) -> Any:
-        """Return axes with estimates and intervals by one metric (default: the first).
+        """Plot estimates and intervals by one metric.
 
         Parameters
         ----------
         metric, estimator : str, optional
-            Default: the first metric, and all estimators.
+            Labels. Default: the first metric, and all estimators.
         ax : Axes, optional
+            Axes of Matplotlib to draw into. Default: new axes.
+
+        Returns
+        -------
+        Axes
+            The axes of the plot.
         """
         from ipseval.reporting.plots.estimates import plot_result
 
@@ -374,8 +401,8 @@ class Correction(Result):
         for order in self._metric_orders:
             if order.metric == label:
                 position = {model: number for number, model in enumerate(order.models)}
-                ordered = frame["model"].map(position).argsort(kind="stable")
-                frame = frame.iloc[ordered.to_numpy()]
+                row_order = frame["model"].map(position).argsort(kind="stable")
+                frame = frame.iloc[row_order.to_numpy()]
         axes = plot_result(frame, label, estimator, ax=ax)
         level = f"{100 * self.confidence_level:g}%"
         axes.set_xlabel(f"{label}: {ESTIMAND}, with {level} intervals", parse_math=False)
@@ -383,5 +410,5 @@ class Correction(Result):
 
 
 def _records(frame: pd.DataFrame) -> list[dict[Any, Any]]:
-    """Return the rows of a frame as JSON holds them."""
+    """Return the rows of a frame as dictionaries, with None for NaN."""
     return frame.astype(object).where(frame.notna(), None).to_dict(orient="records")

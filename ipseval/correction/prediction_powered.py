@@ -1,4 +1,4 @@
-"""Prediction-powered inference (PPI): the mean of random exposure, with less noise by predictions."""
+"""Prediction-powered inference (PPI): the mean of random exposure, with a variance reduced by predictions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ipseval.correction._odds import OddsAt, logistic, odds_at
-from ipseval.correction._path import contributions
+from ipseval.correction._odds import OddsAt, fit_test_odds, logistic
+from ipseval.correction._path import compute_contributions
 from ipseval.data.random_exposure import RandomExposure
 from ipseval.data.splits import Split
 from ipseval.metrics import Metric
@@ -17,125 +17,164 @@ from ipseval.ranking import RankedPositives
 from ipseval.utils.ids import among, distinct
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieChoice
 
-N_DRAWN = 100_000  # of all users together; all their pairs where these are fewer
+# Candidates for which predictions are averaged. Fewer candidates of all users together are not sampled.
+N_DRAWN = 100_000
+MIN_DRAWN_PER_USER = 20
+
 N_FOLDS = 5
-N_FITTED = 20_000  # pairs that m̂, a line in the log odds, is fitted to: more hardly move it
+
+# Pairs to which m̂ is fitted. It has two coefficients, which more pairs hardly change.
+N_FITTED = 20_000
+
+MAX_SHARE = 1.5  # largest λ
 
 
 @dataclass(frozen=True, eq=False)
 class PpiEstimate:
-    """The ratio of two totals over exposed users, each unbiased for any m̂ that was fitted elsewhere.
+    """The ratio N/D of two totals over exposed users, each unbiased for any m̂ that was fitted on other users.
 
-    N = Σ_u n_u (mean of y c over the pairs that u was shown + λ (mean of m̂ c over drawn pairs of u − that
-    over the shown ones)), and D the same with c = 1. y is 1 for positives, c the contribution, n_u how many
-    pairs u was shown.
+    N = Σ_u n_u (mean of y c over exposed pairs of u + λ (mean of m̂ c over candidates of u − mean of m̂ c over
+    exposed pairs of u)), and D is the same total with c = 1. y is 1 for positives, c is the contribution,
+    and n_u the number of exposed pairs of u.
 
     Attributes
     ----------
     value : (n_cells,) array
         N/D.
     covariance : (n_cells, n_cells) array
-        From the influence of users.
+        Covariance of the value, from the influence of users.
     """
 
     value: FloatArray
     covariance: FloatArray
 
 
-def pairs_to_predict(shown: RandomExposure, split: Split) -> IntArray:
+def pairs_to_predict(exposure: RandomExposure, split: Split) -> IntArray:
     """Return the keys of candidates of the exposed users: all of them, or a uniform sample."""
-    users, n_items = distinct(shown.user), split.n_items
+    users = distinct(exposure.user)
+    n_items = split.n_items
+    first_keys = users[:, None] * np.int64(n_items)
     if users.size * n_items <= N_DRAWN:
-        key = np.asarray((users[:, None] * np.int64(n_items) + np.arange(n_items)).ravel())
+        keys = np.asarray((first_keys + np.arange(n_items)).ravel())
     else:
-        rng, each = np.random.default_rng(0), max(N_DRAWN // users.size, 20)
-        drawn = rng.integers(n_items, size=(users.size, each))
-        key = distinct((users[:, None] * np.int64(n_items) + drawn).ravel())
-    return np.asarray(key[~among(key, split.excluded.pair_key)])
+        rng = np.random.default_rng(0)
+        n_draws = max(N_DRAWN // users.size, MIN_DRAWN_PER_USER)
+        items = rng.integers(n_items, size=(users.size, n_draws))
+        keys = distinct((first_keys + items).ravel())
+    return np.asarray(keys[~among(keys, split.excluded.pair_key)])
 
 
 def difference_totals(
     ranks: Mapping[str, RankedPositives],
-    shown: RandomExposure,
-    drawn: IntArray,
+    exposure: RandomExposure,
+    candidate_keys: IntArray,
     split: Split,
     metrics: Sequence[Metric],
     ties: TieChoice,
-    odds_of: OddsAt | None = None,
+    compute_odds: OddsAt | None = None,
 ) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return users with ranked pairs, and what they add to both totals, (n_users, n_cells).
+    """Return users with ranked pairs, and their parts of both totals, (n_users, n_cells).
 
-    m̂ is a logistic regression of y on the log odds of the path, λ the share for which the variance is least,
-    one for each metric: both are fitted to the other users of five groups.
+    m̂ is a logistic regression of y on the log odds of the path. λ is the share with the smallest variance,
+    one for each metric. For each of five groups of users, m̂ and λ are fitted to the remaining groups.
     """
-    first = next(iter(ranks.values()))
-    key = first.user * np.int64(split.n_items) + first.item
-    seen, free = among(key, shown.pair_key), among(key, drawn)
-    liked = among(key, shown.pair_key[shown.positive])
-    users, place = first.users, first.segment
-    group = np.random.default_rng(0).permutation(users.size) % N_FOLDS
-    odds = (odds_at(split) if odds_of is None else odds_of)((first.user, first.item))
-    predicted = np.zeros(len(first))
-    for one in range(N_FOLDS):
-        own = group[place] == one
-        predicted[own] = _predicted(odds, liked, seen & ~own, own)
-    value = contributions(ranks, metrics, ties)
-    plain, control = totals(place, value, liked, predicted, seen, free)
-    metric_of = np.repeat(np.arange(len(metrics)), len(ranks))
-    share = np.empty((users.size, metric_of.size))
-    for one in range(N_FOLDS):
-        others = group != one
-        share[~others] = _share(plain[others], control[others], metric_of)
-    above, below = (plain[:, at] - share * control[:, at] for at in (slice(None, -1), slice(-1, None)))
-    return users, above, below
+    ranked = next(iter(ranks.values()))
+    keys = ranked.user * np.int64(split.n_items) + ranked.item
+    is_exposed = among(keys, exposure.pair_key)
+    is_positive = among(keys, exposure.pair_key[exposure.positive])
+    if compute_odds is None:
+        compute_odds = fit_test_odds(split)
+    odds = compute_odds((ranked.user, ranked.item))
 
+    n_users = ranked.users.size
+    user_fold = np.random.default_rng(0).permutation(n_users) % N_FOLDS
+    pair_fold = user_fold[ranked.segment]
+    prediction = np.zeros(len(ranked))
+    for fold in range(N_FOLDS):
+        in_fold = pair_fold == fold
+        prediction[in_fold] = _predict_positive(odds, is_positive, is_exposed & ~in_fold, in_fold)
 
-def totals(
-    place: IntArray,
-    value: FloatArray,
-    liked: BoolArray,
-    predicted: FloatArray,
-    seen: BoolArray,
-    free: BoolArray,
-) -> tuple[FloatArray, FloatArray]:
-    """Return Σ y c over shown pairs of each user, and Σ m̂ c over them less what drawn pairs foretell.
-
-    `place` is where each pair's user stands, ascending; the last column of both is of c = 1.
-    """
-    n_users = int(place.max()) + 1
-    n_seen, n_free = (np.bincount(place, each, n_users)[place] for each in (seen, free))
-    part = np.where(n_free > 0, seen - free * n_seen / np.maximum(n_free, 1), 0.0)
-    weights, starts = (liked, predicted * part), np.searchsorted(place, np.arange(n_users))
-    plain, control = (
-        np.column_stack([np.add.reduceat(weight * one, starts) for one in (*value.T, np.ones(place.size))])
-        for weight in weights
+    outcome_totals, control_totals = compute_totals(
+        ranked.segment,
+        compute_contributions(ranks, metrics, ties),
+        is_positive=is_positive,
+        prediction=prediction,
+        is_exposed=is_exposed,
+        is_drawn=among(keys, candidate_keys),
     )
-    return plain, control
+    cell_metric = np.repeat(np.arange(len(metrics)), len(ranks))
+    share = np.empty((n_users, cell_metric.size))
+    for fold in range(N_FOLDS):
+        in_fold = user_fold == fold
+        share[in_fold] = _fit_share(outcome_totals[~in_fold], control_totals[~in_fold], cell_metric)
+    numerator = outcome_totals[:, :-1] - share * control_totals[:, :-1]
+    denominator = outcome_totals[:, -1:] - share * control_totals[:, -1:]
+    return ranked.users, numerator, denominator
 
 
-def ratio(above: FloatArray, below: FloatArray) -> PpiEstimate:
-    """Return Σ above/Σ below of users' totals (n_users, n_cells)."""
-    total = below.sum(axis=0)
-    value = above.sum(axis=0) / total
-    influence = (above - below * value) / total
-    n = len(above)
-    return PpiEstimate(value, influence.T @ influence * (n / max(n - 1, 1)))
+def compute_totals(
+    segment: IntArray,
+    value: FloatArray,
+    *,
+    is_positive: BoolArray,
+    prediction: FloatArray,
+    is_exposed: BoolArray,
+    is_drawn: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the totals of outcomes and of the control variate of each user, (n_users, n_cells + 1).
+
+    The first are Σ y c over exposed pairs; the second are Σ m̂ c over exposed pairs, minus its expectation
+    from drawn candidates. `segment` is the position of the user of each pair, ascending. The last column
+    stands for c = 1.
+    """
+    n_users = int(segment.max()) + 1
+    n_exposed = np.bincount(segment, is_exposed, n_users)[segment]
+    n_drawn = np.bincount(segment, is_drawn, n_users)[segment]
+    exposure_share = is_drawn * n_exposed / np.maximum(n_drawn, 1)
+    control_weight = np.where(n_drawn > 0, is_exposed - exposure_share, 0.0)
+    starts = np.searchsorted(segment, np.arange(n_users))
+    outcome_totals = _sum_weighted_columns(is_positive, value, starts)
+    control_totals = _sum_weighted_columns(prediction * control_weight, value, starts)
+    return outcome_totals, control_totals
 
 
-def _predicted(odds: FloatArray, liked: BoolArray, fitted: BoolArray, wanted: BoolArray) -> FloatArray:
-    """Return the probability to be positive of wanted pairs, by a logistic regression on the log odds."""
-    chosen = np.flatnonzero(fitted)
-    chosen = chosen[:: -(-chosen.size // N_FITTED) or 1]
-    own = odds[chosen]
-    centre, spread = own.mean(), max(float(own.std()), 1e-9)
-    design = np.column_stack([np.ones(own.size), (own - centre) / spread])
-    first, slope = logistic(design, liked[chosen], np.ones(own.size))
-    return np.asarray(expit(first + slope * (odds[wanted] - centre) / spread))
+def _sum_weighted_columns(weight: BoolArray | FloatArray, value: FloatArray, starts: IntArray) -> FloatArray:
+    """Return weighted sums of each column, and of ones, over the pairs of each user."""
+    columns = [*value.T, np.ones(len(value))]
+    return np.column_stack([np.add.reduceat(weight * column, starts) for column in columns])
 
 
-def _share(plain: FloatArray, control: FloatArray, metric: IntArray) -> FloatArray:
-    """Return λ of each cell, one for each metric, in [0, 1.5]; the last columns count pairs."""
-    value = plain[:, :-1].sum(axis=0) / max(float(plain[:, -1].sum()), 1e-12)
-    first, second = (one[:, :-1] - one[:, -1:] * value for one in (plain, control))
-    both, square = (np.bincount(metric, (second * one).sum(axis=0)) for one in (first, second))
-    return np.asarray((both / np.maximum(square, 1e-300)).clip(0, 1.5)[metric])
+def compute_ratio(numerator: FloatArray, denominator: FloatArray) -> PpiEstimate:
+    """Return Σ numerator/Σ denominator of totals of users, (n_users, n_cells), with its covariance."""
+    total = denominator.sum(axis=0)
+    value = numerator.sum(axis=0) / total
+    influence = (numerator - denominator * value) / total
+    n_users = len(numerator)
+    return PpiEstimate(value, influence.T @ influence * (n_users / max(n_users - 1, 1)))
+
+
+def _predict_positive(
+    odds: FloatArray, is_positive: BoolArray, is_fitted: BoolArray, is_predicted: BoolArray
+) -> FloatArray:
+    """Return the probability to be positive of pairs, by a logistic regression on the log odds."""
+    rows = np.flatnonzero(is_fitted)
+    step = -(-rows.size // N_FITTED) or 1
+    rows = rows[::step]
+    fitted_odds = odds[rows]
+    mean = fitted_odds.mean()
+    sd = max(float(fitted_odds.std()), 1e-9)
+    design = np.column_stack([np.ones(fitted_odds.size), (fitted_odds - mean) / sd])
+    intercept, slope = logistic(design, is_positive[rows], np.ones(fitted_odds.size))
+    return np.asarray(expit(intercept + slope * (odds[is_predicted] - mean) / sd))
+
+
+def _fit_share(outcome_totals: FloatArray, control_totals: FloatArray, cell_metric: IntArray) -> FloatArray:
+    """Return λ of each cell, one for each metric, in [0, 1.5]; the last columns of the totals count pairs."""
+    n_positives = max(float(outcome_totals[:, -1].sum()), 1e-12)
+    value = outcome_totals[:, :-1].sum(axis=0) / n_positives
+    outcome = outcome_totals[:, :-1] - outcome_totals[:, -1:] * value
+    control = control_totals[:, :-1] - control_totals[:, -1:] * value
+    covariance = np.bincount(cell_metric, (control * outcome).sum(axis=0))
+    variance = np.bincount(cell_metric, (control * control).sum(axis=0))
+    share = (covariance / np.maximum(variance, 1e-300)).clip(0, MAX_SHARE)
+    return np.asarray(share[cell_metric])

@@ -1,4 +1,4 @@
-"""The tidy table of an evaluation, and the flags that travel with estimates."""
+"""The tidy table of an evaluation, and the reliability flags of its estimates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipseval.utils.checks import warn_user
 
 @dataclass(frozen=True)
 class Row:
-    """What a row of the tidy table is made of."""
+    """The estimate, interval and weight diagnostics from which one row of the tidy table is computed."""
 
     key: Key
     estimate: Estimate
@@ -27,12 +27,12 @@ class Row:
 
     @property
     def note(self) -> str:
-        """What a reader must know of the estimate, in one line."""
-        parts = (self.estimate.trust, *self.weights.cautions, self.interval.note)
-        return "; ".join(filter(None, (*self.estimate.notes, *parts)))
+        """Flags, notes and cautions of the estimate, in one line."""
+        texts = [*self.estimate.notes, self.estimate.trust, *self.weights.cautions, self.interval.note]
+        return "; ".join(filter(None, texts))
 
 
-# The columns of the tidy table, in order: a new one is one line here.
+# The columns of the tidy table, in order. A new column is one entry.
 FRAME_COLUMNS: dict[str, Callable[[Row], object]] = {
     "model": lambda row: row.key[0],
     "metric": lambda row: row.key[1],
@@ -58,14 +58,25 @@ def tidy_frame(
     weights: Mapping[str, WeightDiagnostics],
 ) -> pd.DataFrame:
     """Return one row per estimate, with the columns of `FRAME_COLUMNS`."""
-    rows = [Row(key, one, intervals[key], weights[key[2]]) for key, one in estimates.items()]
-    return pd.DataFrame({name: [value(row) for row in rows] for name, value in FRAME_COLUMNS.items()})
+    rows = []
+    for key, estimate in estimates.items():
+        estimator = key[2]
+        rows.append(Row(key, estimate, intervals[key], weights[estimator]))
+    columns = {name: list(map(compute_cell, rows)) for name, compute_cell in FRAME_COLUMNS.items()}
+    return pd.DataFrame(columns)
 
 
 Flags = Mapping[tuple[str, str], str]
+
+# First words of the flag of an estimate whose standard error exceeds the range of its metric.
 WIDE = "standard error"
-# What stands in place of the numbers of suppressed estimates, in a table of estimates and in one of pairs.
-ESTIMATE_BLANKS: dict[str, object] = dict.fromkeys(("estimate", "lower", "upper"), float("nan"))
+
+# Values that replace the numbers of suppressed estimates, in a table of estimates and in a table of pairs.
+ESTIMATE_BLANKS: dict[str, object] = {
+    "estimate": float("nan"),
+    "lower": float("nan"),
+    "upper": float("nan"),
+}
 PAIR_BLANKS: dict[str, object] = {
     "n_tipping": 0,
     "tipping_points": (),
@@ -76,69 +87,91 @@ PAIR_BLANKS: dict[str, object] = {
 def judged(
     estimates: Mapping[Key, Estimate], flags: Flags, metrics: Sequence[Metric], low_ess: str
 ) -> dict[Key, Estimate]:
-    """Return the estimates with their flags, suppressed where asked, after warning or raising as asked."""
-    # "warn", "raise", "nan" (suppressed) or "ignore" what is flagged. Unless "ignore", an estimate whose
-    # error exceeds the width of the metric's range is flagged and suppressed.
-    by_label = {one.label: one for one in metrics}
-    found = {}
-    for key, one in estimates.items():
-        flag = flags.get(key[1:], "")
-        wide = "" if low_ess == "ignore" else too_wide(by_label[key[1]], one.standard_error)
-        text = joined(flag, wide)
-        hidden = bool(wide) or (low_ess == "nan" and bool(flag))
-        found[key] = replace(one, flag=text, suppressed=hidden) if text else one
+    """Return the estimates with their flags, after the warning or error that `low_ess` requests.
+
+    `low_ess` is "warn", "raise", "nan" (suppress flagged estimates) or "ignore". Unless it is "ignore", an
+    estimate whose standard error exceeds the width of the range of its metric is flagged and suppressed.
+    """
+    metrics_by_label = {metric.label: metric for metric in metrics}
+    flagged_estimates = {}
+    for key, estimate in estimates.items():
+        _, metric_label, estimator_label = key
+        weight_flag = flags.get((metric_label, estimator_label), "")
+        error_flag = ""
+        if low_ess != "ignore":
+            error_flag = too_wide(metrics_by_label[metric_label], estimate.standard_error)
+        flag = joined(weight_flag, error_flag)
+        if flag:
+            is_suppressed = bool(error_flag) or (low_ess == "nan" and bool(weight_flag))
+            estimate = replace(estimate, flag=flag, suppressed=is_suppressed)
+        flagged_estimates[key] = estimate
     if low_ess in ("warn", "raise"):
-        _tell(found, low_ess)
-    return found
+        _warn_or_raise(flagged_estimates, low_ess)
+    return flagged_estimates
 
 
 def joined(*texts: str) -> str:
-    """Return the texts that are not empty, each once, as "a; b"."""
+    """Return the texts that are not empty, without repetitions, as "a; b"."""
     return "; ".join(dict.fromkeys(filter(None, texts)))
 
 
 def too_wide(metric: Metric, standard_error: float) -> str:
-    """Return that a standard error exceeds the width of the metric's range, in words; else ""."""
+    """Return a flag where a standard error exceeds the width of the range of the metric, or ""."""
     low, high = metric.value_range
     if not standard_error > high - low:
         return ""
     return f"{WIDE} {standard_error:,.3g} beyond the range of {metric.label}, {low:g} to {high:g}"
 
 
-def _tell(estimates: Mapping[Key, Estimate], low_ess: str) -> None:
-    """Warn or raise with every flag once: by estimator where all its metrics share it."""
-    by_flag: dict[tuple[str, str], list[str]] = {}
-    metrics: dict[str, set[str]] = {}
-    for (_, metric, estimator), one in estimates.items():
-        metrics.setdefault(estimator, set()).add(metric)
-        for flag in filter(None, one.flag.split("; ")):
-            if flag.startswith(WIDE):
-                flag = f"{WIDE} beyond the range of the metric"  # the same words for every recommender
-            by_flag.setdefault((estimator, flag), []).append(metric)
-    texts = []
-    for (estimator, flag), named in by_flag.items():
-        everywhere = set(named) == metrics[estimator]
-        of = "" if everywhere else f"{', '.join(dict.fromkeys(named))} by "
-        texts.append(f"{of}{estimator}: {flag}")
-    if not texts:
+def _warn_or_raise(estimates: Mapping[Key, Estimate], low_ess: str) -> None:
+    """Issue one warning or error with all flags, if there are any."""
+    text = _summarize_flags(estimates)
+    if not text:
         return
-    text = "; ".join(texts)
     if low_ess == "raise":
         raise PropensityError(f"{text}. Clip the propensity, use a smaller gamma, or low_ess='warn'.")
     warn_user(text, PositivityWarning)
 
 
+def _summarize_flags(estimates: Mapping[Key, Estimate]) -> str:
+    """Return every flag once, with its estimator, and with its metrics unless all metrics share it."""
+    metrics_by_flag: dict[tuple[str, str], list[str]] = {}
+    metrics_by_estimator: dict[str, set[str]] = {}
+    for (_, metric, estimator), estimate in estimates.items():
+        metrics_by_estimator.setdefault(estimator, set()).add(metric)
+        for flag in filter(None, estimate.flag.split("; ")):
+            if flag.startswith(WIDE):
+                flag = f"{WIDE} beyond the range of the metric"  # without the numbers of one recommender
+            metrics_by_flag.setdefault((estimator, flag), []).append(metric)
+
+    texts = []
+    for (estimator, flag), metrics in metrics_by_flag.items():
+        distinct_metrics = list(dict.fromkeys(metrics))
+        subject = estimator
+        if set(distinct_metrics) != metrics_by_estimator[estimator]:
+            subject = f"{', '.join(distinct_metrics)} by {estimator}"
+        texts.append(f"{subject}: {flag}")
+    return "; ".join(texts)
+
+
 def with_trust(frame: pd.DataFrame, estimates: Mapping[Key, Estimate]) -> pd.DataFrame:
-    """Return a table of estimates, or of pairs of them, with what speaks against each in its note."""
-    # Columns model, metric, estimator, note, and `other` for pairs. Numbers of suppressed estimates go.
-    pairs = "other" in frame.columns
+    """Return a table of estimates, or of pairs of estimates, with their reliability flags in its notes.
+
+    The table has the columns model, metric, estimator and note, and `other` where its rows are pairs. The
+    numbers of suppressed estimates are blanked.
+    """
+    is_pair_table = "other" in frame.columns
+    model_columns = ["model", "other"] if is_pair_table else ["model"]
+    blanks = PAIR_BLANKS if is_pair_table else ESTIMATE_BLANKS
     columns = frame.to_dict("list")
-    for place, cell in enumerate(zip(columns["metric"], columns["estimator"], strict=True)):
-        models = [columns[name][place] for name in (("model", "other") if pairs else ("model",))]
-        found = [estimates[str(model), str(cell[0]), str(cell[1])] for model in models]
-        columns["note"][place] = joined(*(one.trust for one in found), str(columns["note"][place]))
-        if any(one.suppressed for one in found):
-            for name, nothing in (PAIR_BLANKS if pairs else ESTIMATE_BLANKS).items():
+    for row in range(len(frame)):
+        metric = str(columns["metric"][row])
+        estimator = str(columns["estimator"][row])
+        row_estimates = [estimates[str(columns[name][row]), metric, estimator] for name in model_columns]
+        flags = [estimate.trust for estimate in row_estimates]
+        columns["note"][row] = joined(*flags, str(columns["note"][row]))
+        if any(estimate.suppressed for estimate in row_estimates):
+            for name, blank in blanks.items():
                 if name in columns:
-                    columns[name][place] = nothing
+                    columns[name][row] = blank
     return pd.DataFrame(columns, columns=frame.columns)

@@ -1,4 +1,4 @@
-"""For which γ of the power law a recommender keeps the highest estimate, and which one takes over."""
+"""The range of γ of the power law in which a recommender has the highest estimate, and its successors."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ipseval.estimators import Estimator, Sample
-from ipseval.inference._curves import Curves
+from ipseval.inference._gamma_curves import GammaCurves
 from ipseval.inference.intervals import Key
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
-from ipseval.utils.types import FloatArray
+from ipseval.utils.types import BoolArray, FloatArray
 
-# The values of γ that are tried. Two changes of the first place within one step of the grid are not seen.
+# The grid of γ. Two changes of the first recommender within one step of the grid are not found.
 LOWEST_GAMMA = -1.0
 HIGHEST_GAMMA = 3.0
 STEP = 0.1
-# Metrics that are not linear in contributions are computed anew for each γ: fewer values, and a limit of
-# work.
+# Metrics that are not linear in contributions are recomputed for each γ, so their grid has fewer values and
+# they are omitted on large data.
 COARSE_STEP = 1.0
 MOST_VALUES = 5_000_000
 PRECISION = 0.003
@@ -36,9 +36,9 @@ class GammaRange:
     low, high : float
         It has the highest estimate for every γ of the grid in [low, high].
     lowest, highest : float
-        The range that was tried.
+        Ends of the grid.
     next_below, next_above : str
-        The recommender that takes over below `low`, and above `high`; "" where the range that was tried ends.
+        The recommender that overtakes it below `low`, and above `high`; "" where the grid ends.
     """
 
     first: str
@@ -51,7 +51,7 @@ class GammaRange:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether the recommender is first in the whole range that was tried."""
+        """Whether the recommender is first on the whole grid."""
         return (self.low, self.high) == (self.lowest, self.highest)
 
 
@@ -72,100 +72,109 @@ def find_gamma_ranges(
     estimator : Estimator
         A weighted estimator.
     propensity : Propensity or None
-        One of a power law.
+        A propensity from a power law.
     start : float
-        −1 is the unweighted average: there all weights are equal.
+        Value of γ in the range. All weights are equal at −1, as in the unweighted average (AOA).
 
     Returns
     -------
     dict
-        Metric label -> range. A metric is left out where two recommenders are tied at `start`, where a
-        value is
-        undefined, and where computing it would take long.
+        Metric label -> range. A metric is omitted where two recommenders are tied at `start`, where a value
+        is undefined, and where the computation would take long.
 
     Raises
     ------
     PropensityError
         When the propensity follows no power law.
     """
-    curves = Curves.of(samples, metrics, [estimator], propensity)
-    slow_metrics = {key[1] for key in curves.slower}
-    fast_metrics = [metric.label for metric in metrics if metric.label not in slow_metrics]
-    n_values = len(curves.level) * len(curves.slower) * (HIGHEST_GAMMA - LOWEST_GAMMA) / COARSE_STEP
-    ranges = _ranges(curves, samples, fast_metrics, estimator, start, STEP)
-    if slow_metrics and n_values <= MOST_VALUES:
-        slow_labels = [metric.label for metric in metrics if metric.label in slow_metrics]
-        ranges |= _ranges(curves, samples, slow_labels, estimator, start, COARSE_STEP)
+    curves = GammaCurves.from_samples(samples, metrics, [estimator], propensity)
+    slow_metrics = {metric for _, metric, _ in curves.nonlinear_keys}
+    fast_labels = [metric.label for metric in metrics if metric.label not in slow_metrics]
+    slow_labels = [metric.label for metric in metrics if metric.label in slow_metrics]
+    ranges = _find_ranges(curves, fast_labels, start, STEP)
+    n_grid_steps = (HIGHEST_GAMMA - LOWEST_GAMMA) / COARSE_STEP
+    n_values = len(curves.level) * len(curves.nonlinear_keys) * n_grid_steps
+    if n_values <= MOST_VALUES:
+        ranges |= _find_ranges(curves, slow_labels, start, COARSE_STEP)
     return ranges
 
 
-def _ranges(
-    curves: Curves,
-    samples: Mapping[str, Sample],
-    labels: Sequence[str],
-    estimator: Estimator,
-    start: float,
-    step: float,
+def _find_ranges(
+    curves: GammaCurves, labels: Sequence[str], start: float, step: float
 ) -> dict[str, GammaRange]:
-    """Find the ranges of some metrics on a grid of one step."""
+    """Find the ranges of metrics that share the step of the grid."""
     if not labels:
         return {}
     lowest = min(LOWEST_GAMMA, start)
     highest = max(HIGHEST_GAMMA, start)
     grid = np.union1d(np.linspace(lowest, highest, round((highest - lowest) / step) + 1), start)
     start_index = int(np.searchsorted(grid, start))
-    keys = [(model, label, estimator.label) for label in labels for model in samples]
-    some_curves = curves.only(*keys)
-    values = some_curves.values(grid)[0]
+    selected_curves = curves.select_metrics(labels)
+    estimates = selected_curves.compute_values(grid).estimates
     ranges = {}
     for label in labels:
-        curve = {key: values[key] for key in keys if key[1] == label and key in values}
-        found = _range_of(some_curves, grid, start_index, curve)
-        if found is not None:
-            ranges[label] = found
+        metric_values = {key: values for key, values in estimates.items() if key[1] == label}
+        gamma_range = _find_range(selected_curves, grid, start_index, metric_values)
+        if gamma_range is not None:
+            ranges[label] = gamma_range
     return ranges
 
 
-def _range_of(
-    curves: Curves, grid: FloatArray, start_index: int, curve: Mapping[Key, FloatArray]
+def _find_range(
+    curves: GammaCurves, grid: FloatArray, start_index: int, estimates: Mapping[Key, FloatArray]
 ) -> GammaRange | None:
-    """Find the range of one metric; None where no recommender alone is first at the start."""
-    at_start = {key: float(values[start_index]) for key, values in curve.items()}
-    if len(curve) < 2 or any(np.isnan(value) for value in at_start.values()):
+    """Find the range of one metric; None where recommenders are tied, or undefined, at the start."""
+    start_values = {key: float(values[start_index]) for key, values in estimates.items()}
+    if len(estimates) < 2 or np.isnan(list(start_values.values())).any():
         return None
-    best = max(at_start, key=lambda key: at_start[key])
-    rivals = [key for key in curve if key != best]
-    rival_values = np.max([curve[key] for key in rivals], axis=0)
-    is_first = curve[best] > rival_values
-    if not is_first[start_index]:
+    best = max(start_values, key=lambda key: start_values[key])
+    if not _is_first(best, estimates)[start_index]:
         return None
     downwards = slice(start_index, None, -1)
     upwards = slice(start_index, None)
-    low, next_below = _end(curves, grid[downwards], best, _sliced(curve, downwards))
-    high, next_above = _end(curves, grid[upwards], best, _sliced(curve, upwards))
-    return GammaRange(best[0], low, high, float(grid[0]), float(grid[-1]), next_below, next_above)
+    low, next_below = _find_range_end(curves, grid[downwards], best, _slice_values(estimates, downwards))
+    high, next_above = _find_range_end(curves, grid[upwards], best, _slice_values(estimates, upwards))
+    return GammaRange(
+        first=best[0],
+        low=low,
+        high=high,
+        lowest=float(grid[0]),
+        highest=float(grid[-1]),
+        next_below=next_below,
+        next_above=next_above,
+    )
 
 
-def _sliced(curve: Mapping[Key, FloatArray], part: slice) -> dict[Key, FloatArray]:
-    return {key: values[part] for key, values in curve.items()}
+def _is_first(best: Key, estimates: Mapping[Key, FloatArray]) -> BoolArray:
+    """Return the γ of the grid at which `best` has a higher estimate than all remaining recommenders."""
+    rival_values = [values for key, values in estimates.items() if key != best]
+    return np.asarray(estimates[best] > np.max(rival_values, axis=0))
 
 
-def _end(curves: Curves, grid: FloatArray, best: Key, curve: Mapping[Key, FloatArray]) -> tuple[float, str]:
-    """Return where `best` stops being first, on a grid that begins where it is, and what takes over there.
+def _slice_values(estimates: Mapping[Key, FloatArray], part: slice) -> dict[Key, FloatArray]:
+    """Return the estimates on a part of the grid."""
+    return {key: values[part] for key, values in estimates.items()}
 
-    Returns the end of the grid and "" where it stays first.
+
+def _find_range_end(
+    curves: GammaCurves, grid: FloatArray, best: Key, estimates: Mapping[Key, FloatArray]
+) -> tuple[float, str]:
+    """Return the γ at which `best` stops being first, and the recommender that overtakes it.
+
+    The grid begins where `best` is first. Returns its end and "" where `best` stays first.
     """
-    rivals = [key for key in curve if key != best]
-    is_first = curve[best] > np.max([curve[key] for key in rivals], axis=0)
+    is_first = _is_first(best, estimates)
     if is_first.all():
         return float(grid[-1]), ""
-    step = int(np.argmin(is_first))
-    before = float(grid[step - 1])
-    after = float(grid[step])
-    # Several may have caught up within this step: the first to do so takes over, others may pass it later.
-    overtaking = [key for key in rivals if curve[key][step] >= curve[best][step]]
-    crossings = {key: curves.crossing(best, key, before, after, PRECISION) for key in overtaking}
+    index = int(np.argmin(is_first))
+    last_first = float(grid[index - 1])
+    first_overtaken = float(grid[index])
+    # Several recommenders may overtake `best` within this step. The nearest crossing ends the range.
+    crossings = {}
+    for key, values in estimates.items():
+        if key != best and values[index] >= estimates[best][index]:
+            crossings[key] = curves.find_crossing(best, key, last_first, first_overtaken, PRECISION)
     if not crossings:  # a value is undefined there
-        return after, ""
-    nearest = min(crossings, key=lambda key: abs(crossings[key] - before))
+        return first_overtaken, ""
+    nearest = min(crossings, key=lambda key: abs(crossings[key] - last_first))
     return crossings[nearest], nearest[0]

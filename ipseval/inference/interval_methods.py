@@ -1,10 +1,11 @@
-"""The interval of every estimate, by whichever method, and the propensity fitted anew for some of them."""
+"""The interval of every estimate by each method, and the bootstrap that refits the propensity."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from scipy.special import expit, logit
@@ -13,14 +14,14 @@ from ipseval.estimators import Estimate, Estimator, Sample
 from ipseval.estimators.estimate import estimate, independent_sums
 from ipseval.estimators.labels import can_exceed_range
 from ipseval.estimators.user_sums import ROUNDING
-from ipseval.inference._linear import Stacks, groups, keys_of, stacks
+from ipseval.inference._linear_groups import ContributionStacks, group_estimates, list_keys
 from ipseval.inference.intervals import Bootstrap, Key, blocks, bootstrap, draw_counts, normal_interval
 from ipseval.metrics import Metric
 from ipseval.propensity import FitError, Propensity
 from ipseval.utils.checks import as_generator, check_callable, check_positive_int, check_type, counted
 from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, RngLike, readonly
 
-# How the propensity is fitted to a log in which user u occurs counts[u] times, (n_users,).
+# Fits the propensity to a log in which user u occurs counts[u] times, (n_users,).
 Refit = Callable[[IntArray], Propensity]
 
 
@@ -33,97 +34,130 @@ def bootstrap_refit(
     n_resamples: int = 1000,
     rng: RngLike = None,
 ) -> Bootstrap:
-    """Return replicates of all estimates, with the propensity fitted anew to each resample of the users."""
-    # Users without test positives are resampled too, as they are part of the training log. Ranks stay: the
-    # recommenders are what is evaluated. Positives whose propensity is undefined in a resample leave it.
+    """Return replicates of all estimates, with the propensity refitted to each resample of the users.
+
+    Users without test positives are resampled too, because they are part of the training log. Ranks do not
+    change, because the trained recommenders are evaluated. Positives whose propensity is undefined in a
+    resample are excluded from it.
+    """
     check_callable("refit", refit)
     check_positive_int("n_resamples", n_resamples)
-    first = next(iter(samples.values()))
-    keys = keys_of(samples, metrics, estimators)
-    originals = [estimate(one, m, e).value for one in samples.values() for m in metrics for e in estimators]
-    parts = stacks(samples, metrics)
+    ranked = next(iter(samples.values())).ranked
+    keys = list_keys(samples, metrics, estimators)
+    combinations = product(samples.values(), metrics, estimators)
+    estimate_values = [
+        estimate(sample, metric, estimator).value for sample, metric, estimator in combinations
+    ]
+
+    contributions = ContributionStacks.from_samples(samples, metrics)
     seed = as_generator(rng).integers(2**63, size=2).tolist()
-    n_users = first.ranked.unit_ids.size
+    n_users = ranked.unit_ids.size
     rows = []
     for number, size in blocks(n_resamples, n_users):
         for counts in draw_counts(n_users, size, seed, number):
-            fitted = refit(counts.astype(np.int64))
-            check_type("what refit returns", fitted, Propensity)
-            fitted.check_ids(first.ranked)
-            values = fitted.at(first.ranked.user, first.ranked.item)
-            now = {name: one.under(values, fitted.is_probability) for name, one in samples.items()}
-            same = None if np.isnan(values).any() else parts
-            rows.append(replicate(now, metrics, estimators, same, counts))
+            propensity = refit(counts.astype(np.int64))
+            check_type("what refit returns", propensity, Propensity)
+            propensity.check_ids(ranked)
+            values = propensity.at(ranked.user, ranked.item)
+            refitted_samples = _replace_propensity(samples, values, propensity.is_probability)
+            # Contributions can be reused only where the sample keeps all positives.
+            keeps_positives = not np.isnan(values).any()
+            row = _compute_replicate(
+                refitted_samples,
+                metrics,
+                estimators,
+                contributions if keeps_positives else None,
+                counts,
+            )
+            rows.append([row[key] for key in keys])
     return Bootstrap(
         keys=tuple(keys),
-        values=readonly(np.array(originals)),
-        replicates=readonly(np.array([[row[key] for key in keys] for row in rows])),
+        values=readonly(np.array(estimate_values)),
+        replicates=readonly(np.array(rows)),
         acceleration=readonly(np.full(len(keys), np.nan)),
     )
 
 
-def replicate(
+def _replace_propensity(
+    samples: Mapping[str, Sample], values: FloatArray, is_probability: bool
+) -> dict[str, Sample]:
+    """Return the samples with another propensity of each positive, (n_pos,)."""
+    return {model: sample.under(values, is_probability) for model, sample in samples.items()}
+
+
+def _compute_replicate(
     samples: Mapping[str, Sample],
     metrics: Sequence[Metric],
     estimators: Sequence[Estimator],
-    parts: Stacks | None,
+    contributions: ContributionStacks | None,
     counts: FloatArray,
 ) -> dict[Key, float]:
-    """Return all estimates with user u counting `counts[u]` times; `parts`: contributions made before."""
-    first = next(iter(samples.values()))
-    if not counts[first.ranked.unit(first.ranked.user)].any():
-        return dict.fromkeys(keys_of(samples, metrics, estimators), float("nan"))
-    linear, others = groups(samples, metrics, estimators, parts)
-    result: dict[Key, float] = {}
-    times = counts[first.ranked.unit(first.ranked.users)]
+    """Return all estimates with user u counting `counts[u]` times, reusing `contributions` if passed."""
+    sample = next(iter(samples.values()))
+    ranked = sample.ranked
+    if not counts[ranked.unit(ranked.user)].any():
+        return dict.fromkeys(list_keys(samples, metrics, estimators), float("nan"))
+    linear, nonlinear = group_estimates(samples, metrics, estimators, contributions)
+    replicate: dict[Key, float] = {}
+    user_counts = counts[ranked.unit(ranked.users)]
     for group in linear:
-        estimates = group.form.coefficients(first.weights, times) @ group.contributions
-        result.update(zip(group.keys, estimates.tolist(), strict=True))
-    for model, metric, estimator in others:
+        values = group.form.coefficients(sample.weights, user_counts) @ group.contributions
+        replicate.update(zip(group.keys, values.tolist(), strict=True))
+    for model, metric, estimator in nonlinear:
         sums = independent_sums(samples[model], metric, estimator)
-        result[model, metric.label, estimator.label] = sums.resampled(counts).value()
-    return result
+        replicate[model, metric.label, estimator.label] = sums.resampled(counts).value()
+    return replicate
 
 
 def propensity_influences(
     samples: Mapping[str, Sample], metrics: Sequence[Metric], estimators: Sequence[Estimator], error: FitError
 ) -> dict[Key, FloatArray]:
-    """Return (recommender, metric, estimator) -> what each user moves the estimate by through the weights."""
-    # With a_j half the difference of the estimates with weights one standard error up and down axis j of the
-    # fit, user u moves the estimate by Σ_j z_uj a_j, (n_users,). It holds for every estimator, by two
-    # estimates for each axis. Estimators without weights have none. A difference that rounding makes is 0.
-    weighted = [one for one in estimators if one.weighted]
-    if not weighted:
+    """Return (recommender, metric, estimator) -> influence of each user through the weights, (n_users,).
+
+    With a_j half the difference of the estimates for weights one standard error up and down axis j of the
+    fit, the influence of user u is Σ_j z_uj a_j. Each axis needs two estimates, whatever the estimator.
+    Estimators without weights are omitted. A difference within rounding counts as 0.
+    """
+    weighted_estimators = [estimator for estimator in estimators if estimator.weighted]
+    if not weighted_estimators:
         return {}
-    first = next(iter(samples.values()))
-    assert first.propensity is not None
-    change = error.change(first.ranked.user, first.ranked.item)
-    parts, ones = stacks(samples, metrics), np.ones(first.ranked.unit_ids.size)
-    moved: dict[Key, list[float]] = {}
-    for column in change.T:
-        ends = []
-        for sign in (1, -1):
-            values = first.propensity * np.exp(sign * column)
-            now = {name: one.under(values, one.is_probability) for name, one in samples.items()}
-            ends.append(replicate(now, metrics, weighted, parts, ones))
-        for key, up in ends[0].items():
-            down = ends[1][key]
-            same = abs(up - down) <= ROUNDING * max(abs(up), abs(down))
-            moved.setdefault(key, []).append(0.0 if same else (up - down) / 2)
-    return {key: np.asarray(error.users @ np.array(one)) for key, one in moved.items()}
+    sample = next(iter(samples.values()))
+    assert sample.propensity is not None
+    contributions = ContributionStacks.from_samples(samples, metrics)
+    user_counts = np.ones(sample.ranked.unit_ids.size)
+
+    def compute_at(propensity: FloatArray) -> dict[Key, float]:
+        """Return the estimates of the weighted estimators with another propensity."""
+        moved_samples = _replace_propensity(samples, propensity, sample.is_probability)
+        return _compute_replicate(moved_samples, metrics, weighted_estimators, contributions, user_counts)
+
+    half_differences: dict[Key, list[float]] = {}
+    for log_change in error.change(sample.ranked.user, sample.ranked.item).T:
+        upper_estimates = compute_at(sample.propensity * np.exp(log_change))
+        lower_estimates = compute_at(sample.propensity * np.exp(-log_change))
+        for key, upper in upper_estimates.items():
+            lower = lower_estimates[key]
+            half_difference = (upper - lower) / 2
+            if abs(upper - lower) <= ROUNDING * max(abs(upper), abs(lower)):
+                half_difference = 0.0
+            half_differences.setdefault(key, []).append(half_difference)
+    return {key: np.asarray(error.users @ np.array(values)) for key, values in half_differences.items()}
 
 
 def within_unit(value: float, low: float, high: float) -> tuple[float, float]:
-    """Return value ∓ half; where that leaves [0, 1], logit(value) ∓ half/(value (1 − value)) turned back."""
+    """Return the interval of a value in [0, 1] with ends in [0, 1].
+
+    Where value ∓ h leaves [0, 1], the ends are logit⁻¹(logit(value) ∓ h/(value (1 − value))).
+    """
     if not 0 < value < 1 or (low >= 0 and high <= 1):
         return low, high
-    half = (high - low) / 2 / (value * (1 - value))
-    return float(expit(logit(value) - half)), float(expit(logit(value) + half))
+    half_width = (high - low) / 2 / (value * (1 - value))
+    return float(expit(logit(value) - half_width)), float(expit(logit(value) + half_width))
 
 
 @dataclass(frozen=True)
 class Interval:
-    """What stands beside an estimate: its standard error, the bounds, and what a reader must know of them."""
+    """Standard error and confidence interval of an estimate, with a note on how they were computed."""
 
     std_error: float
     low: float
@@ -137,19 +171,20 @@ UNDEFINED = Interval(float("nan"), float("nan"), float("nan"))
 def normal_intervals(
     estimates: Mapping[Key, Estimate], *, confidence_level: float, metrics: Sequence[Metric] = ()
 ) -> dict[Key, Interval]:
-    """Return value ∓ z SE of every estimate, SE from the influence of each user.
+    """Return value ∓ z SE of every estimate, with SE from the influence of each user.
 
-    Where that leaves the [0, 1] of a metric, its logit ∓ z SE/(value (1 − value)) is turned back. Estimates
-    that may leave it themselves, those of ips and dr, keep theirs.
+    Where that leaves the [0, 1] of a metric, the interval is computed on the logit scale. It is not for
+    estimators whose values may themselves leave that range (ips and dr).
     """
-    found = {}
-    in_unit = {one.label for one in metrics if one.value_range == (0.0, 1.0)}
-    for key, one in estimates.items():
-        low, high = normal_interval(one.value, one.standard_error, confidence_level=confidence_level)
-        if key[1] in in_unit and not can_exceed_range(key[2]):
-            low, high = within_unit(one.value, low, high)
-        found[key] = Interval(one.standard_error, low, high)
-    return found
+    intervals = {}
+    unit_metrics = {metric.label for metric in metrics if metric.value_range == (0.0, 1.0)}
+    for key, result in estimates.items():
+        _, metric_label, estimator_label = key
+        low, high = normal_interval(result.value, result.standard_error, confidence_level=confidence_level)
+        if metric_label in unit_metrics and not can_exceed_range(estimator_label):
+            low, high = within_unit(result.value, low, high)
+        intervals[key] = Interval(result.standard_error, low, high)
+    return intervals
 
 
 def bootstrap_intervals(
@@ -161,18 +196,24 @@ def bootstrap_intervals(
     rng: RngLike,
 ) -> dict[Key, Interval]:
     """Return bootstrap intervals over users of every estimate; NaN where the estimate is undefined."""
-    # Of one user there is no other resample, and no jackknife for BCa.
-    defined = {
-        key: one.user_sums
-        for key, one in estimates.items()
-        if one.sums.n_users > 1 and not np.isnan(one.value)
-    }
-    found = dict.fromkeys(estimates, UNDEFINED)
-    if defined:
-        result = bootstrap(defined, n_resamples=n_resamples, rng=rng)
-        errors = {key: estimates[key].standard_error for key in defined}
-        found |= {key: _interval(result, key, errors[key], method, confidence_level) for key in defined}
-    return found
+    sums = {}
+    for key, result in estimates.items():
+        # A single user has no other resample, and no jackknife for BCa.
+        if result.sums.n_users > 1 and not np.isnan(result.value):
+            sums[key] = result.user_sums
+    intervals = dict.fromkeys(estimates, UNDEFINED)
+    if not sums:
+        return intervals
+    replicates = bootstrap(sums, n_resamples=n_resamples, rng=rng)
+    for key in sums:
+        intervals[key] = _build_interval(
+            replicates,
+            key,
+            estimates[key].standard_error,
+            method=method,
+            confidence_level=confidence_level,
+        )
+    return intervals
 
 
 def refit_intervals(
@@ -187,26 +228,43 @@ def refit_intervals(
     n_resamples: int,
     rng: RngLike,
 ) -> dict[Key, Interval]:
-    """Return bootstrap intervals, and errors, with the propensity fitted anew in each resample."""
-    result = bootstrap_refit(samples, metrics, estimators, refit=refit, n_resamples=n_resamples, rng=rng)
-    found, said = dict.fromkeys(estimates, UNDEFINED), "propensity refitted"
-    for key in (key for key, one in estimates.items() if not np.isnan(one.value)):
-        found[key] = _interval(result, key, result.standard_error(key), method, confidence_level, said)
-    return found
+    """Return bootstrap intervals and standard errors, with the propensity refitted in each resample."""
+    replicates = bootstrap_refit(samples, metrics, estimators, refit=refit, n_resamples=n_resamples, rng=rng)
+    intervals = dict.fromkeys(estimates, UNDEFINED)
+    for key, result in estimates.items():
+        if not np.isnan(result.value):
+            intervals[key] = _build_interval(
+                replicates,
+                key,
+                replicates.standard_error(key),
+                method=method,
+                confidence_level=confidence_level,
+                note="propensity refitted",
+            )
+    return intervals
 
 
-def _interval(
-    result: Bootstrap, key: Key, error: float, method: IntervalMethod, level: float, said: str = ""
+def _build_interval(
+    replicates: Bootstrap,
+    key: Key,
+    error: float,
+    *,
+    method: IntervalMethod,
+    confidence_level: float,
+    note: str = "",
 ) -> Interval:
-    low, high = result.interval(key, confidence_level=level, method=method)
-    notes = [said] if said else []
-    n_undefined = result.n_undefined(key)
+    """Return the bootstrap interval of one estimate, with notes on undefined or too few resamples."""
+    low, high = replicates.interval(key, confidence_level=confidence_level, method=method)
+    notes = [note] if note else []
+    n_resamples = replicates.replicates.shape[0]
+    n_undefined = replicates.n_undefined(key)
     if n_undefined:
-        notes.append(f"undefined in {n_undefined:,} of {result.replicates.shape[0]:,} resamples, left out")
-    n, least = result.replicates.shape[0], math.ceil(2 / (1 - level) - 1e-9) - 1
-    if n < least:  # the ends lie beyond the lowest and the highest of so few
-        needs = f"a {level * 100:.4g}% interval, which needs at least {least:,}"
-        notes.append(f"{counted(n, 'resample')}: too few for {needs}")
+        notes.append(f"undefined in {n_undefined:,} of {n_resamples:,} resamples, left out")
+    # With fewer resamples the ends of the interval lie beyond the lowest and the highest replicate.
+    n_needed = math.ceil(2 / (1 - confidence_level) - 1e-9) - 1
+    if n_resamples < n_needed:
+        requirement = f"a {confidence_level * 100:.4g}% interval, which needs at least {n_needed:,}"
+        notes.append(f"{counted(n_resamples, 'resample')}: too few for {requirement}")
     if np.isnan(low):
         notes.append(f"no {method} interval: resamples lie on one side of the estimate")
     return Interval(error, low, high, "; ".join(notes))

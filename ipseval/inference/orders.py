@@ -1,4 +1,4 @@
-"""Orders of recommenders, row by row of their values, and how far two of them agree."""
+"""Rankings of recommenders by rows of values, and measures of the agreement of two rankings."""
 
 from __future__ import annotations
 
@@ -11,16 +11,20 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int
 from ipseval.utils.types import AnyArray, FloatArray
 
-# A difference below this share of the values themselves is rounding: those recommenders are tied.
+# A difference below this share of the values is rounding: those recommenders are tied.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class RowOrders:
-    """The order of recommenders in each row of values, (n_rows, n_recommenders), ready to be compared.
+    """The ranking of recommenders in each row of values, (n_rows, n_recommenders), ready for comparison.
 
-    `above` and `tied` count, for each recommender, those with a higher and with the same value (itself
-    included); `sign` holds the sign of the difference of each pair once, (n_rows, n_pairs).
+    Attributes
+    ----------
+    above, tied : (n_rows, n_recommenders) arrays
+        Number of recommenders with a higher value, and with an equal value, itself included.
+    sign : (n_rows, n_pairs) array
+        Sign of the difference of each pair of recommenders.
     """
 
     above: AnyArray
@@ -28,58 +32,76 @@ class RowOrders:
     sign: AnyArray
 
     def __repr__(self) -> str:
-        return f"RowOrders({self.above.shape[0]:,} rows of {self.above.shape[1]:,} recommenders)"
+        n_rows, n_recommenders = self.above.shape
+        return f"RowOrders({n_rows:,} rows of {n_recommenders:,} recommenders)"
 
     @classmethod
     def of(cls, values: FloatArray) -> RowOrders:
-        """Return the orders of the rows of `values`; one row may also be given as a vector."""
+        """Rank the recommenders of each row of `values`; a vector counts as one row."""
         values = np.atleast_2d(values)
-        n = values.shape[1]
-        pairs = np.triu_indices(n, 1)
-        first, second = (values[:, one] for one in pairs)
-        difference, noise = first - second, ROUNDING * np.maximum(np.abs(first), np.abs(second))
-        sign = (difference > noise).astype(np.int8) - (difference < -noise)
-        # Of each pair, whether a recommender is its first or second: products with these count, exactly.
-        ahead, behind = (np.eye(n, dtype=np.float32)[one] for one in pairs)
-        won, lost = ((s > 0).astype(np.float32) for s in (sign, -sign))
-        above, below = lost @ ahead + won @ behind, won @ ahead + lost @ behind
-        return cls(above.astype(np.int32), (n - above - below).astype(np.int32), sign)
+        n_recommenders = values.shape[1]
+        first_index, second_index = np.triu_indices(n_recommenders, 1)
+        first = values[:, first_index]
+        second = values[:, second_index]
+        difference = first - second
+        tolerance = ROUNDING * np.maximum(np.abs(first), np.abs(second))
+        sign = (difference > tolerance).astype(np.int8) - (difference < -tolerance)
+
+        # Rows of an identity matrix mark the first, or the second, recommender of each pair. Products with
+        # them count the pairs of each recommender, exactly.
+        identity = np.eye(n_recommenders, dtype=np.float32)
+        is_first = identity[first_index]
+        is_second = identity[second_index]
+        first_wins = (sign > 0).astype(np.float32)
+        second_wins = (sign < 0).astype(np.float32)
+        above = second_wins @ is_first + first_wins @ is_second
+        below = first_wins @ is_first + second_wins @ is_second
+        tied = n_recommenders - above - below
+        return cls(above.astype(np.int32), tied.astype(np.int32), sign)
 
     def in_top(self, k: int) -> FloatArray:
-        """Return the chance of each recommender to be among the top k, ties broken at random."""
-        chance: FloatArray = np.clip((k - self.above) / self.tied, 0, 1)
-        return chance
+        """Return the probability of each recommender to be among the top k, with random tie-breaking."""
+        probability: FloatArray = np.clip((k - self.above) / self.tied, 0, 1)
+        return probability
 
     @property
     def best(self) -> AnyArray:
-        """The place of the best recommender of each row: the first of those that are tied."""
+        """Column of the best recommender of each row: the first column of the tied recommenders."""
         return np.asarray(self.above.argmin(axis=1))
 
     @property
     def centred_ranks(self) -> FloatArray:
         """Average ranks minus their mean."""
-        mean = (self.above.shape[1] + 1) / 2
-        return np.asarray(self.above + (self.tied + 1) / 2 - mean, dtype=np.float64)
+        mean_rank = (self.above.shape[1] + 1) / 2
+        return np.asarray(self.above + (self.tied + 1) / 2 - mean_rank, dtype=np.float64)
 
 
 def measures(a: RowOrders, b: RowOrders, k: Iterable[int]) -> dict[str, FloatArray]:
-    """Return every measure for each row of two orders, (n_rows,) each; NaN where undefined."""
-    k = [check_positive_int("k", cut) for cut in k]
-    if max(k, default=1) > a.above.shape[1]:
-        raise InputError(f"k must be at most the number of recommenders, {a.above.shape[1]}; got {max(k)}.")
-    result: dict[str, FloatArray] = {
-        f"or@{cut}": (a.in_top(cut) * b.in_top(cut)).sum(axis=1) / cut for cut in k
-    }
-    ranks = a.centred_ranks, b.centred_ranks
-    result["src"] = _ratio((ranks[0] * ranks[1]).sum(axis=1), *((rank**2).sum(axis=1) for rank in ranks))
-    product = a.sign * b.sign
-    result["ipc"] = (product < 0).sum(axis=1).astype(np.float64)
-    untied = [np.abs(one.sign).sum(axis=1, dtype=np.float64) for one in (a, b)]
-    result["tau_b"] = _ratio(product.sum(axis=1, dtype=np.float64), *untied)
+    """Return every measure of agreement for each row of two rankings, (n_rows,) each; NaN where undefined."""
+    cutoffs = [check_positive_int("k", cutoff) for cutoff in k]
+    n_recommenders = a.above.shape[1]
+    if max(cutoffs, default=1) > n_recommenders:
+        raise InputError(
+            f"k must be at most the number of recommenders, {n_recommenders}; got {max(cutoffs)}."
+        )
+    result: dict[str, FloatArray] = {}
+    for cutoff in cutoffs:
+        result[f"or@{cutoff}"] = (a.in_top(cutoff) * b.in_top(cutoff)).sum(axis=1) / cutoff
+
+    ranks_a = a.centred_ranks
+    ranks_b = b.centred_ranks
+    covariance = (ranks_a * ranks_b).sum(axis=1)
+    result["src"] = _divide_by_root(covariance, (ranks_a**2).sum(axis=1), (ranks_b**2).sum(axis=1))
+
+    sign_product = a.sign * b.sign
+    result["ipc"] = (sign_product < 0).sum(axis=1).astype(np.float64)
+    untied_a = np.abs(a.sign).sum(axis=1, dtype=np.float64)
+    untied_b = np.abs(b.sign).sum(axis=1, dtype=np.float64)
+    result["tau_b"] = _divide_by_root(sign_product.sum(axis=1, dtype=np.float64), untied_a, untied_b)
     return result
 
 
-def _ratio(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+def _divide_by_root(numerator: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
     """Return numerator / √(first · second), NaN where that is 0."""
     scale = np.sqrt(first * second)
     ratio: FloatArray = np.divide(numerator, scale, out=np.full(scale.shape, np.nan), where=scale > 0)

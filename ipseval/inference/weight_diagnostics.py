@@ -1,4 +1,4 @@
-"""Weight diagnostics: effective sample size, who carries the weights, and how heavy their tail is."""
+"""Weight diagnostics: effective sample size, concentration of the weights, and their tail."""
 
 from __future__ import annotations
 
@@ -13,84 +13,47 @@ import pandas as pd
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator, Sample
 from ipseval.estimators.sample import Extent
+from ipseval.inference._pareto_tail import pareto_k
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import as_float_vector
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
-MIN_TAIL = 5
-# Weakly informative prior of the profile likelihood, and shrinkage of k̂ towards ½ by ten observations.
-PRIOR_SCALE = 3.0
-PRIOR_SIZE = 10.0
-ROUNDING = 1e-12
+SumsKey = TypeVar("SumsKey")
+Sums = TypeVar("Sums", "WeightTotals", "WeightSums")
 
+# A weighted average is flagged when its effective sample size is below LOW_ESS or below a share of the size
+# with equal weights. LOW_ESS_SMALL_DATA lowers the limit where equal weights would not reach LOW_ESS either.
+LOW_ESS = 50.0
+LOW_ESS_SHARE = 0.1
+LOW_ESS_SMALL_DATA = 0.5
 
-def pareto_k(values: FloatArray) -> float:
-    """Return k̂ of the largest min(n/5, 3√n) values: about 1/k̂ moments of their distribution exist."""
-    # Above ½ the variance is infinite and errors are understated; above .7 averages are not to be trusted.
-    # NaN where the tail has fewer than five different excesses. Vehtari et al., JMLR 25, 2024, arXiv
-    # 1507.02646.
-    values = as_float_vector("values", values)
-    if (values < 0).any():
-        raise InputError(f"values must be positive; {int((values < 0).sum())} of {values.size} are negative.")
-    size = int(np.ceil(min(0.2 * values.size, 3 * np.sqrt(values.size))))
-    if size < MIN_TAIL or size >= values.size:
-        return float("nan")
-    ordered = np.sort(values)
-    excess = ordered[-size:] - ordered[-size - 1]
-    # Equal totals of items differ in their last bits, by the order of their sums: that is no tail.
-    excess = excess[excess > ROUNDING * ordered[-1]]
-    if np.unique(np.round(excess / ordered[-1], 12)).size < MIN_TAIL:
-        return float("nan")
-    shape, _ = fit_generalised_pareto(excess)
-    return float((excess.size * shape + PRIOR_SIZE * 0.5) / (excess.size + PRIOR_SIZE))
+# It is also flagged when one weight exceeds this share of the sum, unless equal weights come close to that.
+HIGH_SHARE = 0.1
+HIGH_SHARE_SMALL_DATA = 5.0
 
-
-def fit_generalised_pareto(excess: FloatArray) -> tuple[float, float]:
-    """Return shape ξ and scale σ of the density (1/σ)(1 + ξx/σ)^{−1/ξ − 1}: Zhang & Stephens' estimate."""
-    # The mean of b = −ξ/σ over a grid, weighted by its profile likelihood; given b, ξ is the mean of ln(1 −
-    # bx). Zhang & Stephens, Technometrics 51, 2009, 10.1198/tech.2009.08017.
-    x = np.sort(excess)
-    n = x.size
-    n_grid = 30 + int(np.sqrt(n))
-    quartile = x[int(n / 4 + 0.5) - 1]
-    steps = np.arange(1, n_grid + 1) - 0.5
-    b = 1 / x[-1] + (1 - np.sqrt(n_grid / steps)) / (PRIOR_SCALE * quartile)
-    b = b[b != 0]
-    shape = np.log1p(-b[:, None] * x).mean(axis=1)
-    log_likelihood = n * (np.log(-b / shape) - shape)  # but for a constant
-    weight = np.exp(log_likelihood - log_likelihood.max())
-    mean_b = float(weight @ b / weight.sum())
-    xi = float(np.log1p(-mean_b * x).mean())
-    return xi, -xi / mean_b
-
-
-K = TypeVar("K")
-V = TypeVar("V", "WeightTotals", "WeightSums")
-
-# A weighted average is flagged when its effective sample size is below this; the notes below have the rule.
-LOW_ESS, LOW_ESS_SHARE, LOW_ESS_SMALL_DATA = 50.0, 0.1, 0.5
-HIGH_SHARE, HIGH_SHARE_SMALL_DATA = 0.1, 5.0
-# From here on a reader is told, without more being done.
-RARE_POPULARITY, HIGH_RARE_SHARE = 2, 0.5
-HIGH_PARETO_K, HIGH_CLIPPED_SHARE = 0.7, 0.2
+# Beyond these limits the diagnostics contain a caution, which has no other consequence.
+RARE_POPULARITY = 2
+HIGH_RARE_SHARE = 0.5
+HIGH_PARETO_K = 0.7
+HIGH_CLIPPED_SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class WeightDiagnostics:
-    """What the weights of one sample say about the trust in its estimates."""
+    """Diagnostics of the weights of one sample, which show whether its weighted estimates are reliable."""
 
     ess: float  # Kish's (Σw)²/Σw² over positives, between 1 and `n_positives`
-    ess_items: float  # the same on the total weight of each item: power-law weights vary by item only
+    ess_items: float  # the same formula on the total weight of each item: power-law weights vary by item only
     max_weight_share: float  # largest single weight over Σw, in (0, 1]
     n_positives: int  # with a weight
-    n_items: int = 0  # among them
+    n_items: int = 0  # of these positives
     median_positives: float = float("nan")  # median of |S*_u| over users with positives
-    rare_share: float = float("nan")  # of Σw on items with n* ≤ 2; NaN where n* is not known
+    rare_share: float = float("nan")  # share of Σw on items with n* ≤ 2; NaN where n* is not known
     pareto_k: float = float("nan")  # of the total weight of each item; NaN with too few items
-    clipped_share: float = 0.0  # Σ(w − w_clip)/Σw, what clipping cut, in [0, 1)
+    clipped_share: float = 0.0  # Σ(w − w_clip)/Σw, the share that clipping removed, in [0, 1)
     weighted: bool = True  # False: all weights are 1
-    weighting: str = "1/P"  # of a positive in the estimates, in words
+    weighting: str = "1/P"  # formula of the weight of a positive in the estimates
     ess_own: float = float("nan")  # `ess` of those weights
     share_own: float = float("nan")  # `max_weight_share` of those weights
     ess_equal: float = float("nan")  # `ess_own` if all propensities were equal
@@ -98,38 +61,47 @@ class WeightDiagnostics:
 
     @property
     def flag(self) -> str:
-        """Why estimates with these weights should not be trusted, in words; empty when nothing is wrong."""
+        """Reason why estimates with these weights are unreliable, as text; empty when there is none."""
         if not self.weighted:
             return ""
-        own, equal = (self.ess_own, self.share_own), (self.ess_equal, self.share_equal)
-        return _reason(own, equal, self.n_positives, "positive")
+        return _format_flag(
+            ess=self.ess_own,
+            max_share=self.share_own,
+            equal_ess=self.ess_equal,
+            equal_max_share=self.share_equal,
+            n_units=self.n_positives,
+            unit="positive",
+        )
 
     @property
     def remark(self) -> str:
-        """The effective sample size of the estimator's own weights, in words; empty for equal weights."""
-        return _size(self.ess_own, self.ess_equal, self.n_positives) if self.weighted else ""
+        """Effective sample size of the weights of the estimator, as text; empty for equal weights."""
+        if not self.weighted:
+            return ""
+        return _format_sample_size(self.ess_own, self.ess_equal, self.n_positives)
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """What else a reader should know about the weights, in words; empty for equal weights."""
+        """Further remarks about the weights, as text; empty for equal weights."""
         if not self.weighted:
             return ()
-        few = self.ess_own < LOW_ESS and not self.flag
-        words = ["few positives, with equal weights too"] if few else []
+        cautions = []
+        if self.ess_own < LOW_ESS and not self.flag:
+            cautions.append("few positives, with equal weights too")
         if self.rare_share > HIGH_RARE_SHARE:
-            words.append(
+            cautions.append(
                 f"{self.rare_share:.0%} of the weight is on items with at most {RARE_POPULARITY} interactions"
             )
         if self.pareto_k > HIGH_PARETO_K:
-            words.append(f"heavy-tailed weights of items (Pareto k = {self.pareto_k:.2f})")
+            cautions.append(f"heavy-tailed weights of items (Pareto k = {self.pareto_k:.2f})")
         if self.clipped_share > HIGH_CLIPPED_SHARE:
-            words.append(f"clipping cut {self.clipped_share:.0%} of the weight")
-        return tuple(words)
+            cautions.append(f"clipping cut {self.clipped_share:.0%} of the weight")
+        return tuple(cautions)
 
 
 @dataclass(frozen=True)
 class Weighed:
-    """Σv/m, Σ(v/m)² and log m, m = max v, of weights v: v² may leave the range of floats."""
+    """Σv/m, Σ(v/m)² and log m, m = max v, of weights v: v² may exceed the range of floats."""
 
     total: float
     squares: float
@@ -137,16 +109,19 @@ class Weighed:
 
     @classmethod
     def of(cls, weights: FloatArray) -> Weighed:
-        """Return the sums of some weights > 0."""
+        """Return the sums of weights > 0."""
         largest = float(weights.max())
         scaled = weights / largest
-        return cls(float(scaled.sum()), float(np.square(scaled, out=scaled).sum()), math.log(largest))
+        total = float(scaled.sum())
+        squares = float(np.square(scaled, out=scaled).sum())
+        return cls(total, squares, math.log(largest))
 
     @classmethod
     def of_logs(cls, logs: FloatArray) -> Weighed:
-        """Return the sums of weights given by their logarithms."""
-        largest = float(logs.max())
-        return replace(cls.of(np.exp(logs - largest)), log_largest=largest)
+        """Return the sums of weights that are passed as their logarithms."""
+        log_largest = float(logs.max())
+        moments = cls.of(np.exp(logs - log_largest))
+        return replace(moments, log_largest=log_largest)
 
     @property
     def ess(self) -> float:
@@ -158,107 +133,143 @@ class Weighed:
         """Largest v over Σv."""
         return 1 / self.total
 
-    def merge(self, other: Weighed) -> Weighed:
-        """Return the sums of both."""
-        largest = max(self.log_largest, other.log_largest)
-        one, two = math.exp(self.log_largest - largest), math.exp(other.log_largest - largest)
-        total = self.total * one + other.total * two
-        return Weighed(total, self.squares * one**2 + other.squares * two**2, largest)
+    def merge(self, moments: Weighed) -> Weighed:
+        """Return the sums over the weights of `self` and of `moments`."""
+        log_largest = max(self.log_largest, moments.log_largest)
+        scale = math.exp(self.log_largest - log_largest)
+        second_scale = math.exp(moments.log_largest - log_largest)
+        return Weighed(
+            total=self.total * scale + moments.total * second_scale,
+            squares=self.squares * scale**2 + moments.squares * second_scale**2,
+            log_largest=log_largest,
+        )
 
 
 @dataclass(frozen=True)
 class WeightSums:
-    """The sums of an estimator's own weights, and of those with equal propensities."""
+    """The sums of the weights of an estimator, and of its weights with equal propensities."""
 
-    own: Weighed
-    equal: Weighed
+    moments: Weighed
+    equal_moments: Weighed
 
     @classmethod
     def of(cls, estimator: Estimator, sample: Sample, equal: Sample) -> WeightSums:
         """Return the sums over positives; `equal` is the sample with equal propensities."""
-        return cls(*(Weighed.of(estimator.positive_weights(one)) for one in (sample, equal)))
+        weights = estimator.positive_weights(sample)
+        equal_weights = estimator.positive_weights(equal)
+        return cls(Weighed.of(weights), Weighed.of(equal_weights))
 
     @classmethod
     def of_products(
         cls, estimator: Estimator, metric: Metric, sample: Sample, equal: Sample
     ) -> WeightSums | None:
         """Return the sums over users where estimates of `metric` multiply weights; None where they do not."""
-        logs, same = (estimator.log_products(one, metric) for one in (sample, equal))
-        return None if logs is None or same is None else cls(Weighed.of_logs(logs), Weighed.of_logs(same))
+        logs = estimator.log_products(sample, metric)
+        equal_logs = estimator.log_products(equal, metric)
+        if logs is None or equal_logs is None:
+            return None
+        return cls(Weighed.of_logs(logs), Weighed.of_logs(equal_logs))
 
-    def merge(self, other: WeightSums) -> WeightSums:
-        """Return the sums over the positives of both."""
-        return WeightSums(self.own.merge(other.own), self.equal.merge(other.equal))
+    def merge(self, sums: WeightSums) -> WeightSums:
+        """Return the sums over the positives of `self` and of `sums`."""
+        return WeightSums(
+            self.moments.merge(sums.moments),
+            self.equal_moments.merge(sums.equal_moments),
+        )
 
 
 def weight_flag(sums: WeightSums, n: int, unit: str = "positive") -> str:
-    """Return why estimates with such weights of `n` positives, or users, should not be trusted; else ""."""
-    own, equal = ((one.ess, one.max_share) for one in (sums.own, sums.equal))
-    return _reason(own, equal, n, unit)
+    """Return the reason why estimates with such weights of `n` positives, or users, are unreliable, or ""."""
+    return _format_flag(
+        ess=sums.moments.ess,
+        max_share=sums.moments.max_share,
+        equal_ess=sums.equal_moments.ess,
+        equal_max_share=sums.equal_moments.max_share,
+        n_units=n,
+        unit=unit,
+    )
 
 
-def _reason(own: tuple[float, float], equal: tuple[float, float], n: int, unit: str) -> str:
-    """Apply the rule of the flag to (ess, largest share) of the weights, and with equal propensities."""
-    limit = max(min(LOW_ESS, LOW_ESS_SMALL_DATA * equal[0]), LOW_ESS_SHARE * equal[0])
-    if own[0] < limit:
-        return f"{_size(own[0], equal[0], n)}, less than the {limit:,.0f} needed"
-    if own[1] > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal[1]):
-        return f"one {unit} carries {own[1]:.0%} of the weight"
+def _format_flag(
+    *, ess: float, max_share: float, equal_ess: float, equal_max_share: float, n_units: int, unit: str
+) -> str:
+    """Return the flag of weights with this effective size and largest share, or "" where they pass."""
+    absolute_limit = min(LOW_ESS, LOW_ESS_SMALL_DATA * equal_ess)
+    limit = max(absolute_limit, LOW_ESS_SHARE * equal_ess)
+    if ess < limit:
+        return f"{_format_sample_size(ess, equal_ess, n_units)}, less than the {limit:,.0f} needed"
+    if max_share > max(HIGH_SHARE, HIGH_SHARE_SMALL_DATA * equal_max_share):
+        return f"one {unit} carries {max_share:.0%} of the weight"
     return ""
 
 
-def _size(ess: float, ess_equal: float, n: int) -> str:
-    equal = f" ({ess_equal:,.0f} with equal weights)" if round(ess_equal) != n else ""
-    return f"effective sample size {ess:,.0f} of {n:,}{equal}"
+def _format_sample_size(ess: float, equal_ess: float, n_units: int) -> str:
+    """Return the effective sample size as text, with the size for equal weights where it differs."""
+    text = f"effective sample size {ess:,.0f} of {n_units:,}"
+    if round(equal_ess) != n_units:
+        text += f" ({equal_ess:,.0f} with equal weights)"
+    return text
 
 
 @dataclass(frozen=True, eq=False)
 class WeightTotals:
-    """The sums of the weights 1/P, or 1, of some positives that `WeightDiagnostics` follow from."""
+    """The sums of the weights 1/P, or 1, of positives from which `WeightDiagnostics` are computed."""
 
-    weighed: Weighed  # over positives
-    per_item: FloatArray  # (n_items,), Σw of each item
+    moments: Weighed  # over positives
+    item_weights: FloatArray  # (n_items,), Σw of each item
     weighted: bool  # False: all weights are 1
-    cut: float = 0.0  # what clipping cut of the weight
-    whole: float = 1.0  # the weight without clipping
+    clipped_weight: float = 0.0  # weight that clipping removed
+    unclipped_weight: float = 1.0  # total weight without clipping
 
     @classmethod
-    def of(cls, sample: Sample, propensity: Propensity | None, *, weighted: bool) -> WeightTotals:
+    def from_sample(cls, sample: Sample, propensity: Propensity | None, *, weighted: bool) -> WeightTotals:
         """Return the sums over the positives of a sample, at least one."""
-        ranked, n = sample.ranked, float(len(sample.ranked))
-        weights = sample.weights if weighted else None
-        per_item = np.bincount(ranked.item, weights, minlength=ranked.item_ids.size).astype(np.float64)
-        made = cls(Weighed(n, n, 0.0) if weights is None else Weighed.of(weights), per_item, weighted)
-        if not weighted or propensity is None or propensity.unclipped is None:
-            return made
-        cut, whole = propensity.cut_weight(ranked.user, ranked.item)
-        return replace(made, cut=cut, whole=whole)
+        ranked = sample.ranked
+        n_items = ranked.item_ids.size
+        if not weighted:
+            n_positives = float(len(ranked))
+            item_counts = np.bincount(ranked.item, minlength=n_items).astype(np.float64)
+            return cls(Weighed(n_positives, n_positives, 0.0), item_counts, weighted)
 
-    def merge(self, other: WeightTotals) -> WeightTotals:
-        """Return the sums over the positives of both."""
-        weighed, per_item = self.weighed.merge(other.weighed), self.per_item + other.per_item
-        # Without clipping `whole` only has to stay above 0.
-        return WeightTotals(weighed, per_item, self.weighted, self.cut + other.cut, self.whole + other.whole)
+        item_weights = np.bincount(ranked.item, sample.weights, minlength=n_items).astype(np.float64)
+        totals = cls(Weighed.of(sample.weights), item_weights, weighted)
+        if propensity is None or propensity.unclipped is None:
+            return totals
+        clipped_weight, unclipped_weight = propensity.cut_weight(ranked.user, ranked.item)
+        return replace(totals, clipped_weight=clipped_weight, unclipped_weight=unclipped_weight)
+
+    def merge(self, totals: WeightTotals) -> WeightTotals:
+        """Return the sums over the positives of `self` and of `totals`."""
+        return WeightTotals(
+            moments=self.moments.merge(totals.moments),
+            item_weights=self.item_weights + totals.item_weights,
+            weighted=self.weighted,
+            clipped_weight=self.clipped_weight + totals.clipped_weight,
+            # Without clipping this sum counts samples. It only has to be above 0 then.
+            unclipped_weight=self.unclipped_weight + totals.unclipped_weight,
+        )
 
     def diagnostics(self, extent: Extent, propensity: Propensity | None) -> WeightDiagnostics:
-        """Return the diagnostics of all positives; what is read from n* needs the propensity."""
-        some = self.per_item > 0
-        per_item, rare = self.per_item[some], float("nan")
+        """Return the diagnostics of all positives; `rare_share` is NaN where the propensity has no n*."""
+        has_positives = self.item_weights > 0
+        item_weights = self.item_weights[has_positives]
+        rare_share = float("nan")
         if propensity is not None and propensity.popularity is not None:
-            rare = float(per_item[propensity.popularity[some] <= RARE_POPULARITY].sum() / per_item.sum())
+            is_rare = propensity.popularity[has_positives] <= RARE_POPULARITY
+            rare_share = float(item_weights[is_rare].sum() / item_weights.sum())
         return WeightDiagnostics(
-            ess=self.weighed.ess,
-            ess_items=effective_sample_size(per_item),
-            max_weight_share=self.weighed.max_share,
+            ess=self.moments.ess,
+            ess_items=effective_sample_size(item_weights),
+            max_weight_share=self.moments.max_share,
             n_positives=extent.n_positives,
-            n_items=int(per_item.size),
+            n_items=int(item_weights.size),
             median_positives=extent.median_positives,
-            rare_share=rare,
-            pareto_k=pareto_k(per_item),
-            clipped_share=self.cut / self.whole,
+            rare_share=rare_share,
+            pareto_k=pareto_k(item_weights),
+            clipped_share=self.clipped_weight / self.unclipped_weight,
             weighted=self.weighted,
-            ess_own=self.weighed.ess,
-            share_own=self.weighed.max_share,
+            ess_own=self.moments.ess,
+            share_own=self.moments.max_share,
             ess_equal=float(extent.n_positives),
             share_equal=1 / extent.n_positives,
         )
@@ -266,11 +277,13 @@ class WeightTotals:
 
 @dataclass(frozen=True, eq=False)
 class AllWeights:
-    """The sums of all weights that an evaluation reads; those of other users merge."""
+    """The sums of all weights that an evaluation uses; sums of separate users can be merged."""
 
-    totals: dict[bool, WeightTotals] = field(default_factory=dict)  # weighted or not
-    own: dict[str, WeightSums] = field(default_factory=dict)  # by weighted estimators
-    products: dict[tuple[str, str], WeightSums] = field(default_factory=dict)  # of users
+    totals: dict[bool, WeightTotals] = field(default_factory=dict)  # is weighted -> totals
+    estimator_sums: dict[str, WeightSums] = field(default_factory=dict)  # label of weighted estimator -> sums
+    products: dict[tuple[str, str], WeightSums] = field(
+        default_factory=dict
+    )  # (metric, estimator) -> of users
 
     @classmethod
     def of(
@@ -281,115 +294,164 @@ class AllWeights:
         *,
         propensity: Propensity | None = None,
     ) -> AllWeights:
-        """Return the sums of a sample; none without positives."""
-        made = cls()
+        """Return the sums of a sample, which are empty without positives."""
+        weights = cls()
         if not len(sample.ranked):
-            return made
-        equal = sample.with_equal_propensities()
-        for one in estimators:
-            if one.weighted not in made.totals:
-                made.totals[one.weighted] = WeightTotals.of(sample, propensity, weighted=one.weighted)
-            if not one.weighted:
+            return weights
+        equal_sample = sample.with_equal_propensities()
+        for estimator in estimators:
+            weighted = estimator.weighted
+            if weighted not in weights.totals:
+                weights.totals[weighted] = WeightTotals.from_sample(sample, propensity, weighted=weighted)
+            if not weighted:
                 continue
-            made.own[one.label] = WeightSums.of(one, sample, equal)
+            weights.estimator_sums[estimator.label] = WeightSums.of(estimator, sample, equal_sample)
             for metric in metrics:
-                products = WeightSums.of_products(one, metric, sample, equal)
+                products = WeightSums.of_products(estimator, metric, sample, equal_sample)
                 if products is not None:
-                    made.products[metric.label, one.label] = products
-        return made
+                    weights.products[metric.label, estimator.label] = products
+        return weights
 
-    def merge(self, other: AllWeights) -> AllWeights:
-        """Return the sums over the positives of both."""
+    def merge(self, weights: AllWeights) -> AllWeights:
+        """Return the sums over the positives of `self` and of `weights`."""
         return AllWeights(
-            _merged(self.totals, other.totals),
-            _merged(self.own, other.own),
-            _merged(self.products, other.products),
+            totals=_merge_by_key(self.totals, weights.totals),
+            estimator_sums=_merge_by_key(self.estimator_sums, weights.estimator_sums),
+            products=_merge_by_key(self.products, weights.products),
         )
 
     def diagnostics(
         self, estimators: Sequence[Estimator], extent: Extent, propensity: Propensity | None
     ) -> dict[str, WeightDiagnostics]:
         """Return estimator label -> diagnostics of its weights."""
-        common = {weighted: one.diagnostics(extent, propensity) for weighted, one in self.totals.items()}
-        made = {one.label: common[one.weighted] for one in estimators}
-        for one in estimators:
-            if one.weighted:
-                sums = self.own[one.label]
-                made[one.label] = replace(
-                    made[one.label],
-                    weighting=one.weighting,
-                    ess_own=sums.own.ess,
-                    share_own=sums.own.max_share,
-                    ess_equal=sums.equal.ess,
-                    share_equal=sums.equal.max_share,
+        totals_diagnostics = {
+            weighted: totals.diagnostics(extent, propensity) for weighted, totals in self.totals.items()
+        }
+        diagnostics = {}
+        for estimator in estimators:
+            estimator_diagnostics = totals_diagnostics[estimator.weighted]
+            if estimator.weighted:
+                sums = self.estimator_sums[estimator.label]
+                estimator_diagnostics = replace(
+                    estimator_diagnostics,
+                    weighting=estimator.weighting,
+                    ess_own=sums.moments.ess,
+                    share_own=sums.moments.max_share,
+                    ess_equal=sums.equal_moments.ess,
+                    share_equal=sums.equal_moments.max_share,
                 )
-        return made
+            diagnostics[estimator.label] = estimator_diagnostics
+        return diagnostics
 
     def product_flags(self, n_users: int) -> dict[tuple[str, str], str]:
-        """Return (metric, estimator) -> why estimates that multiply weights should not be trusted, or ""."""
-        # The rule is that of `WeightDiagnostics`, on what users weigh in place of positives.
-        flags = {key: weight_flag(sums, n_users, "user") for key, sums in self.products.items()}
-        return {key: f"products of weights: {flag}" if flag else "" for key, flag in flags.items()}
+        """Return (metric, estimator) -> reason why estimates that multiply weights are unreliable, or ""."""
+        # The rule is the rule of `WeightDiagnostics`, applied to weights of users instead of positives.
+        flags = {}
+        for key, sums in self.products.items():
+            flag = weight_flag(sums, n_users, "user")
+            flags[key] = f"products of weights: {flag}" if flag else ""
+        return flags
 
 
-def _merged(one: dict[K, V], other: dict[K, V]) -> dict[K, V]:
-    """Return the sums of both; some users may have none."""
-    return {**one, **other, **{key: one[key].merge(other[key]) for key in one if key in other}}
+def _merge_by_key(first: dict[SumsKey, Sums], second: dict[SumsKey, Sums]) -> dict[SumsKey, Sums]:
+    """Return the sums of two dictionaries, merged for keys that occur in both of them."""
+    merged_sums = {**first, **second}
+    for key, sums in first.items():
+        if key in second:
+            merged_sums[key] = sums.merge(second[key])
+    return merged_sums
 
 
 def effective_sample_size(weights: FloatArray) -> float:
     """Return Kish's effective sample size (Σw)²/Σw², scale-free, between 1 and n."""
-    w = as_float_vector("weights", weights)
-    if (np.isfinite(w) & (w >= 0)).all() and w.any():
-        return Weighed.of(w).ess
+    weights = as_float_vector("weights", weights)
+    is_valid = np.isfinite(weights) & (weights >= 0)
+    if is_valid.all() and weights.any():
+        return Weighed.of(weights).ess
     raise InputError("weights must be finite numbers >= 0, and one of them above 0.")
 
 
-COLUMNS = ("estimator", "by", "group", "low", "high", "n_items", "n_positives", "share", "weight_share")
+POPULARITY_COLUMNS = (
+    "estimator",
+    "by",
+    "group",
+    "low",
+    "high",
+    "n_items",
+    "n_positives",
+    "share",
+    "weight_share",
+)
 N_GROUPS = 8
 
 
 def popularity_weights(
     sample: Sample, estimators: Iterable[Estimator], propensity: Propensity | None
 ) -> pd.DataFrame:
-    """Return the positives in groups by the popularity of their item, with the weight each group has."""
-    # Groups of n* end at 1, 2, 5, 10, 20, …; where n* is not known there are up to eight by P, of nearly as
-    # many positives each. `share` is that of the positives, `weight_share` that of an estimator's weight.
-    weighted = [one for one in estimators if one.weighted]
-    if sample.propensity is None or not weighted:
-        return pd.DataFrame([], columns=list(COLUMNS))
+    """Return the positives in groups by the popularity of their item, with the weight of each group.
+
+    Groups of n* end at 1, 2, 5, 10, 20, and so on. Where n* is not known, there are up to eight groups by P
+    with nearly the same number of positives. `share` is a share of the positives, and `weight_share` a share
+    of the weights of an estimator.
+    """
+    weighted_estimators = [estimator for estimator in estimators if estimator.weighted]
+    if sample.propensity is None or not weighted_estimators:
+        return pd.DataFrame([], columns=list(POPULARITY_COLUMNS))
+
     ranked = sample.ranked
     popularity = None if propensity is None else propensity.popularity
-    by = "P" if popularity is None else "n*"
-    value = sample.propensity if popularity is None else popularity[ranked.item]
-    group = _by_quantile(value) if popularity is None else _by_popularity(value)
-    grouped = pd.DataFrame({"value": value, "item": ranked.item}).groupby(group)
-    shown = grouped["value"].agg(low="min", high="max")
-    shown["group"] = [_words(*ends) for ends in shown.to_numpy().tolist()]
-    shown["n_items"], shown["n_positives"] = grouped["item"].nunique(), grouped.size()
-    shown["by"], shown["share"] = by, shown["n_positives"] / group.size
-    parts = []
-    for one in weighted:
-        weights = one.positive_weights(sample)
-        share = np.bincount(group, weights)[shown.index] / weights.sum()
-        parts.append(shown.assign(estimator=one.label, weight_share=share))
-    found: pd.DataFrame = pd.concat(parts, ignore_index=True)[list(COLUMNS)]
-    return found
+    if popularity is None:
+        variable = "P"
+        values = sample.propensity
+        group = _group_by_quantile(values)
+    else:
+        variable = "n*"
+        values = popularity[ranked.item]
+        group = _group_by_popularity(values)
+
+    positives = pd.DataFrame({"value": values, "item": ranked.item}).groupby(group)
+    table = positives["value"].agg(low="min", high="max")
+    table["group"] = [_format_range(low, high) for low, high in table.to_numpy().tolist()]
+    table["n_items"] = positives["item"].nunique()
+    table["n_positives"] = positives.size()
+    table["by"] = variable
+    table["share"] = table["n_positives"] / group.size
+
+    estimator_tables = []
+    for estimator in weighted_estimators:
+        weights = estimator.positive_weights(sample)
+        weight_share = np.bincount(group, weights)[table.index] / weights.sum()
+        estimator_tables.append(table.assign(estimator=estimator.label, weight_share=weight_share))
+    groups: pd.DataFrame = pd.concat(estimator_tables, ignore_index=True)[list(POPULARITY_COLUMNS)]
+    return groups
 
 
-def _by_popularity(value: FloatArray) -> IntArray:
-    """Return the group of each n*: 0, 1, 2–4, 5–9, 10–19, 20–49, … ."""
+def _group_by_popularity(values: FloatArray) -> IntArray:
+    """Return the number of the group of each n*: 0, 1, 2–4, 5–9, 10–19, 20–49, and so on."""
     edges = [1.0]
-    while edges[-1] <= value.max():
-        edges += [2 * edges[-1], 5 * edges[-1], 10 * edges[-1]]
-    return np.searchsorted(np.unique(edges), value, side="right")
+    while edges[-1] <= values.max():
+        decade = edges[-1]
+        edges += [2 * decade, 5 * decade, 10 * decade]
+    return np.searchsorted(np.unique(edges), values, side="right")
 
 
-def _by_quantile(value: FloatArray) -> IntArray:
-    edges: AnyArray = np.unique(np.quantile(value, np.arange(1, N_GROUPS) / N_GROUPS))
-    return np.searchsorted(edges, value, side="left")
+def _group_by_quantile(values: FloatArray) -> IntArray:
+    """Return the number of the group of each value, for groups that end at quantiles."""
+    edges: AnyArray = np.unique(np.quantile(values, np.arange(1, N_GROUPS) / N_GROUPS))
+    return np.searchsorted(edges, values, side="left")
 
 
-def _words(low: float, high: float) -> str:
-    ends = [f"{end:,.0f}" if end.is_integer() and end > 1 else f"{end:.3g}" for end in (low, high)]
-    return ends[0] if ends[0] == ends[1] else "–".join(ends)
+def _format_range(low: float, high: float) -> str:
+    """Return "low–high" as text, or one number where both print alike."""
+    low_text = _format_end(low)
+    high_text = _format_end(high)
+    if low_text == high_text:
+        return low_text
+    return f"{low_text}–{high_text}"
+
+
+def _format_end(value: float) -> str:
+    """Return counts above 1 as integers, and other values with three significant digits."""
+    if value.is_integer() and value > 1:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""The correction strength: its path, limits, the plan, and what must not change them."""
+"""The correction strength: its path, limits, the plan, and invariances."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ipseval.validation.simulation import World
 from tests.inside.correction import (
     ALPHAS,
     RandomSample,
+    _intraclass_correlation,
     _plan,
     _typical_hit,
-    _within_users,
     fit_odds,
 )
 from tests.inside.estimators import AOA_POOLED
@@ -35,18 +35,18 @@ METRICS = ["atop", "recall@5"]
 PRIOR = CorrectionPrior()
 
 
-def test_the_correlation_within_users_is_that_of_an_analysis_of_variance():
+def test_the_intraclass_correlation_equals_an_analysis_of_variance():
     # Users 0 and 1 have (1, 0.6) and 0. Inside: (.04 + .04)/(3 − 2). Between, with 8/15 the mean of all:
     # (2 (4/15)² + (8/15)²)/(2 − 1) = 32/75. Size (3 − 5/3)/(2 − 1) = 4/3, extra (32/75 − .08)/(4/3) = .26.
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
     )
-    ranked = rank_positives(np.zeros((2, 3)), split)
+    positives = rank_positives(np.zeros((2, 3)), split)
     values = np.array([[1.0, 1.0, 0.0], [0.6, 0.0, 0.0], [0.0, 0.5, 0.0]])
     # Σc²/Σc of a metric, over its cells; nothing is hit by the second one.
     assert _typical_hit(np.array([[0.2, 0.1, 0, 0]]), 2) == pytest.approx([0.05 / 0.3] * 2 + [0, 0])
     # In the second column users have the same mean, in the third nothing varies.
-    assert _within_users(ranked, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
+    assert _intraclass_correlation(positives, values) == pytest.approx([0.26 / 0.34, 0.0, 0.0], abs=1e-9)
 
 
 @pytest.fixture(scope="module", name="world")
@@ -64,13 +64,13 @@ def an_exposure(world):
     return every.select(every.user < 200)
 
 
-@pytest.fixture(scope="module", name="found")
+@pytest.fixture(scope="module", name="correction")
 def a_correction(world, exposure):
     _, split, models = world
     return correct(models, split, random_exposure=exposure, metrics=METRICS, rng=0)
 
 
-@pytest.fixture(scope="module", name="alone")
+@pytest.fixture(scope="module", name="log_correction")
 def a_correction_by_the_log_alone(world):
     _, split, models = world
     return correct(models, split, metrics=METRICS, rng=0)
@@ -89,96 +89,118 @@ def a_path(world, ranks):
 
 def test_the_path_is_a_weighted_mean_with_the_covariance_of_users_influence(world, ranks, path):
     # By profiles, of which no line is made. Weights are odds^-α, cut at their 99 % quantile.
-    split, first = world[1], next(iter(ranks.values()))
-    odds = fit_odds(split, (first.user, first.item), None, np.random.default_rng(0))[0]["profiles"]
+    split = world[1]
+    positives = next(iter(ranks.values()))
+    odds = fit_odds(split, (positives.user, positives.item), None, np.random.default_rng(0))[0]["profiles"]
     value = np.column_stack(
-        [one.contributions(each, ties="default") for one in path.metrics for each in ranks.values()]
+        [metric.contributions(ranked, ties="default") for metric in path.metrics for ranked in ranks.values()]
     )
     hit = [(value[:, part] ** 2).sum() / value[:, part].sum() for part in (slice(3), slice(3, 6))]
     assert path.hit == pytest.approx(np.repeat(hit, 3))
     assert path.half_hit(3) == pytest.approx(path.similarity * np.outer(path.hit, path.hit) / 2 / 4**2)
-    n = len(np.unique(first.user))
-    plain = value - value.mean(axis=0)
+    n = len(np.unique(positives.user))
+    centred_value = value - value.mean(axis=0)
     for alpha in (0, 6, 24):
         weight = np.exp(-ALPHAS[alpha] * odds)
-        cut = np.minimum(weight, np.quantile(weight, 0.99))
-        mean = cut @ value / cut.sum()
-        psi = np.array([cut[mine] @ (value[mine] - mean) for mine in users_of(first)]) / cut.sum()
-        at = path.bases.index("profiles") * ALPHAS.size + alpha
-        assert path.value[at] == pytest.approx(mean, rel=1e-9)
-        assert path.spread[at] == pytest.approx(np.cov(value.T, aweights=cut, ddof=0), abs=1e-12)
-        assert path.ess[at] == pytest.approx(cut.sum() ** 2 / (cut**2).sum())
-        assert path.clipped[at] == pytest.approx(1 - cut.sum() / weight.sum(), abs=1e-12)
-        own = psi.T @ psi * n / (n - 1) + path.half_hit(path.ess[at])
-        np.testing.assert_allclose(path.covariance[at], own, rtol=1e-8, atol=1e-12)
+        limited_weight = np.minimum(weight, np.quantile(weight, 0.99))
+        mean = limited_weight @ value / limited_weight.sum()
+        psi = (
+            np.array([limited_weight[rows] @ (value[rows] - mean) for rows in list_user_rows(positives)])
+            / limited_weight.sum()
+        )
+        position = path.bases.index("profiles") * ALPHAS.size + alpha
+        assert path.value[position] == pytest.approx(mean, rel=1e-9)
+        assert path.spread[position] == pytest.approx(
+            np.cov(value.T, aweights=limited_weight, ddof=0), abs=1e-12
+        )
+        assert path.ess[position] == pytest.approx(limited_weight.sum() ** 2 / (limited_weight**2).sum())
+        assert path.clipped[position] == pytest.approx(1 - limited_weight.sum() / weight.sum(), abs=1e-12)
+        covariance = psi.T @ psi * n / (n - 1) + path.half_hit(path.ess[position])
+        np.testing.assert_allclose(path.covariance[position], covariance, rtol=1e-8, atol=1e-12)
     # Recall by pairs at α = .45: the line in AOA's differences, and its error with the places on the line.
-    odds = fit_odds(split, (first.user, first.item), None, np.random.default_rng(0))[0]["pairs"]
-    cut = np.minimum(np.exp(-ALPHAS[6] * odds), np.quantile(np.exp(-ALPHAS[6] * odds), 0.99))
-    theta, x = cut @ value[:, 3:] / cut.sum(), value[:, 3:].mean(axis=0) - value[:, 3:].mean()
+    odds = fit_odds(split, (positives.user, positives.item), None, np.random.default_rng(0))[0]["pairs"]
+    limited_weight = np.minimum(np.exp(-ALPHAS[6] * odds), np.quantile(np.exp(-ALPHAS[6] * odds), 0.99))
+    theta = limited_weight @ value[:, 3:] / limited_weight.sum()
+    x = value[:, 3:].mean(axis=0) - value[:, 3:].mean()
     slope = theta @ x / (x @ x)
     assert slope > 0
     assert path.value[6, 3:] == pytest.approx(theta.mean() + slope * x, rel=1e-9)
-    psi = np.array([cut[mine] @ (value[mine, 3:] - theta) for mine in users_of(first)]) / cut.sum()
-    other = np.array([plain[mine, 3:].sum(axis=0) for mine in users_of(first)]) / len(first)
+    psi = (
+        np.array([limited_weight[rows] @ (value[rows, 3:] - theta) for rows in list_user_rows(positives)])
+        / limited_weight.sum()
+    )
+    aoa_psi = np.array([centred_value[rows, 3:].sum(axis=0) for rows in list_user_rows(positives)]) / len(
+        positives
+    )
     hat = 1 / 3 + np.outer(x, x) / (x @ x)
-    moved = psi @ hat + other @ (slope * (np.eye(3) - hat))
-    own = moved.T @ moved * n / (n - 1) + path.half_hit(path.ess[6])[3:, 3:]
-    np.testing.assert_allclose(path.covariance[6, 3:, 3:], own, rtol=1e-8, atol=1e-12)
+    line_psi = psi @ hat + aoa_psi @ (slope * (np.eye(3) - hat))
+    covariance = line_psi.T @ line_psi * n / (n - 1) + path.half_hit(path.ess[6])[3:, 3:]
+    np.testing.assert_allclose(path.covariance[6, 3:, 3:], covariance, rtol=1e-8, atol=1e-12)
 
 
-def users_of(ranked):
-    return [np.flatnonzero(ranked.user == user) for user in np.unique(ranked.user)]
+def list_user_rows(positives):
+    return [np.flatnonzero(positives.user == user) for user in np.unique(positives.user)]
 
 
-def by_name(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
+def select_estimates(frame: pd.DataFrame, estimator: str = CORRECTED) -> pd.DataFrame:
     part = frame[frame["estimator"] == estimator]
     return part.set_index(["model", "metric"])[["estimate", "std_error", "ci_low", "ci_high"]].sort_index()
 
 
-def test_strength_zero_is_the_plain_average_and_the_sample_a_plain_mean(world, exposure, found):
+def test_strength_zero_is_aoa_and_the_random_sample_is_an_unweighted_mean(world, exposure, correction):
     _, split, models = world
     evaluation = ipseval.evaluate(models, split, metrics=METRICS, estimators=[AOA_POOLED])
-    plain = by_name(evaluation.frame, AOA_POOLED)["estimate"]
-    np.testing.assert_allclose(by_name(found.frame, AOA_POOLED)["estimate"], plain, rtol=1e-12)
-    shown = exposure.without(split.train).select(exposure.without(split.train).positive)
-    liked = ipseval.Interactions(shown.user, shown.item, split.user_ids, split.item_ids)
-    random = ipseval.evaluate(
-        models, ipseval.Split(split.train, liked), metrics=METRICS, estimators=[AOA_POOLED]
+    aoa = select_estimates(evaluation.frame, AOA_POOLED)["estimate"]
+    np.testing.assert_allclose(select_estimates(correction.frame, AOA_POOLED)["estimate"], aoa, rtol=1e-12)
+    positive_exposure = exposure.without(split.train).select(exposure.without(split.train).positive)
+    exposed_test = ipseval.Interactions(
+        positive_exposure.user, positive_exposure.item, split.user_ids, split.item_ids
     )
-    mean = by_name(random.frame, AOA_POOLED)["estimate"]
-    np.testing.assert_allclose(by_name(found.frame, RANDOM_SAMPLE)["estimate"], mean, rtol=1e-12)
+    random_evaluation = ipseval.evaluate(
+        models, ipseval.Split(split.train, exposed_test), metrics=METRICS, estimators=[AOA_POOLED]
+    )
+    mean = select_estimates(random_evaluation.frame, AOA_POOLED)["estimate"]
+    np.testing.assert_allclose(
+        select_estimates(correction.frame, RANDOM_SAMPLE)["estimate"], mean, rtol=1e-12
+    )
 
 
-def test_random_exposure_narrows_the_interval_and_moves_the_strength(alone, found):
-    assert alone.sample is None
-    assert "depends on the prior" in alone.frame["note"].iloc[-1]
-    width = [by_name(one.frame).eval("ci_high - ci_low") for one in (alone, found)]
-    assert (width[1].loc["popular"] < width[0].loc["popular"] / 2).all()
-    assert alone.alpha.mean == pytest.approx(float(PRIOR.mass @ ALPHAS))
-    assert found.alpha.mean > alone.alpha.mean  # the world selects by popularity and taste
+def test_random_exposure_narrows_the_interval_and_changes_the_strength(log_correction, correction):
+    assert log_correction.sample is None
+    assert "depends on the prior" in log_correction.frame["note"].iloc[-1]
+    widths = [
+        select_estimates(result.frame).eval("ci_high - ci_low") for result in (log_correction, correction)
+    ]
+    assert (widths[1].loc["popular"] < widths[0].loc["popular"] / 2).all()
+    assert log_correction.alpha.mean == pytest.approx(float(PRIOR.mass @ ALPHAS))
+    assert correction.alpha.mean > log_correction.alpha.mean  # the world selects by popularity and taste
 
 
 def test_equal_recommenders_stay_equal(world, exposure):
     _, split, models = world
-    twice = {"popular": models["popular"], "twin": models["popular"], "noisy": models["noisy"]}
-    found = correct(twice, split, random_exposure=exposure, metrics=METRICS, rng=0)
-    frame = by_name(found.frame)
+    models_with_twin = {"popular": models["popular"], "twin": models["popular"], "noisy": models["noisy"]}
+    twin_correction = correct(models_with_twin, split, random_exposure=exposure, metrics=METRICS, rng=0)
+    frame = select_estimates(twin_correction.frame)
     np.testing.assert_allclose(frame.loc["popular"], frame.loc["twin"], atol=1e-6)
-    rows = found.compare().query("model == 'popular' and reference == 'twin'")
+    rows = twin_correction.compare().query("model == 'popular' and reference == 'twin'")
     assert (rows[["difference", "std_error"]].abs() < 1e-6).all(axis=None)
 
 
-def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, found):
+def test_the_order_of_recommenders_and_metrics_does_not_matter(world, exposure, correction):
     _, split, models = world
-    turned = {name: models[name] for name in reversed(models)}
-    other = correct(turned, split, random_exposure=exposure, metrics=METRICS[::-1], rng=0)
-    np.testing.assert_allclose(by_name(other.frame), by_name(found.frame), atol=1e-7)
+    reversed_models = {name: models[name] for name in reversed(models)}
+    reversed_correction = correct(
+        reversed_models, split, random_exposure=exposure, metrics=METRICS[::-1], rng=0
+    )
+    np.testing.assert_allclose(
+        select_estimates(reversed_correction.frame), select_estimates(correction.frame), atol=1e-7
+    )
 
 
 def test_the_names_of_users_do_not_matter(world, ranks, path):
     last = world[1].n_users - 1
     order = np.lexsort((ranks["popular"].item, last - ranks["popular"].user))
-    turned = {
+    renamed_ranks = {
         name: replace(
             ranked,
             **{part: getattr(ranked, part)[order] for part in ("item", "n_above", "n_tied", "n_candidates")},
@@ -187,84 +209,107 @@ def test_the_names_of_users_do_not_matter(world, ranks, path):
         )
         for name, ranked in ranks.items()
     }
-    one, two = RandomSample.of(ranks, path), RandomSample.of(turned, path)
-    np.testing.assert_allclose(one.value, two.value, rtol=1e-12)
-    np.testing.assert_allclose(one.own, two.own, atol=1e-15)
+    sample = RandomSample.from_ranks(ranks, path)
+    renamed_sample = RandomSample.from_ranks(renamed_ranks, path)
+    np.testing.assert_allclose(sample.value, renamed_sample.value, rtol=1e-12)
+    np.testing.assert_allclose(sample.sample_covariance, renamed_sample.sample_covariance, atol=1e-15)
 
 
 def test_a_weighted_sample_counts_each_positive_by_its_weight(ranks, path):
-    first = next(iter(ranks.values()))
-    weight = np.linspace(0.1, 1, len(first))
-    one = RandomSample.of(ranks, path, weight)
+    positives = next(iter(ranks.values()))
+    weight = np.linspace(0.1, 1, len(positives))
+    sample = RandomSample.from_ranks(ranks, path, weight)
     value = np.column_stack(
-        [metric.contributions(each, ties="default") for metric in path.metrics for each in ranks.values()]
+        [metric.contributions(ranked, ties="default") for metric in path.metrics for ranked in ranks.values()]
     )
-    mean, n = weight @ value / weight.sum(), first.users.size
-    by_user = [(weight[mine] @ (value[mine] - mean), weight[mine].sum()) for mine in users_of(first)]
-    psi = np.array([sums for sums, _ in by_user]) / weight.sum()
-    np.testing.assert_allclose(one.value, mean, rtol=1e-12)
-    np.testing.assert_allclose(one.own, psi.T @ psi * n / (n - 1), atol=1e-15)
-    assert one.ess == one.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
-    assert one.repeated == pytest.approx(sum(total**2 for _, total in by_user) / (weight**2).sum())
-    same, plain = RandomSample.of(ranks, path, np.ones(len(first))), RandomSample.of(ranks, path)
-    for name in ("value", "own", "repeated", "size"):
-        np.testing.assert_allclose(getattr(same, name), getattr(plain, name), atol=1e-14)
+    mean = weight @ value / weight.sum()
+    n = positives.users.size
+    user_sums = [
+        (weight[rows] @ (value[rows] - mean), weight[rows].sum()) for rows in list_user_rows(positives)
+    ]
+    psi = np.array([sums for sums, _ in user_sums]) / weight.sum()
+    np.testing.assert_allclose(sample.value, mean, rtol=1e-12)
+    np.testing.assert_allclose(sample.sample_covariance, psi.T @ psi * n / (n - 1), atol=1e-15)
+    assert sample.ess == sample.size == pytest.approx(weight.sum() ** 2 / (weight**2).sum())
+    assert sample.user_size == pytest.approx(sum(total**2 for _, total in user_sums) / (weight**2).sum())
+    sample_of_equal_weights = RandomSample.from_ranks(ranks, path, np.ones(len(positives)))
+    unweighted_sample = RandomSample.from_ranks(ranks, path)
+    for name in ("value", "sample_covariance", "user_size", "size"):
+        np.testing.assert_allclose(
+            getattr(sample_of_equal_weights, name), getattr(unweighted_sample, name), atol=1e-14
+        )
 
 
-def test_comparisons_come_from_the_joint_posterior(found):
-    frame = found.compare("popular")
+def test_comparisons_come_from_the_joint_posterior(correction):
+    frame = correction.compare("popular")
     assert set(frame["model"]) == {"noisy", "random"}
-    values = by_name(found.frame)["estimate"]
+    values = select_estimates(correction.frame)["estimate"]
     for row in frame.itertuples():
         gap = values[row.model, row.metric] - values["popular", row.metric]
         assert row.difference == pytest.approx(gap)
         assert row.ci_low < row.difference < row.ci_high
     assert (frame.query("model == 'random'")["probability_higher"] < 0.01).all()
-    assert len(found.compare()) == 6
+    assert len(correction.compare()) == 6
 
 
-def test_a_sample_without_a_positive_says_nothing(ranks, path):
-    nobody = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
-    assert correct_path(path, nobody).frame.equals(correct_path(path).frame)
+def test_a_random_sample_without_a_positive_changes_nothing(ranks, path):
+    empty_ranks = {name: ranked.select(np.zeros(len(ranked), bool)) for name, ranked in ranks.items()}
+    assert correct_path(path, empty_ranks).frame.equals(correct_path(path).frame)
 
 
-def test_the_prior_can_be_replaced(path, alone):
+def test_the_prior_can_be_replaced(path, log_correction):
     strong = CorrectionPrior(no_bias=0.01, mean=0.9, sd=0.05)
-    replaced = correct_path(path, prior=strong)
-    usual, other = (by_name(one.frame)["estimate"] for one in (alone, replaced))
-    assert (other.loc["popular"] < usual.loc["popular"]).all()
+    strong_correction = correct_path(path, prior=strong)
+    default_estimates, strong_estimates = (
+        select_estimates(correction.frame)["estimate"] for correction in (log_correction, strong_correction)
+    )
+    assert (strong_estimates.loc["popular"] < default_estimates.loc["popular"]).all()
 
 
-def test_the_plan_foresees_the_intervals(world, exposure, alone, found):
-    shown = exposure.without(world[1].train)
-    plan = plan_exposure(alone, n_users=[50, 200], n_items=[20], positive_share=float(shown.positive.mean()))
-    half = by_name(found.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
-    foreseen = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
-    np.testing.assert_allclose(foreseen.loc[half.index], half, rtol=0.35)
+def test_the_plan_predicts_the_intervals(world, exposure, log_correction, correction):
+    outside_training = exposure.without(world[1].train)
+    plan = plan_exposure(
+        log_correction,
+        n_users=[50, 200],
+        n_items=[20],
+        positive_share=float(outside_training.positive.mean()),
+    )
+    half_widths = select_estimates(correction.frame).eval("(ci_high - ci_low) / 2").groupby("metric").mean()
+    planned_widths = plan[plan["n_users"] == 200].set_index("metric")["half_width"]
+    np.testing.assert_allclose(planned_widths.loc[half_widths.index], half_widths, rtol=0.35)
     assert (plan["half_width"] < plan["half_width_random"]).all()
     # Of 200 positives, four of each user: spread and correlation within users, and half a hit more.
-    path, mass = alone.path, alone.posterior.grid_mass
+    path = log_correction.path
+    mass = log_correction.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
     noise = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200 + path.half_hit(200)
-    np.testing.assert_allclose(_plan._noise(alone, 200, 4), noise, rtol=1e-12)
-    known = found.sample.size / (found.sample.size + 1600)
-    path, mass = found.path, found.posterior.grid_mass
+    np.testing.assert_allclose(_plan._expected_noise(log_correction, 200, 4), noise, rtol=1e-12)
+    sample_share = correction.sample.size / (correction.sample.size + 1600)
+    path = correction.path
+    mass = correction.posterior.grid_mass
     root = np.sqrt(1 + 4 * path.within)
-    lent = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
-    noise = (1 - known) * lent + known * found.sample.own * found.sample.size / 200 + path.half_hit(200)
-    np.testing.assert_allclose(_plan._noise(found, 200, 4), noise, rtol=1e-12)
-    with_pilot = plan_exposure(found, n_users=[1000], n_items=[20])
-    assert with_pilot["half_width"].max() < foreseen.max()
+    path_covariance = np.tensordot(mass, path.spread, 1) * np.outer(root, root) / 200
+    noise = (
+        (1 - sample_share) * path_covariance
+        + sample_share * correction.sample.sample_covariance * correction.sample.size / 200
+        + path.half_hit(200)
+    )
+    np.testing.assert_allclose(_plan._expected_noise(correction, 200, 4), noise, rtol=1e-12)
+    with_pilot = plan_exposure(correction, n_users=[1000], n_items=[20])
+    assert with_pilot["half_width"].max() < planned_widths.max()
 
 
-def test_a_plan_takes_recommenders_with_equal_ranks(world):
+def test_a_plan_allows_recommenders_with_equal_ranks(world):
     _, split, models = world
-    twice = {**models, "noisy again": models["noisy"]}
+    models_with_copy = {**models, "noisy again": models["noisy"]}
     plans = [
         plan_exposure(
-            correct(one, split, metrics=["atop"], rng=0), n_users=[50], n_items=[20], positive_share=0.1
+            correct(recommenders, split, metrics=["atop"], rng=0),
+            n_users=[50],
+            n_items=[20],
+            positive_share=0.1,
         )
-        for one in (models, twice)
+        for recommenders in (models, models_with_copy)
     ]
     # The copy enters the mean over recommenders once more, no more than that.
     assert np.isfinite(plans[1].select_dtypes("number")).all(axis=None)
@@ -282,7 +327,7 @@ def test_a_plan_takes_recommenders_with_equal_ranks(world):
         ({"missing_lists": "guess"}, "unknown value for missing_lists: 'guess'"),
     ],
 )
-def test_what_cannot_be_used_is_refused(world, change, message):
+def test_invalid_arguments_are_refused(world, change, message):
     _, split, models = world
     with pytest.raises(InputError, match=message):
         correct(models, split, **{"metrics": METRICS, **change})
@@ -291,9 +336,9 @@ def test_what_cannot_be_used_is_refused(world, change, message):
 def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
     with pytest.raises(InputError, match="confidence_level"):
         correct_path(path, confidence_level=95)
-    for others in (reversed(ranks), ["a", *list(ranks)[1:]], ["z", *list(ranks)[1:]]):
+    for names in (reversed(ranks), ["a", *list(ranks)[1:]], ["z", *list(ranks)[1:]]):
         with pytest.raises(InputError, match="in this order"):
-            correct_path(path, dict(zip(others, ranks.values(), strict=True)))
+            correct_path(path, dict(zip(names, ranks.values(), strict=True)))
     with pytest.raises(InputError, match="leave no probability"):
         CorrectionPrior(mean=9.0, sd=0.01)
     with pytest.warns(DataWarning, match="no pilot .* 5% of the randomly shown pairs"):
@@ -301,33 +346,36 @@ def test_other_recommenders_for_the_random_sample_are_refused(ranks, path):
     assert plan["n_positives"].unique().tolist() == [100.0]
 
 
-def test_all_interactions_give_another_basis_with_odds_of_their_own(world, alone):
+def test_all_interactions_add_a_basis_with_other_odds(world, log_correction):
     population, split, models = world
     rng = np.random.default_rng(4)
     key = np.arange(split.n_users * split.n_items)
     user, item = np.divmod(key, split.n_items)
-    met = rng.random(key.size) < population.propensity_at(user, item)
-    met |= np.isin(key, split.test.pair_key)
-    every = ipseval.Interactions(user[met], item[met], split.user_ids, split.item_ids)
+    is_exposed = rng.random(key.size) < population.propensity_at(user, item)
+    is_exposed |= np.isin(key, split.test.pair_key)
+    interactions = ipseval.Interactions(user[is_exposed], item[is_exposed], split.user_ids, split.item_ids)
     options = {"metrics": METRICS, "rng": 0}
-    found = correct(models, split, interactions=every, **options)
-    assert found.path.bases == (*alone.path.bases, "interactions")
-    np.testing.assert_allclose(found.path.value[:75], alone.path.value, rtol=1e-12)
+    correction = correct(models, split, interactions=interactions, **options)
+    assert correction.path.bases == (*log_correction.path.bases, "interactions")
+    np.testing.assert_allclose(correction.path.value[:75], log_correction.path.value, rtol=1e-12)
     # At α = .975 the weights are about 1/P: level and truth agree where AOA is far off.
     truth = population.truth(models, METRICS, split).set_index(["model", "metric"])["ideal_pooled"]
     gaps = {
-        alpha: np.abs(found.path.value[alpha] - truth.loc[found.path.cells]).mean() for alpha in (0, 75 + 13)
+        alpha: np.abs(correction.path.value[alpha] - truth.loc[correction.path.cells]).mean()
+        for alpha in (0, 75 + 13)
     }
     assert gaps[88] < gaps[0] / 2
-    with pytest.raises(InputError, match="no pair beside the positives"):
+    with pytest.raises(InputError, match="must hold at least one pair that is not positive"):
         correct(models, split, interactions=split.test, **options)
-    other = ipseval.Interactions(every.user, every.item, split.user_ids[::-1], split.item_ids)
+    reordered = ipseval.Interactions(
+        interactions.user, interactions.item, split.user_ids[::-1], split.item_ids
+    )
     with pytest.raises(InputError, match="same user ids"):
-        correct(models, split, interactions=other, **options)
+        correct(models, split, interactions=reordered, **options)
 
 
-def test_the_plan_has_a_row_per_metric_and_size_with_the_metrics_apart(alone):
-    plan = plan_exposure(alone, positive_share=0.1)
+def test_the_plan_has_a_row_per_metric_and_size_ordered_by_metric(log_correction):
+    plan = plan_exposure(log_correction, positive_share=0.1)
     sizes = [(users, items) for users in (25, 100, 400) for items in (10, 20, 50)]
     assert plan["metric"].tolist() == [label for label in METRICS for _ in sizes]
     for label in METRICS:

@@ -1,4 +1,4 @@
-"""The programs that judge the correction strength, on small worlds and files."""
+"""The programs that validate the correction strength, on small simulated logs and files."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def test_a_world_knows_the_truth_of_every_recommender(world):
     assert world.truth.shape == (len(METRICS) * 10,)
 
 
-def test_exposure_shows_so_many_items_at_random(world):
-    drawn = world.expose(300, 30, np.random.default_rng(0))["popular"]
+def test_simulated_exposure_shows_the_requested_number_of_items(world):
+    exposed_positives = world.expose(300, 30, np.random.default_rng(0))["popular"]
     # Half of the items are shown to all users: half of the relevant pairs, five standard deviations wide.
     n = len(world.ranks["popular"])
-    assert len(drawn) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
+    assert len(exposed_positives) == pytest.approx(n / 2, abs=2.5 * np.sqrt(n))
 
 
-def test_where_regions_decide_what_is_met_profiles_alone_come_nearest():
+def test_profiles_are_the_best_basis_where_regions_determine_exposure():
     rng = np.random.default_rng(0)
-    found = feedback_worlds.build("region", feedback_worlds.Sizes((600,), (150,)), rng).simulated(rng)
-    gap = np.abs(found.path.value - found.truth)
-    assert found.path.bases == ("pairs", "items", "profiles")
-    for cells in (found.path.whole, ~found.path.whole):
+    simulated = feedback_worlds.build("region", feedback_worlds.Sizes((600,), (150,)), rng).simulated(rng)
+    gap = np.abs(simulated.path.value - simulated.truth)
+    assert simulated.path.bases == ("pairs", "items", "profiles")
+    for cells in (simulated.path.whole, ~simulated.path.whole):
         pairs, items, profiles = gap[:, cells].mean(axis=1).reshape(3, 25).min(axis=1)  # each at its best α
         assert profiles < 0.6 * min(pairs, items)
 
 
-def of_three(path: CorrectionPath) -> CorrectionPath:
-    """Return the path of three of ten recommenders, which costs a tenth."""
+def select_three(path: CorrectionPath) -> CorrectionPath:
+    """Return the path of three of ten recommenders, which takes a tenth of the time."""
     part = np.flatnonzero(np.arange(len(path.hit)) % 10 % 4 == 0)
     square = np.ix_(part, part)
     return replace(
@@ -63,54 +63,57 @@ def of_three(path: CorrectionPath) -> CorrectionPath:
     )
 
 
-def of_pairs(path: CorrectionPath) -> CorrectionPath:
+def select_pairs(path: CorrectionPath) -> CorrectionPath:
     """Return the part of the path whose odds are of pairs: the first 25 points of the grid."""
     names = ("alpha", "value", "covariance", "spread", "ess", "clipped")
     return replace(path, bases=path.bases[:1], **{name: getattr(path, name)[:25] for name in names})
 
 
-def case_of(path: CorrectionPath, truth: np.ndarray) -> correction_prior.Case:
-    """Return a case in which nobody is exposed and the truth has no error."""
+def make_case(path: CorrectionPath, truth: np.ndarray) -> correction_prior.Case:
+    """Return a case without random exposure and with an exact truth."""
     return correction_prior.Case("made", "made", 0, path, truth, np.zeros((truth.size, truth.size)), None)
 
 
-def test_a_constant_moves_to_where_the_truth_is_likelier(world, capsys, monkeypatch):
-    path = of_pairs(world.path)
+def test_the_search_moves_a_constant_towards_a_higher_likelihood(world, capsys, monkeypatch):
+    path = select_pairs(world.path)
     monkeypatch.setattr(correction_prior, "STEPS", {"mean": (0.5, 2.0)})
     start = CorrectionPrior(mean=0.25, sd=0.05, no_bias=0.01)
-    found = correction_prior.best([case_of(path, path.value[13])], start, 1)  # of α = .975
-    assert found.mean == 1.0
-    assert found.sd == start.sd
+    best_prior = correction_prior.best([make_case(path, path.value[13])], start, 1)  # of α = .975
+    assert best_prior.mean == 1.0
+    assert best_prior.sd == start.sd
     assert "mean 1" in capsys.readouterr().out
 
 
 def test_the_likelihood_finds_the_strength_that_made_the_values(world):
-    path, rng = of_pairs(world.path), np.random.default_rng(0)
+    path = select_pairs(world.path)
+    rng = np.random.default_rng(0)
     tight = CorrectionPrior(deviation=1e-3, whole_deviation=1e-3, own_personal=1e-3)
-    found, kept = [], []
+    strengths = []
+    is_likely = []
     for truth in rng.multivariate_normal(path.value[8], path.covariance[8], 20):
-        made = case_of(path, truth)
-        likelihood = correction_prior.strength_likelihood(made, tight)
-        found.append(path.alpha[likelihood.argmax()])
-        kept.append(likelihood[8] > 100 * max(likelihood[0], likelihood[24]))
-    assert np.mean(found) == pytest.approx(path.alpha[8], abs=4 * np.std(found) / np.sqrt(20))
-    assert np.mean(kept) > 0.9
-    case = case_of(path, path.value[8])
-    near, far = (
+        true_case = make_case(path, truth)
+        likelihood = correction_prior.strength_likelihood(true_case, tight)
+        strengths.append(path.alpha[likelihood.argmax()])
+        is_likely.append(likelihood[8] > 100 * max(likelihood[0], likelihood[24]))
+    assert np.mean(strengths) == pytest.approx(path.alpha[8], abs=4 * np.std(strengths) / np.sqrt(20))
+    assert np.mean(is_likely) > 0.9
+    case = make_case(path, path.value[8])
+    fit_at_truth, fit_far_away = (
         correction_prior.fit_of([case], CorrectionPrior(mean=mean, sd=0.05)) for mean in (path.alpha[8], 1.8)
     )
-    assert near > far
+    assert fit_at_truth > fit_far_away
     assert "| made | 1 |" in correction_prior.table([case], CorrectionPrior())
 
 
-def test_numbers_of_a_path_foretell_where_they_do(world):
-    path, cases = of_three(world.path), []
+def test_numbers_of_a_path_predict_the_strength_where_they_are_informative(world):
+    path = select_three(world.path)
+    cases = []
     for source, times in (("first", 2), ("second", 2), ("coat", 1)):
         for alpha in (2, 6, 10, 14, 18) * times:
             ess = path.ess * np.geomspace(1, np.exp(alpha), path.ess.size)
-            cases.append(replace(case_of(replace(path, ess=ess), path.value[alpha]), source=source, size=0))
-    exposed = [replace(one, size=25) for one in cases[::5]]
-    table = correction_prior.foretold([*cases, *exposed], CorrectionPrior())
+            cases.append(replace(make_case(replace(path, ess=ess), path.value[alpha]), source=source, size=0))
+    exposed_cases = [replace(case, size=25) for case in cases[::5]]
+    table = correction_prior.foretold([*cases, *exposed_cases], CorrectionPrior())
     rows = [line.split("|")[1:-1] for line in table.splitlines()[2:]]
     assert len(rows) == 4
     for row in rows:
@@ -118,10 +121,10 @@ def test_numbers_of_a_path_foretell_where_they_do(world):
         assert float(row[3]) > 0
 
 
-def test_a_control_variate_is_judged_in_each_cell_of_a_world():
-    ratio, *covered = control_variate.judge(0, 25, "items", 12).T
+def test_a_control_variate_is_validated_for_each_metric_and_recommender():
+    ratio, *coverages = control_variate.judge(0, 25, "items", 12).T
     assert 0.5 < np.median(ratio) < 1.3
-    assert all(0.5 < one.mean() <= 1 for one in covered)
+    assert all(0.5 < coverage.mean() <= 1 for coverage in coverages)
 
 
 def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monkeypatch):
@@ -138,13 +141,13 @@ def test_the_script_reads_files_in_the_layout_of_yahoo_r3(tmp_path, capsys, monk
     ratio = partial(DensityRatioPropensity, cross_fit=3)  # twenty models, as by default, take longer
     monkeypatch.setattr("ipseval.validation._curve.DensityRatioPropensity", ratio)
     correction_coat.main(["--yahoo-r3", str(tmp_path), "--any-size", "--splits", "1", "--draws", "1"])
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in (CORRECTED, RANDOM_SAMPLE, correction_coat.DENSITY_RATIO, AOA_POOLED):
-        assert f"| 25 | {name} |" in printed
-    assert "| 100 |" not in printed  # 60 users have random exposure
+        assert f"| 25 | {name} |" in output
+    assert "| 100 |" not in output  # 60 users have random exposure
 
 
-def test_the_lead_in_order_is_paired_within_splits():
+def test_differences_in_ranking_quality_are_paired_within_splits():
     tau = {RANDOM_SAMPLE: (0.5, 0.3), CORRECTED: (0.6, 0.6), AOA_POOLED: (0.9, 0.9)}
     rows = [
         {"split": split, "draw": draw, "n_users": 25, "metric": metric, "estimator": name, "tau_b": value}
@@ -153,18 +156,18 @@ def test_the_lead_in_order_is_paired_within_splits():
         for draw in (0, 1)
         for metric in METRICS
     ]
-    made = correction_coat.order_table(ExposureCurve(pd.DataFrame(rows), "toy"))
+    table = correction_coat.order_table(ExposureCurve(pd.DataFrame(rows), "toy"))
     # Differences .1 and .3 in two splits: mean .2, standard deviation .1 √2, standard error .1.
     cells = " | ".join(["+0.200 ± 0.100"] * 3)
-    assert made.splitlines()[2:] == [f"| {CORRECTED} | 25 | {cells} |"]
+    assert table.splitlines()[2:] == [f"| {CORRECTED} | 25 | {cells} |"]
 
 
-def rated(n_users: int, counts: np.ndarray, skew: float, rng: np.random.Generator) -> pd.DataFrame:
-    """Return ratings of so many distinct songs of 1,000 per user; popular ones are met and liked more."""
+def draw_ratings(n_users: int, counts: np.ndarray, skew: float, rng: np.random.Generator) -> pd.DataFrame:
+    """Return ratings of `counts` of 1,000 songs per user; popular songs are met and liked more often."""
     appeal = -np.log(np.arange(1, 1001))
-    chosen = rng.gumbel(size=(n_users, 1000)) + skew * appeal
-    place = (-chosen).argsort(axis=1).argsort(axis=1)
-    user, song = np.nonzero(place < counts[:, None])
+    utility = rng.gumbel(size=(n_users, 1000)) + skew * appeal
+    position = (-utility).argsort(axis=1).argsort(axis=1)
+    user, song = np.nonzero(position < counts[:, None])
     rating = 1 + rng.binomial(4, 0.15 + 0.6 * np.exp(appeal[song] / 3))
     return pd.DataFrame({"user": user + 1, "song": song + 1, "rating": rating})
 
@@ -175,15 +178,15 @@ def test_the_script_runs_on_files_of_the_full_size_of_yahoo_r3(tmp_path, capsys)
     counts = np.full(15_400, 20)
     counts[: 311_704 - counts.sum()] += 1
     parts = {"train": (15_400, counts, 1.0), "test": (5_400, np.full(5_400, 10), 0.0)}
-    for part, given in parts.items():
-        frame = rated(*given, rng)
+    for part, arguments in parts.items():
+        frame = draw_ratings(*arguments, rng)
         name = f"ydata-ymusic-rating-study-v1_0-{part}.txt"
         frame.to_csv(tmp_path / name, sep="\t", header=False, index=False)
     correction_coat.main(["--yahoo-r3", str(tmp_path), "--splits", "1", "--draws", "1"])
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     for size in (25, 100, 500):
-        assert f"| {size} | {CORRECTED} |" in printed
-    rows = [line.split("|") for line in printed.splitlines() if line.startswith("| 500 |")]
-    removed = {row[2].strip(): [float(one) for one in row[3].split()] for row in rows}
-    assert min(removed[CORRECTED]) > 50  # the log is biased by popularity, which the correction sees
-    assert removed[AOA_POOLED] == [0, 0, 0]
+        assert f"| {size} | {CORRECTED} |" in output
+    rows = [line.split("|") for line in output.splitlines() if line.startswith("| 500 |")]
+    error_reduction = {row[2].strip(): [float(number) for number in row[3].split()] for row in rows}
+    assert min(error_reduction[CORRECTED]) > 50  # the log is biased by popularity, which the correction sees
+    assert error_reduction[AOA_POOLED] == [0, 0, 0]

@@ -1,4 +1,4 @@
-"""The ranking of a correction: whom it names, and whom it keeps until more is known, by hand."""
+"""The ranking of a correction: leader, choice and challenger, worked by hand."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.inside.correction import (
 AOA = {"a": 0.3, "b": 0.2, "c": 0.1}
 
 
-def order_of(
+def make_order(
     aoa: dict[str, float] = AOA, p_better: dict[str, float] | None = None, **changes: object
 ) -> MetricOrder:
-    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for pairs that are not named."""
+    """Return an informed order; `p_better`: "ab" -> P(a better than b), 0.6 for the remaining pairs."""
     models = tuple(aoa)
     probabilities = np.full((len(models), len(models)), 0.5)
     for row, model in enumerate(models):
@@ -54,24 +54,24 @@ def test_recommenders_are_ranked_by_aoa_and_rounding_keeps_the_given_order():
 
 @pytest.mark.parametrize(("probability", "leader"), [(0.96, "a"), (0.95, "a"), (0.949, None)])
 def test_a_leader_is_better_than_every_other_recommender_with_95_per_cent(probability, leader):
-    order = order_of(p_better={"ab": probability, "ac": 0.99})
+    order = make_order(p_better={"ab": probability, "ac": 0.99})
     assert find_leader(order) == leader
     assert least_probability_better(order, "a") == probability
     # One other recommender that is not worse with 95 per cent is enough to name nobody.
-    assert find_leader(order_of(p_better={"ab": 0.99, "ac": 0.94})) is None
+    assert find_leader(make_order(p_better={"ab": 0.99, "ac": 0.94})) is None
 
 
 @pytest.mark.parametrize("missing", ["is_informed", "is_explained"])
-def test_nobody_is_named_by_the_log_alone_or_where_the_density_ratio_does_not_explain_exposure(missing):
-    order = order_of(p_better={"ab": 0.99, "ac": 0.99})
+def test_there_is_no_leader_from_the_log_alone_or_where_the_density_ratio_does_not_explain_exposure(missing):
+    order = make_order(p_better={"ab": 0.99, "ac": 0.99})
     assert find_leader(order) == "a"
     assert find_leader(replace(order, **{missing: False})) is None
     assert choose_recommender(replace(order, **{missing: False})) == "a"
 
 
 @pytest.mark.parametrize(("probability", "choice"), [(0.21, "a"), (0.2, "b"), (0.19, "b")])
-def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(probability, choice):
-    order = order_of({"a": 0.3, "b": 0.2}, {"ab": probability})
+def test_a_challenger_replaces_the_first_by_aoa_from_a_probability_of_80_per_cent_on(probability, choice):
+    order = make_order({"a": 0.3, "b": 0.2}, {"ab": probability})
     assert choose_recommender(order) == choice
     assert find_challenger(order) == (None if choice == "a" else choice)
     # The log alone may replace AOA's first, though it names no leader.
@@ -79,27 +79,27 @@ def test_a_challenger_takes_the_place_of_the_first_from_80_per_cent_on(probabili
 
 
 def test_the_most_probable_challenger_is_chosen_and_may_lead():
-    order = order_of(p_better={"ab": 0.15, "ac": 0.02, "bc": 0.03})
+    order = make_order(p_better={"ab": 0.15, "ac": 0.02, "bc": 0.03})
     assert (choose_recommender(order), find_leader(order)) == ("c", "c")
-    order = order_of(p_better={"ab": 0.15, "ac": 0.02, "bc": 0.3})
+    order = make_order(p_better={"ab": 0.15, "ac": 0.02, "bc": 0.3})
     assert (choose_recommender(order), find_leader(order)) == ("c", None)
 
 
-def test_recommenders_with_equal_averages_are_tied_and_none_is_named():
-    order = order_of({"a": 0.3 + 1e-16, "b": 0.3, "c": 0.1}, {"ab": 0.99, "ac": 0.99})
+def test_recommenders_with_equal_averages_are_tied_without_a_leader():
+    order = make_order({"a": 0.3 + 1e-16, "b": 0.3, "c": 0.1}, {"ab": 0.99, "ac": 0.99})
     assert find_tied_first(order) == ("a", "b")
     assert (choose_recommender(order), find_leader(order)) == ("a", None)
-    assert find_tied_first(order_of()) == ()
+    assert find_tied_first(make_order()) == ()
 
 
-def test_a_recommender_alone_is_kept_and_not_named():
-    order = order_of({"a": 0.3})
+def test_a_single_recommender_is_the_choice_but_not_a_leader():
+    order = make_order({"a": 0.3})
     assert (choose_recommender(order), find_leader(order)) == ("a", None)
     assert np.isnan(least_probability_better(order, "a"))
 
 
 def test_probabilities_and_regrets_are_found_by_name():
-    order = order_of(p_better={"bc": 0.7})
+    order = make_order(p_better={"bc": 0.7})
     assert order.probability_better("b", "c") == 0.7
     assert order.probability_better("c", "b") == pytest.approx(0.3)
-    assert order.regret_of("b") == pytest.approx(0.02)
+    assert order.get_regret("b") == pytest.approx(0.02)

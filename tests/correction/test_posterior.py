@@ -1,4 +1,4 @@
-"""The posterior of the correction strength, by brute force and at its limits, and the line in AOA."""
+"""The posterior of the correction strength, by brute force and at its limits, and the regression on AOA."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scipy.stats import norm
 import ipseval
 from ipseval.correction import Correction, CorrectionPath, CorrectionPrior, correct_path
 from ipseval.errors import InputError
-from tests.inside.correction import ALPHAS, SCALES, Posterior, RandomSample, on_line, posterior
+from tests.inside.correction import ALPHAS, SCALES, Posterior, RandomSample, compute_posterior, regress_on_aoa
 
 PRIOR = CorrectionPrior()
 
 
 def tiny_path() -> CorrectionPath:
-    """Two recommenders, one metric; contributions spread alike at every α, so one pass decides.
+    """Return a path of two recommenders and one metric, with the same spread at every α.
 
     Both vary alike, so that errors and deviations have the same axes: the sum and the difference.
     """
@@ -45,80 +45,84 @@ def tiny_path() -> CorrectionPath:
 
 
 def tiny_path_of_two() -> CorrectionPath:
-    """The same, with a second basis of the odds, by which values fall faster."""
-    one = tiny_path()
-    twice = {
-        name: np.concatenate([getattr(one, name)] * 2) for name in ("covariance", "spread", "ess", "clipped")
+    """Return the tiny path with a second basis of the odds, for which values decrease faster."""
+    path = tiny_path()
+    doubled = {
+        name: np.concatenate([getattr(path, name)] * 2) for name in ("covariance", "spread", "ess", "clipped")
     }
-    value = np.concatenate([one.value, np.exp(-2 * ALPHAS)[:, None] * [0.6, 0.5] + [0.0, 0.05]])
-    return replace(one, bases=("pairs", "interactions"), alpha=np.tile(ALPHAS, 2), value=value, **twice)
+    value = np.concatenate([path.value, np.exp(-2 * ALPHAS)[:, None] * [0.6, 0.5] + [0.0, 0.05]])
+    return replace(path, bases=("pairs", "interactions"), alpha=np.tile(ALPHAS, 2), value=value, **doubled)
 
 
 def tiny_sample(scale: float = 1.0) -> RandomSample:
-    own = np.array([[1.5e-3, 5e-4], [5e-4, 1.5e-3]])
-    return RandomSample(np.array([0.3, 0.35]), own / scale, int(40 * scale), int(40 * scale), 1.0)
+    covariance = np.array([[1.5e-3, 5e-4], [5e-4, 1.5e-3]])
+    return RandomSample(np.array([0.3, 0.35]), covariance / scale, int(40 * scale), int(40 * scale), 1.0)
 
 
-def drawn_from_the_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> np.ndarray:
+def draw_from_prior(path: CorrectionPath, n: int, rng: np.random.Generator) -> np.ndarray:
     """Return values of both recommenders: basis, strength, scales, deviations and error, one by one."""
     strength = rng.choice(path.alpha.size, n, p=PRIOR.grid_mass(path.bases))
-    first = 25 * (strength // 25)
-    step = np.abs(path.value[first] - path.value[first + 6])  # size of the correction, α = .45
+    basis_start = 25 * (strength // 25)
+    step = np.abs(path.value[basis_start] - path.value[basis_start + 6])  # size of the correction, α = .45
     height = path.value[0].mean()  # AOA above chance
     size = height * (height / (2 * step.mean(axis=1))) ** PRIOR.flatness
     unit = PRIOR.deviation * size / np.sqrt(np.diag(path.spread[0]).mean())
     # The shift that both share, and their difference: each has a scale of its own.
-    (variance, shared), _ = path.spread[0]
-    sd = np.sqrt([PRIOR.shared**2 * (variance + shared), variance - shared])
-    moved = rng.choice(SCALES, (n, 2), p=PRIOR.scale_mass) * sd * rng.standard_normal((n, 2))
-    less = np.where(np.array(path.bases)[strength // 25] == "interactions", PRIOR.interactions_deviation, 1)
-    deviation = (less * unit)[:, None] * moved @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
+    (variance, covariance), _ = path.spread[0]
+    sd = np.sqrt([PRIOR.shared**2 * (variance + covariance), variance - covariance])
+    axis_deviations = rng.choice(SCALES, (n, 2), p=PRIOR.scale_mass) * sd * rng.standard_normal((n, 2))
+    basis_factor = np.where(
+        np.array(path.bases)[strength // 25] == "interactions", PRIOR.interactions_deviation, 1
+    )
+    deviation = (basis_factor * unit)[:, None] * axis_deviations @ np.array([[1, 1], [1, -1]]) / np.sqrt(2)
     error = rng.standard_normal((n, 2)) @ np.linalg.cholesky(path.covariance[0]).T
     return path.value[strength] + deviation + error
 
 
 @pytest.mark.parametrize("path", [tiny_path(), tiny_path_of_two()], ids=["one basis", "two bases"])
-def test_the_posterior_is_that_of_importance_sampling(path):
-    sample, rng = tiny_sample(), np.random.default_rng(0)
-    values = drawn_from_the_prior(path, 80_000, rng)
-    miss = sample.value - values
+def test_the_posterior_equals_importance_sampling(path):
+    sample = tiny_sample()
+    rng = np.random.default_rng(0)
+    values = draw_from_prior(path, 80_000, rng)
+    residual = sample.value - values
     noise = sample.covariance(path, PRIOR.grid_mass(path.bases))
-    weight = np.exp(-(miss * np.linalg.solve(noise, miss.T).T).sum(axis=1) / 2)
+    weight = np.exp(-(residual * np.linalg.solve(noise, residual.T).T).sum(axis=1) / 2)
     weight /= weight.sum()
-    found = posterior(path, CorrectionPrior(), sample)
+    posterior = compute_posterior(path, CorrectionPrior(), sample)
     error = np.sqrt((weight**2) @ (values - weight @ values) ** 2)
-    assert np.all(np.abs(found.total_mean - weight @ values) < 4 * error)
-    centred = values - weight @ values
-    np.testing.assert_allclose(found.total_covariance, (weight[:, None] * centred).T @ centred, rtol=0.03)
+    assert np.all(np.abs(posterior.total_mean - weight @ values) < 4 * error)
+    deviations = values - weight @ values
+    np.testing.assert_allclose(
+        posterior.total_covariance, (weight[:, None] * deviations).T @ deviations, rtol=0.03
+    )
     difference = np.array([[1.0, -1.0]])
     higher = weight @ (values[:, 0] > values[:, 1])
     # Of the mixture over scales it keeps mean and variance.
-    assert found.above_zero(difference)[0] == pytest.approx(higher, abs=0.01)
-    below = weight @ (values[:, 0] - values[:, 1] <= found.quantile(difference, 0.025)[0])
+    assert posterior.probability_positive(difference)[0] == pytest.approx(higher, abs=0.01)
+    below = weight @ (values[:, 0] - values[:, 1] <= posterior.quantile(difference, 0.025)[0])
     assert below == pytest.approx(0.025, abs=0.01)
 
 
-def test_without_random_exposure_the_prior_stands_alone():
+def test_without_random_exposure_the_posterior_is_the_prior():
     path = tiny_path()
-    found = posterior(path, PRIOR)
-    np.testing.assert_allclose(found.alpha_mass, PRIOR.mass, atol=1e-5)
-    strength, below = correct_path(path).alpha, np.cumsum(found.alpha_mass)
+    posterior = compute_posterior(path, PRIOR)
+    np.testing.assert_allclose(posterior.alpha_mass, PRIOR.mass, atol=1e-5)
+    strength = correct_path(path).alpha
+    below = np.cumsum(posterior.alpha_mass)
     assert (strength.low, strength.high) == (ALPHAS[(below < 0.025).sum()], ALPHAS[(below < 0.975).sum()])
-    np.testing.assert_allclose(found.total_mean, PRIOR.mass @ path.value, atol=1e-6)
-    values = drawn_from_the_prior(path, 80_000, np.random.default_rng(1))
-    np.testing.assert_allclose(found.total_covariance, np.cov(values.T), rtol=0.03)
+    np.testing.assert_allclose(posterior.total_mean, PRIOR.mass @ path.value, atol=1e-6)
+    values = draw_from_prior(path, 80_000, np.random.default_rng(1))
+    np.testing.assert_allclose(posterior.total_covariance, np.cov(values.T), rtol=0.03)
 
 
-def test_strengths_and_scales_have_the_masses_of_their_laws():
+def test_strengths_and_scales_have_the_probabilities_of_their_distributions():
     np.testing.assert_allclose(ALPHAS, np.arange(25) * 0.075, rtol=1e-12)
     np.testing.assert_allclose(SCALES, [0.4, 1, 2.5, 6.25, 15.625], rtol=1e-12)
-    spike, wide, scale = (
-        norm.pdf(ALPHAS, 0, 0.03),
-        norm.pdf(ALPHAS, 0.5, 0.6),
-        norm.pdf(np.log(SCALES), 0, 0.7),
-    )
-    expected = 0.08 * spike / spike.sum() + 0.92 * wide / wide.sum()
-    np.testing.assert_allclose(PRIOR.mass, expected, rtol=1e-12)
+    spike = norm.pdf(ALPHAS, 0, 0.03)
+    wide = norm.pdf(ALPHAS, 0.5, 0.6)
+    scale = norm.pdf(np.log(SCALES), 0, 0.7)
+    mass = 0.08 * spike / spike.sum() + 0.92 * wide / wide.sum()
+    np.testing.assert_allclose(PRIOR.mass, mass, rtol=1e-12)
     np.testing.assert_allclose(PRIOR.scale_mass, scale / scale.sum(), rtol=1e-12)
     sizes = ("sd", "deviation", "whole_deviation", "log_scale_sd", "shared", "interactions_sd", "flatness")
     for name in (*sizes, "own_personal", "interactions_deviation"):
@@ -131,17 +135,17 @@ def test_deviations_have_the_size_of_the_prior_and_a_shift_in_common():
     # .4 (.5 · .4/.1)^.8 and .2 (.5 · .2/.8)^.8, of which the second power is of a fifth at least.
     spread = np.diag([0.04, 0.16, 0.09, 0.09])
     spread[0, 1] = spread[1, 0] = 0.02
-    found = PRIOR.deviations(
+    deviations = PRIOR.deviations(
         *(np.array([0.05, -0.15, 0.8, 0.8]), spread, np.array([0.5, 0.3, -0.2, 0.2])),
         *(np.array([0, 0, 1, 1]), np.array([False, False, True, True])),
     )
     unit = np.repeat([0.06 * 0.4 * 2**0.8 / 0.1**0.5, 0.11 * 0.2 * 0.2**0.8 / 0.3], 2)
-    own = spread * np.outer(unit, unit)
+    expected_covariance = spread * np.outer(unit, unit)
     # In standard deviations both recommenders move alike along (1, 1): there 1.6² times as much.
-    sd = np.sqrt(np.diag(own))[:2]
-    along = own[:2, :2] @ (1 / sd)
-    own[:2, :2] += (1.6**2 - 1) * np.outer(along, along) / (along @ (1 / sd))
-    np.testing.assert_allclose(found, own, rtol=1e-12)
+    sd = np.sqrt(np.diag(expected_covariance))[:2]
+    shift = expected_covariance[:2, :2] @ (1 / sd)
+    expected_covariance[:2, :2] += (1.6**2 - 1) * np.outer(shift, shift) / (shift @ (1 / sd))
+    np.testing.assert_allclose(deviations, expected_covariance, rtol=1e-12)
 
 
 def test_a_quantile_between_two_sharp_values_is_found():
@@ -152,7 +156,7 @@ def test_a_quantile_between_two_sharp_values_is_found():
     assert sharp.quantile(np.ones((1, 1)), 0.1)[0] == pytest.approx(1e-4 * ndtri(0.25))
 
 
-def test_interactions_have_a_strength_and_a_weight_of_their_own():
+def test_the_basis_of_interactions_has_a_separate_strength_and_weight():
     prior = CorrectionPrior(interactions_mean=0.8, interactions_sd=0.05, interactions_weight=0.6)
     mass = prior.grid_mass(("pairs", "items", "profiles", "interactions")).reshape(4, 25)
     # The bases of positives share the rest, profiles with their own weight among them.
@@ -163,26 +167,31 @@ def test_interactions_have_a_strength_and_a_weight_of_their_own():
     np.testing.assert_allclose(prior.grid_mass(("pairs", "items")).reshape(2, 25), [0.5 * prior.mass] * 2)
 
 
-def test_a_metric_linear_in_the_rank_deviates_by_a_constant_of_its_own():
-    path, prior = tiny_path(), CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
+def test_a_metric_linear_in_the_rank_has_a_separate_deviation():
+    path = tiny_path()
+    prior = CorrectionPrior(deviation=0.1, whole_deviation=0.3, shared=1.0)
     parts = [
         prior.deviations(
-            path.value[0] - path.value[6], path.spread[6], path.value[0], path.metric_of, np.full(2, whole)
+            path.value[0] - path.value[6],
+            path.spread[6],
+            path.value[0],
+            path.metric_of,
+            np.full(2, is_linear),
         )
-        for whole in (False, True)
+        for is_linear in (False, True)
     ]
     np.testing.assert_allclose(parts[1], 9 * parts[0])
     assert replace(path, metrics=(ipseval.metric("atop"),)).whole.all()
     assert not path.whole.any()
 
 
-def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
-    """Nineteen recommenders stand where the path says, two apart from it: these follow the sample."""
+def test_recommenders_without_deviation_do_not_hide_the_axis_of_a_deviation():
+    """Nineteen recommenders agree with the path and two do not: these follow the sample."""
     n = 21
     spread = 0.02 * np.eye(n) + 0.02 * np.outer(np.arange(n) >= 19, np.arange(n) >= 19)
     path = replace(
         tiny_path(),
-        models=tuple(f"m{one}" for one in range(n)),
+        models=tuple(f"m{number}" for number in range(n)),
         value=np.full((ALPHAS.size, n), 0.5),
         covariance=np.repeat(1e-6 * np.eye(n)[None], ALPHAS.size, axis=0),
         spread=np.repeat(spread[None], ALPHAS.size, axis=0),
@@ -194,117 +203,137 @@ def test_quiet_recommenders_do_not_hide_the_axis_in_which_a_log_errs():
     value[19:] = 0.3
     sample = RandomSample(value, spread / 2000, 2000, 2000, 1.0)
     prior = CorrectionPrior(deviation=0.01, flatness=1e-9, shared=1.0)
-    found = posterior(path, prior, sample)
-    np.testing.assert_allclose(found.total_mean, value, atol=0.015)
-    error = np.sqrt(np.diag(found.total_covariance))
+    posterior = compute_posterior(path, prior, sample)
+    np.testing.assert_allclose(posterior.total_mean, value, atol=0.015)
+    error = np.sqrt(np.diag(posterior.total_covariance))
     assert error[:19].max() < 0.7 * error[19:].min()  # the others keep what the path says of them
-    assert found.strained > 0.5
-    assert found.weight.min() > 1e-6  # what is negligible has no part
+    assert posterior.misfit_probability > 0.5
+    assert posterior.weight.min() > 1e-6  # what is negligible has no part
 
 
-def test_the_level_of_a_small_samples_variance_is_its_own():
+def test_the_level_of_the_variance_follows_a_small_sample():
     path = replace(tiny_path(), metrics=(ipseval.metric("atop"),), hit=np.zeros(2))
-    lent = path.spread[0] / 40
+    path_covariance = path.spread[0] / 40
     quiet, loud = (
-        RandomSample(np.array([0.5, 0.5]), factor * lent, 40, 40, 1.0).covariance(path, PRIOR.mass)
+        RandomSample(np.array([0.5, 0.5]), factor * path_covariance, 40, 40, 1.0).covariance(path, PRIOR.mass)
         for factor in (0.25, 4.0)
     )
     ratio = np.diag(loud) / np.diag(quiet)
-    # By 40 users against LEVEL = 20, as if all else were lent; t distributions are 39/37 as wide.
-    expected = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
-    np.testing.assert_allclose(ratio, expected[0] / expected[1], rtol=0.05)
+    # With 40 users and VARIANCE_POOLING_SIZE = 20, as if the rest came from the path. A t distribution has
+    # 39/37 times the variance.
+    levels = [(40 * factor * 39 / 37 + 20) / 60 for factor in (4.0, 0.25)]
+    np.testing.assert_allclose(ratio, levels[0] / levels[1], rtol=0.05)
     # All is the sample's own where it is large; of few users a t distribution has a variance from 3 on.
-    for users, wider in ((2, 3), (4, 3), (5, 2), (6, 5 / 3)):
-        sample = RandomSample(np.array([0.5, 0.5]), lent, 10**9, users, 1.0)
-        np.testing.assert_allclose(sample.covariance(path, PRIOR.mass), wider * lent, rtol=1e-4, atol=1e-9)
+    for users, factor in ((2, 3), (4, 3), (5, 2), (6, 5 / 3)):
+        sample = RandomSample(np.array([0.5, 0.5]), path_covariance, 10**9, users, 1.0)
+        np.testing.assert_allclose(
+            sample.covariance(path, PRIOR.mass), factor * path_covariance, rtol=1e-4, atol=1e-9
+        )
 
 
-def test_with_much_random_exposure_it_is_the_random_sample():
+def test_with_much_random_exposure_the_posterior_is_the_random_sample():
     sample = tiny_sample(1e6)
-    found = posterior(tiny_path(), CorrectionPrior(), sample)
-    np.testing.assert_allclose(found.total_mean, sample.value, atol=1e-5)
-    np.testing.assert_allclose(found.total_covariance, sample.own, rtol=1e-3)
-    error = np.sqrt(np.diag(sample.own))
-    np.testing.assert_allclose(found.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7)
+    posterior = compute_posterior(tiny_path(), CorrectionPrior(), sample)
+    np.testing.assert_allclose(posterior.total_mean, sample.value, atol=1e-5)
+    np.testing.assert_allclose(posterior.total_covariance, sample.sample_covariance, rtol=1e-3)
+    error = np.sqrt(np.diag(sample.sample_covariance))
+    np.testing.assert_allclose(
+        posterior.quantile(np.eye(2), 0.975), sample.value + 1.959964 * error, atol=1e-7
+    )
 
 
 METRIC = np.array([0, 0, 0, 1])
 CUT = np.array([True, True, True, False])
 
 
-def test_values_move_to_the_line_through_those_of_aoa():
+def test_values_are_regressed_on_aoa():
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.1, 0.3, 0.7], [0.5, 0.4, 0.2, 0.8]])
-    none = np.zeros((3, 4, 4))
-    made, _ = on_line(value, none, none, METRIC, CUT)
-    np.testing.assert_allclose(made[0], value[0])
+    no_covariance = np.zeros((3, 4, 4))
+    fitted_values, _ = regress_on_aoa(value, no_covariance, no_covariance, METRIC, CUT)
+    np.testing.assert_allclose(fitted_values[0], value[0])
     # x − x̄ = (−.2, −.1, .3), of squares .14: slope (−.04 − .01 + .09)/.14 about the mean .2.
-    np.testing.assert_allclose(made[1], [*(0.2 + 0.04 / 0.14 * np.array([-0.2, -0.1, 0.3])), 0.7])
+    np.testing.assert_allclose(fitted_values[1], [*(0.2 + 0.04 / 0.14 * np.array([-0.2, -0.1, 0.3])), 0.7])
     # A line that would turn the order round is level.
-    np.testing.assert_allclose(made[2], [*np.full(3, 1.1 / 3), 0.8])
+    np.testing.assert_allclose(fitted_values[2], [*np.full(3, 1.1 / 3), 0.8])
 
 
-def test_the_covariance_is_that_of_values_on_lines():
+def test_the_covariance_is_the_covariance_of_regressed_values():
     root = np.tril(np.random.default_rng(0).normal(size=(8, 8))) * 1e-4
     value = np.array([[0.1, 0.2, 0.6, 0.9], [0.2, 0.25, 0.4, 0.7]])
     joint = root @ root.T
-    first, second = slice(0, 4), slice(4, 8)
-    covariance = np.array([joint[first, first], joint[second, second]])
-    cross = np.array([joint[first, first], joint[second, first]])
-    _, found = on_line(value, covariance, cross, METRIC, CUT)
+    aoa_cells = slice(0, 4)
+    theta_cells = slice(4, 8)
+    covariance = np.array([joint[aoa_cells, aoa_cells], joint[theta_cells, theta_cells]])
+    cross = np.array([joint[aoa_cells, aoa_cells], joint[theta_cells, aoa_cells]])
+    _, fitted_covariance = regress_on_aoa(value, covariance, cross, METRIC, CUT)
     step = 1e-6 * np.eye(8)
-    up, down = (
-        [on_line((value.ravel() + one).reshape(2, 4), covariance, cross, METRIC, CUT)[0][1] for one in steps]
+    upper, lower = (
+        [
+            regress_on_aoa((value.ravel() + shift).reshape(2, 4), covariance, cross, METRIC, CUT)[0][1]
+            for shift in steps
+        ]
         for steps in (step, -step)
     )
-    slope = (np.array(up) - down) / 2e-6
-    expected = slope.T @ joint @ slope
+    slope = (np.array(upper) - lower) / 2e-6
+    numerical_covariance = slope.T @ joint @ slope
     # The slope is a ratio: its noise in x is part of what the sum leaves out.
-    np.testing.assert_allclose(found[1, 3:, 3:], expected[3:, 3:], rtol=1e-6)
-    np.testing.assert_allclose(found[1, :3, :3].mean(), expected[:3, :3].mean(), rtol=1e-6)
-    np.testing.assert_allclose(found[0], covariance[0])
+    np.testing.assert_allclose(fitted_covariance[1, 3:, 3:], numerical_covariance[3:, 3:], rtol=1e-6)
+    np.testing.assert_allclose(
+        fitted_covariance[1, :3, :3].mean(), numerical_covariance[:3, :3].mean(), rtol=1e-6
+    )
+    np.testing.assert_allclose(fitted_covariance[0], covariance[0])
 
 
 @pytest.mark.parametrize("flat", [True, False])
-def test_a_flat_path_and_a_sample_far_from_it_are_said(flat):
+def test_a_flat_path_is_reported(flat):
     path = tiny_path()
     if flat:  # strengths that take away a tenth of what AOA is above chance
         path = replace(path, value=path.value[0] * (1 - 0.1 * path.alpha[:, None] / 0.45))
         assert path.reach == pytest.approx(0.1)
-    found = correct_path(path)
-    assert found.explained is not flat
-    said = "the density ratio of the log does not explain exposure"
-    assert (said in found.frame["note"].iloc[-1]) is flat
-    assert ("The density ratio of the log does not explain exposure" in " ".join(repr(found).split())) is flat
+    correction = correct_path(path)
+    assert correction.explained is not flat
+    note = "the density ratio of the log does not explain exposure"
+    assert (note in correction.frame["note"].iloc[-1]) is flat
+    assert (
+        "The density ratio of the log does not explain exposure" in " ".join(repr(correction).split())
+    ) is flat
     sample = tiny_sample()
-    exposed = Correction(
+    sample_correction = Correction(
         path=path,
         prior=CorrectionPrior(),
         sample=sample,
-        posterior=posterior(path, CorrectionPrior(), sample),
+        posterior=compute_posterior(path, CorrectionPrior(), sample),
     )
-    assert (f"{said}; read random-sample" in exposed.frame["note"].iloc[-1]) is flat
+    assert (f"{note}; read random-sample" in sample_correction.frame["note"].iloc[-1]) is flat
 
 
-def test_the_clipped_share_is_said_with_the_strength_that_it_is_of():
+def test_the_clipped_share_is_reported_with_its_strength():
     path = tiny_path()
-    found = correct_path(replace(path, clipped=np.full_like(path.clipped, 0.14)))
-    said = f"at strength {found.alpha.mean:.2f} large weights are truncated, by 14% of all weight"
-    assert found.frame["note"].iloc[-1].endswith(said)
+    correction = correct_path(replace(path, clipped=np.full_like(path.clipped, 0.14)))
+    note = f"at strength {correction.alpha.mean:.2f} large weights are truncated, by 14% of all weight"
+    assert correction.frame["note"].iloc[-1].endswith(note)
 
 
-def test_a_sample_that_no_strength_reaches_is_said():
-    path, said = tiny_path(), []
+def test_a_sample_that_no_strength_explains_is_reported():
+    path = tiny_path()
+    is_explained = []
     for value in (path.value[8], path.value[20], np.array([0.01, 0.9])):
         sample = RandomSample(value, 1e-6 * np.eye(2), 10**6, 10**6, 1.0)
-        joint = posterior(path, CorrectionPrior(), sample)
-        said.append(Correction(path=path, prior=CorrectionPrior(), sample=sample, posterior=joint).explained)
-        assert 0 <= joint.strained <= 1 + 1e-12
-    assert said == [True, False, False]  # a strength of 1.5 is none that exposure has
+        posterior = compute_posterior(path, CorrectionPrior(), sample)
+        is_explained.append(
+            Correction(path=path, prior=CorrectionPrior(), sample=sample, posterior=posterior).explained
+        )
+        assert 0 <= posterior.misfit_probability <= 1 + 1e-12
+    assert is_explained == [True, False, False]  # a strength of 1.5 is none that exposure has
 
 
-def test_what_a_choice_loses_is_of_values_between_0_and_1():
+def test_expected_regret_limits_values_to_0_and_1():
     # Of two independent alike, held in [0, 1]: E max − E = ∫ F (1 − F).
-    found = correct_path(tiny_path()).posterior
-    alike = replace(found, weight=np.ones(1), mean=np.full((1, 2), 0.8), covariance=0.09 * np.eye(2)[None])
+    posterior = correct_path(tiny_path()).posterior
+    equal_posterior = replace(
+        posterior, weight=np.ones(1), mean=np.full((1, 2), 0.8), covariance=0.09 * np.eye(2)[None]
+    )
     below = ndtr((np.linspace(0, 1, 10_001) - 0.8) / 0.3)
-    assert alike.expected_regret(slice(0, 2)) == pytest.approx(np.mean(below * (1 - below)), abs=0.004)
+    assert equal_posterior.expected_regret(slice(0, 2)) == pytest.approx(
+        np.mean(below * (1 - below)), abs=0.004
+    )

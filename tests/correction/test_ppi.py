@@ -1,4 +1,4 @@
-"""The difference estimator: unbiased by enumeration, its share and ratio by hand, and near the truth."""
+"""Prediction-powered inference: unbiasedness by enumeration, its share and ratio by hand, and accuracy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ipseval
 from ipseval import Interactions, RandomExposure
 from ipseval.correction import CORRECTED, PPI, RANDOM_SAMPLE, correct
 from ipseval.validation.simulation import World
-from tests.inside.correction import pairs_to_predict, prediction_powered, ratio, totals
+from tests.inside.correction import compute_ratio, compute_totals, pairs_to_predict, prediction_powered
 
 # Two users with three and four candidates; what they like, contributions, and a prediction that is far off.
 PLACE = np.array([0, 0, 0, 1, 1, 1, 1])
@@ -20,47 +20,61 @@ VALUE = np.array([0.9, 0.4, 0.2, 0.7, 0.1, 0.8, 0.3])
 PREDICTED = np.array([0.2, 0.9, 0.4, 0.6, 0.1, 0.3, 0.8])
 
 
-def choices(size: int) -> list[np.ndarray]:
-    """Return every choice of so many pairs of each user, as masks."""
-    each = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
+def list_choices(size: int) -> list[np.ndarray]:
+    """Return every choice of `size` pairs of each user, as masks."""
+    user_choices = [combinations(np.flatnonzero(user == PLACE), size) for user in (0, 1)]
     masks = []
-    for one, other in product(*each):
+    for first_user_pairs, second_user_pairs in product(*user_choices):
         mask = np.zeros(PLACE.size, dtype=bool)
-        mask[[*one, *other]] = True
+        mask[[*first_user_pairs, *second_user_pairs]] = True
         masks.append(mask)
     return masks
 
 
-@pytest.mark.parametrize("drawn", [1, 2, None])
-def test_both_totals_are_unbiased_for_any_prediction_and_share(drawn):
+@pytest.mark.parametrize("n_drawn", [1, 2, None])
+def test_both_totals_are_unbiased_for_any_prediction_and_share(n_drawn):
     columns = VALUE[:, None]
-    free = choices(drawn) if drawn else [np.ones(7, dtype=bool)]
-    found = []
-    for seen, other in product(choices(2), free):
-        plain, control = totals(PLACE, columns, LIKED & seen, PREDICTED, seen, other)
-        found.append([(plain - share * control).sum(axis=0) for share in (0.0, 0.7)])
+    candidate_choices = list_choices(n_drawn) if n_drawn else [np.ones(7, dtype=bool)]
+    all_totals = []
+    for exposed, candidates in product(list_choices(2), candidate_choices):
+        outcome, control = compute_totals(
+            PLACE,
+            columns,
+            is_positive=LIKED & exposed,
+            prediction=PREDICTED,
+            is_exposed=exposed,
+            is_drawn=candidates,
+        )
+        all_totals.append([(outcome - share * control).sum(axis=0) for share in (0.0, 0.7)])
     # Two shown pairs of each user: twice the mean over the user's candidates.
-    above = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
-    below = 2 * (2 / 3 + 2 / 4)
-    np.testing.assert_allclose(np.mean(found, axis=0), [[above, below]] * 2)
+    numerator = 2 * ((0.9 + 0.2) / 3 + (0.8 + 0.3) / 4)
+    denominator = 2 * (2 / 3 + 2 / 4)
+    np.testing.assert_allclose(np.mean(all_totals, axis=0), [[numerator, denominator]] * 2)
 
 
-def test_a_prediction_that_is_right_leaves_no_noise():
+def test_a_perfect_prediction_removes_all_variance():
     columns = VALUE[:, None]
-    found = []
-    for seen in choices(2):
-        right = LIKED.astype(float)
-        plain, control = totals(PLACE, columns, LIKED & seen, right, seen, np.ones(7, dtype=bool))
-        found.append((plain - control).sum(axis=0))
-    assert np.ptp(found, axis=0) == pytest.approx([0, 0])
+    all_totals = []
+    for exposed in list_choices(2):
+        prediction = LIKED.astype(float)
+        outcome, control = compute_totals(
+            PLACE,
+            columns,
+            is_positive=LIKED & exposed,
+            prediction=prediction,
+            is_exposed=exposed,
+            is_drawn=np.ones(7, dtype=bool),
+        )
+        all_totals.append((outcome - control).sum(axis=0))
+    assert np.ptp(all_totals, axis=0) == pytest.approx([0, 0])
 
 
-def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_halves():
+def test_the_share_of_the_control_variate_minimises_the_variance_within_0_and_three_halves():
     # D of each user is 1, so that what moves is N less its mean: ±1, and the control ∓1, ±2, ±.5.
     plain = np.array([[2.0, 2, 2, 1], [0, 0, 0, 1]])
     control = np.array([[-1.0, 2, 0.5, 0], [1, -2, -0.5, 0]])
-    assert prediction_powered._share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
-    assert prediction_powered._share(0 * plain, control, np.arange(3)).tolist() == [
+    assert prediction_powered._fit_share(plain, control, np.arange(3)) == pytest.approx([0, 0.5, 1.5])
+    assert prediction_powered._fit_share(0 * plain, control, np.arange(3)).tolist() == [
         0,
         0,
         0,
@@ -68,40 +82,40 @@ def test_the_share_of_the_control_is_that_of_least_variance_between_0_and_three_
 
 
 def test_the_ratio_and_its_covariance_by_hand():
-    found = ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
-    assert found.value == pytest.approx([1.0])
+    estimate = compute_ratio(np.array([[1.0], [3.0]]), np.array([[2.0], [2.0]]))
+    assert estimate.value == pytest.approx([1.0])
     # Influences (1 − 2)/4 and (3 − 2)/4: their squares sum to 1/8, times 2/1.
-    assert found.covariance == pytest.approx(np.array([[0.25]]))
+    assert estimate.covariance == pytest.approx(np.array([[0.25]]))
 
 
 def test_predictions_are_compared_on_candidates_of_exposed_users(monkeypatch):
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0], [2], *ids))
-    shown = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
-    assert pairs_to_predict(shown, split).tolist() == [8, 9, 11]
+    exposure = RandomExposure(np.array([2]), np.array([0]), np.array([True]), 3, 4)
+    assert pairs_to_predict(exposure, split).tolist() == [8, 9, 11]
     monkeypatch.setattr(prediction_powered, "N_DRAWN", 3)
-    assert set(pairs_to_predict(shown, split).tolist()) <= {8, 9, 11}
+    assert set(pairs_to_predict(exposure, split).tolist()) <= {8, 9, 11}
 
 
 def test_exposure_without_a_positive_has_no_ppi_estimate():
     ids = np.arange(3), np.arange(4)
     split = ipseval.Split(Interactions([0, 2], [1, 2], *ids), Interactions([0, 1], [2, 3], *ids))
-    shown = RandomExposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
+    exposure = RandomExposure(np.array([1, 2]), np.array([0, 1]), np.zeros(2, dtype=bool), 3, 4)
     models = {"a": np.arange(12.0).reshape(3, 4), "b": -np.arange(12.0).reshape(3, 4)}
-    found = correct(models, split, random_exposure=shown, metrics=["recall@1"], rng=0)
-    assert (found.sample, found.ppi) == (None, None)
+    correction = correct(models, split, random_exposure=exposure, metrics=["recall@1"], rng=0)
+    assert (correction.sample, correction.ppi) == (None, None)
 
 
-def test_the_row_stands_beside_the_random_sample_and_is_as_near_to_the_truth(monkeypatch):
-    monkeypatch.setattr(prediction_powered, "odds_at", None)  # those of the path are taken
+def test_ppi_is_a_row_next_to_the_random_sample_and_is_as_accurate(monkeypatch):
+    monkeypatch.setattr(prediction_powered, "fit_test_odds", None)  # those of the path are taken
     world = World(n_users=400, n_items=100, mean_relevant=12, gamma=0.3, rng=0)
     split = world.split(rng=1)
     models = {name: world.example_models(split, rng=2)[name] for name in ("popular", "noisy")}
     exposure = RandomExposure.from_ratings(world.study(rng=3, n_per_user=20).random, threshold=4)
-    found = correct(models, split, random_exposure=exposure, metrics=["recall@10"], rng=0).frame
-    assert found["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, PPI, CORRECTED]
+    frame = correct(models, split, random_exposure=exposure, metrics=["recall@10"], rng=0).frame
+    assert frame["estimator"].drop_duplicates().tolist()[1:] == [RANDOM_SAMPLE, PPI, CORRECTED]
     truth = world.truth(models, ["recall@10"], split).set_index("model")["ideal_pooled"]
-    rows = found[found["estimator"] == PPI].set_index("model")
+    rows = frame[frame["estimator"] == PPI].set_index("model")
     assert ((rows["estimate"] - truth[rows.index]).abs() < 4 * rows["std_error"]).all()
-    plain = found[found["estimator"] == RANDOM_SAMPLE].set_index("model")
+    plain = frame[frame["estimator"] == RANDOM_SAMPLE].set_index("model")
     assert (rows["std_error"] < 1.02 * plain["std_error"]).all()

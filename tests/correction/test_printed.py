@@ -1,4 +1,4 @@
-"""Printed corrections are kept in text files, so that a reader can judge them.
+"""Printed corrections are stored in text files for review.
 
 After a change of words: `python -m tests.correction.test_printed`, and read what it prints.
 """
@@ -63,13 +63,13 @@ SITUATIONS: dict[str, Callable[[], Correction]] = {
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
-def test_a_correction_is_printed_as_its_file_says(name):
+def test_a_correction_is_printed_as_in_its_file(name):
     text = f"{SITUATIONS[name]()!r}\n"
     assert text == (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 110
 
 
-def test_every_file_is_of_a_situation():
+def test_every_file_belongs_to_a_situation():
     assert {path.stem for path in FOLDER.glob("*.txt")} == set(SITUATIONS)
 
 

@@ -1,4 +1,4 @@
-"""A log of impressions with explored slots: the correction names the better of two versions."""
+"""A log of impressions with explored slots: the correction identifies the better of two versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.evaluation.test_production_log import RATE, Shop
 
 
 @pytest.mark.slow
-def test_exploration_and_one_reference_value_name_the_better_version_with_a_level_that_covers_the_truth():
+def test_exploration_and_a_reference_value_identify_the_better_version_with_intervals_around_the_truth():
     shop = Shop.of(0, months=10, rate=RATE)
     split = ipseval.split_random(shop.log.select(~shop.explored).positives, test_fraction=0.2, rng=0)
     truth = shop.truth(split)
@@ -23,7 +23,7 @@ def test_exploration_and_one_reference_value_name_the_better_version_with_a_leve
     exposure = RandomExposure.from_log(shop.log, split, where=shop.explored, rate=RATE)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        alone = ipseval.correct(shop.scores, split, rng=0)
+        log_correction = ipseval.correct(shop.scores, split, rng=0)
         correction = ipseval.correct(
             shop.scores,
             split,
@@ -32,8 +32,8 @@ def test_exploration_and_one_reference_value_name_the_better_version_with_a_leve
             source="randomised",
             rng=0,
         )
-    assert alone.leader is None
-    next_step = next(remark for remark in alone.tables().verdict if remark.name == "Next step")
+    assert log_correction.leader is None
+    next_step = next(remark for remark in log_correction.tables().verdict if remark.name == "Next step")
     assert "ipseval plan" in next_step.lines[0]
     assert correction.leader == "v2"
     frame = correction.frame

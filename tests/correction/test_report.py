@@ -1,4 +1,4 @@
-"""The printed correction: the sentences of its verdict, its tables, and every format it is written to."""
+"""The report of a correction: the sentences of its verdict, its tables, and every format."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ipseval
 from ipseval import RandomExposure
 from ipseval.correction import Correction
 from ipseval.validation.simulation import World
-from tests.correction.test_order import order_of
+from tests.correction.test_order import make_order
 from tests.inside.correction import AlphaPosterior, CorrectionReport, MetricOrder, verdict_sentences
 
 METRICS = ["recall@10", "atop"]
@@ -29,19 +29,19 @@ def a_simulated_log():
     return models, split, exposure
 
 
-@pytest.fixture(scope="module", name="alone")
+@pytest.fixture(scope="module", name="log_correction")
 def a_correction_by_the_log_alone(situation):
     models, split, _ = situation
     return ipseval.correct(models, split, metrics=METRICS, rng=0)
 
 
-@pytest.fixture(scope="module", name="exposed")
+@pytest.fixture(scope="module", name="exposure_correction")
 def a_correction_with_random_exposure(situation):
     models, split, exposure = situation
     return ipseval.correct(models, split, random_exposure=exposure, metrics=METRICS, rng=0)
 
 
-def report_of(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
+def make_report(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
     return CorrectionReport(
         frame=pd.DataFrame({"estimator": ["aoa-pooled", "corrected"]}),
         orders=orders,
@@ -59,7 +59,7 @@ def report_of(*orders: MetricOrder, n_random: int = 0) -> CorrectionReport:
 
 VERDICTS = {
     "the log alone": (
-        order_of(is_informed=False),
+        make_order(is_informed=False),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.6 (calibrated on simulated logs). "
             "Exposure was not measured, so no winner is named.",
@@ -67,7 +67,7 @@ VERDICTS = {
         ],
     ),
     "data without a winner": (
-        order_of(),
+        make_order(),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. The smallest "
             "P(a better) is 0.60, and a winner must reach 0.95 against every other recommender.",
@@ -75,14 +75,14 @@ VERDICTS = {
         ],
     ),
     "a winner": (
-        order_of(p_better={"ab": 0.979, "ac": 0.999}),
+        make_order(p_better={"ab": 0.979, "ac": 0.999}),
         [
             "a ranks first after bias correction: P(a better) ≥ 0.97 against every other recommender.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
     "a winner that is not the first by AOA": (
-        order_of(p_better={"ab": 0.001, "bc": 0.999}),
+        make_order(p_better={"ab": 0.001, "bc": 0.999}),
         [
             "b ranks first after bias correction: P(b better) > 0.99 against every other recommender. "
             "a ranks first by AOA.",
@@ -90,7 +90,7 @@ VERDICTS = {
         ],
     ),
     "a challenger": (
-        order_of(p_better={"ab": 0.15}),
+        make_order(p_better={"ab": 0.15}),
         [
             "No clear winner. a ranks first by AOA. P(b better than a) = 0.85, so b is the better choice. "
             "The smallest P(b better) is 0.60, and a winner must reach 0.95 against every other recommender.",
@@ -98,7 +98,7 @@ VERDICTS = {
         ],
     ),
     "no explanation": (
-        order_of(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
+        make_order(p_better={"ab": 0.99, "ac": 0.999}, is_explained=False),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.99. The density ratio of the log "
             "does not explain exposure, so no winner is named.",
@@ -106,58 +106,62 @@ VERDICTS = {
         ],
     ),
     "two recommenders without a winner": (
-        order_of({"a": 0.3, "b": 0.2}),
+        make_order({"a": 0.3, "b": 0.2}),
         [
             "No clear winner. a ranks first by AOA. P(a better than b) = 0.60. A winner must reach 0.95.",
             "Expected regret of choosing a: 0.01 recall@10.",
         ],
     ),
     "equal recommenders": (
-        order_of({"a": 0.3, "b": 0.3}),
+        make_order({"a": 0.3, "b": 0.3}),
         ["a and b are tied for first place by AOA.", "Expected regret of choosing a: 0.01 recall@10."],
     ),
     "one recommender": (
-        order_of({"a": 0.3}),
+        make_order({"a": 0.3}),
         ["Only a has an estimate, so there is nothing to compare."],
     ),
 }
 
 
 @pytest.mark.parametrize(("order", "expected"), VERDICTS.values(), ids=VERDICTS)
-def test_the_verdict_says_conclusion_reason_and_number(order, expected):
-    assert verdict_sentences(report_of(order)) == expected
+def test_the_verdict_has_conclusion_reason_and_regret(order, expected):
+    assert verdict_sentences(make_report(order)) == expected
 
 
 def test_the_random_sample_is_named_where_the_density_ratio_does_not_explain_exposure():
-    sentences = verdict_sentences(report_of(order_of(is_explained=False), n_random=30))
+    sentences = verdict_sentences(make_report(make_order(is_explained=False), n_random=30))
     assert "so no winner is named; compare the random sample instead." in sentences[0]
 
 
-def test_metrics_with_the_same_conclusion_are_named_together_and_others_have_their_own():
-    same = [order_of(metric=metric) for metric in ("recall@10", "atop", "mean_dcg@10")]
-    assert verdict_sentences(report_of(*same))[-1] == ("atop and mean_dcg@10 lead to the same conclusion.")
-    assert verdict_sentences(report_of(*same[:2]))[-1] == "atop leads to the same conclusion."
-    different = order_of({"b": 0.3, "a": 0.2}, metric="atop")
-    assert verdict_sentences(report_of(same[0], different))[-1] == (
+def test_metrics_with_the_same_conclusion_share_a_sentence_and_other_metrics_have_separate_sentences():
+    orders = [make_order(metric=metric) for metric in ("recall@10", "atop", "mean_dcg@10")]
+    assert verdict_sentences(make_report(*orders))[-1] == (
+        "atop and mean_dcg@10 lead to the same conclusion."
+    )
+    assert verdict_sentences(make_report(*orders[:2]))[-1] == "atop leads to the same conclusion."
+    different = make_order({"b": 0.3, "a": 0.2}, metric="atop")
+    assert verdict_sentences(make_report(orders[0], different))[-1] == (
         "By atop: No clear winner. b ranks first by AOA. P(b better than a) = 0.60."
     )
-    winner = order_of(p_better={"ab": 0.99, "ac": 0.99}, metric="atop")
-    assert verdict_sentences(report_of(same[0], winner))[-1].startswith("By atop: a ranks first after")
+    winner = make_order(p_better={"ab": 0.99, "ac": 0.99}, metric="atop")
+    assert verdict_sentences(make_report(orders[0], winner))[-1].startswith("By atop: a ranks first after")
 
 
-def test_the_order_has_a_row_per_metric_and_recommender(exposed):
-    order = exposed.order
+def test_the_order_has_a_row_per_metric_and_recommender(exposure_correction):
+    order = exposure_correction.order
     assert order["metric"].tolist() == ["recall@10"] * 3 + ["atop"] * 3
-    frame = exposed.frame.set_index(["metric", "estimator", "model"])["estimate"]
-    comparison = exposed.compare().set_index(["metric", "model", "reference"])["probability_higher"]
+    frame = exposure_correction.frame.set_index(["metric", "estimator", "model"])["estimate"]
+    comparison = exposure_correction.compare().set_index(["metric", "model", "reference"])[
+        "probability_higher"
+    ]
     for _, part in order.groupby("metric", sort=False):
         assert part["aoa_pooled"].is_monotonic_decreasing
         rows = part.to_dict("records")
-        for row, below in pairwise(rows):
-            pair = (row["metric"], row["recommender"], below["recommender"])
-            turned = (row["metric"], below["recommender"], row["recommender"])
-            expected = comparison[pair] if pair in comparison.index else 1 - comparison[turned]
-            assert row["p_better_than_next"] == pytest.approx(expected, abs=1e-9)
+        for row, next_row in pairwise(rows):
+            pair = (row["metric"], row["recommender"], next_row["recommender"])
+            reversed_pair = (row["metric"], next_row["recommender"], row["recommender"])
+            probability = comparison[pair] if pair in comparison.index else 1 - comparison[reversed_pair]
+            assert row["p_better_than_next"] == pytest.approx(probability, abs=1e-9)
         assert np.isnan(rows[-1]["p_better_than_next"])
     for row in order.to_dict("records"):
         assert row["aoa_pooled"] == frame[row["metric"], "aoa-pooled", row["recommender"]]
@@ -166,16 +170,21 @@ def test_the_order_has_a_row_per_metric_and_recommender(exposed):
         assert row["expected_regret"] >= 0
 
 
-def test_leader_and_choice_are_those_of_the_first_metric(alone, exposed):
-    assert alone.leader is None
-    assert alone.choice == alone.order["recommender"][0]
-    assert exposed.leader == exposed.choice == "taste"
+def test_leader_and_choice_refer_to_the_first_metric(log_correction, exposure_correction):
+    assert log_correction.leader is None
+    assert log_correction.choice == log_correction.order["recommender"][0]
+    assert exposure_correction.leader == exposure_correction.choice == "taste"
 
 
-def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first_column(alone, exposed):
+def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first_column(
+    log_correction, exposure_correction
+):
     for correction, columns in (
-        (alone, ["AOA (pooled)", "bias-corrected", "P(better than next)"]),
-        (exposed, ["AOA (pooled)", "random sample", "PPI", "bias-corrected", "P(better than next)"]),
+        (log_correction, ["AOA (pooled)", "bias-corrected", "P(better than next)"]),
+        (
+            exposure_correction,
+            ["AOA (pooled)", "random sample", "PPI", "bias-corrected", "P(better than next)"],
+        ),
     ):
         tables = correction.tables()
         assert "95% intervals; means over relevant interactions." in tables.summary[0]
@@ -183,27 +192,27 @@ def test_one_estimand_is_named_in_the_head_line_and_rows_are_sorted_by_the_first
             assert list(table.header) == ["recommender", *columns]
             values = [float(row[1].text) for row in table.rows]
             assert values == sorted(values, reverse=True)
-    assert exposed.tables().summary[0].startswith("3 recommenders, ")
-    assert "random-exposure positives of" in exposed.tables().summary[0]
+    assert exposure_correction.tables().summary[0].startswith("3 recommenders, ")
+    assert "random-exposure positives of" in exposure_correction.tables().summary[0]
 
 
-def test_the_corrected_column_has_the_estimate_with_its_interval(alone):
-    row = alone.order.iloc[0]
+def test_the_corrected_column_has_the_estimate_with_its_interval(log_correction):
+    row = log_correction.order.iloc[0]
     text = f"{row['corrected']:.3f} [{row['ci_low']:.3f}, {row['ci_high']:.3f}]"
-    assert alone.tables().parts[0].rows[0][2].plain == text
-    assert text in " ".join(repr(alone).split())
+    assert log_correction.tables().parts[0].rows[0][2].plain == text
+    assert text in " ".join(repr(log_correction).split())
 
 
-def test_labels_of_the_verdict_block_and_the_next_step(alone, exposed):
-    names = {remark.name: " ".join(remark.lines) for remark in alone.tables().verdict}
+def test_labels_of_the_verdict_block_and_the_next_step(log_correction, exposure_correction):
+    names = {remark.name: " ".join(remark.lines) for remark in log_correction.tables().verdict}
     assert list(names) == ["Verdict", "Assumption", "Next step"]
     assert names["Next step"].startswith("`ipseval plan` computes how many users")
     assert "No pairs were shown at random" in names["Assumption"]
-    assert alone.verdict == names["Verdict"]
-    names = {remark.name: " ".join(remark.lines) for remark in exposed.tables().verdict}
+    assert log_correction.verdict == names["Verdict"]
+    names = {remark.name: " ".join(remark.lines) for remark in exposure_correction.tables().verdict}
     assert list(names) == ["Verdict", "Assumption", "Next step", "Excluded"]
     assert names["Next step"].startswith("Choose taste.")
-    assert f"{exposed.random_exposure.n_dropped} pairs of the training log" in names["Excluded"]
+    assert f"{exposure_correction.random_exposure.n_dropped} pairs of the training log" in names["Excluded"]
 
 
 def test_many_recommenders_are_shortened_in_text_and_complete_in_the_frame(situation):
@@ -215,33 +224,35 @@ def test_many_recommenders_are_shortened_in_text_and_complete_in_the_frame(situa
     assert len(correction.order) == 14
 
 
-def test_every_text_format_has_the_estimates_the_estimand_and_the_verdict(exposed, tmp_path):
-    cell = exposed.tables().parts[0].rows[0][4].text
+def test_every_text_format_has_the_estimates_the_estimand_and_the_verdict(exposure_correction, tmp_path):
+    cell = exposure_correction.tables().parts[0].rows[0][4].text
     for write, suffix in (
-        (exposed.to_markdown, "md"),
-        (exposed.to_latex, "tex"),
-        (exposed.to_html, "html"),
+        (exposure_correction.to_markdown, "md"),
+        (exposure_correction.to_latex, "tex"),
+        (exposure_correction.to_html, "html"),
     ):
         text = write()
-        for expected in (cell, "bias-corrected", "means over relevant interactions", "ranks first after"):
-            assert expected in text
+        for phrase in (cell, "bias-corrected", "means over relevant interactions", "ranks first after"):
+            assert phrase in text
         path = tmp_path / f"correction.{suffix}"
         assert write(path) == str(path)
         assert path.read_text("utf-8") == text
 
 
-def test_csv_and_json_have_every_number(exposed, tmp_path):
-    exposed.to_csv(tmp_path / "frame.csv")
-    written = pd.read_csv(tmp_path / "frame.csv", keep_default_na=False, na_values={"max_weight_share": ""})
-    pd.testing.assert_frame_equal(written, exposed.frame, check_dtype=False)
-    record = json.loads(exposed.to_json())
+def test_csv_and_json_have_every_number(exposure_correction, tmp_path):
+    exposure_correction.to_csv(tmp_path / "frame.csv")
+    frame = pd.read_csv(tmp_path / "frame.csv", keep_default_na=False, na_values={"max_weight_share": ""})
+    pd.testing.assert_frame_equal(frame, exposure_correction.frame, check_dtype=False)
+    record = json.loads(exposure_correction.to_json())
     assert record["estimand"] == "mean over relevant interactions"
     assert (record["leader"], record["choice"]) == ("taste", "taste")
-    assert record["verdict"] == exposed.verdict
-    assert [row["estimate"] for row in record["estimates"]] == exposed.frame["estimate"].tolist()
-    assert [row["expected_regret"] for row in record["order"]] == exposed.order["expected_regret"].tolist()
+    assert record["verdict"] == exposure_correction.verdict
+    assert [row["estimate"] for row in record["estimates"]] == exposure_correction.frame["estimate"].tolist()
+    assert [row["expected_regret"] for row in record["order"]] == exposure_correction.order[
+        "expected_regret"
+    ].tolist()
     assert record["order"][2]["p_better_than_next"] is None
-    exposed.to_json(tmp_path / "correction.json")
+    exposure_correction.to_json(tmp_path / "correction.json")
     assert json.loads((tmp_path / "correction.json").read_text("utf-8")) == record
 
 
@@ -266,11 +277,11 @@ def test_a_correction_is_loaded_as_it_was_saved(situation, tmp_path):
     assert "Reference value of atop for popular: 0.700 ± 0.050" in " ".join(repr(loaded).split())
 
 
-def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposed):
+def test_a_plot_names_the_estimand_and_has_the_order_of_the_table(exposure_correction):
     plots = pytest.importorskip("matplotlib.pyplot")
-    axes = exposed.plot("atop")
+    axes = exposure_correction.plot("atop")
     assert axes.get_xlabel() == "atop: mean over relevant interactions, with 95% intervals"
-    expected = exposed.order.query("metric == 'atop'")["recommender"].tolist()
-    assert [label.get_text() for label in axes.get_yticklabels()] == expected
-    assert exposed.plot(estimator="corrected").get_xlabel().startswith("recall@10: ")
+    recommenders = exposure_correction.order.query("metric == 'atop'")["recommender"].tolist()
+    assert [label.get_text() for label in axes.get_yticklabels()] == recommenders
+    assert exposure_correction.plot(estimator="corrected").get_xlabel().startswith("recall@10: ")
     plots.close("all")

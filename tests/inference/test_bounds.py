@@ -21,7 +21,7 @@ def ratio_bounds(c, w, *, factor: float) -> tuple[float, float]:
     return low[0], high[0]
 
 
-def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:
+def solve_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:
     """Charnes–Cooper: with x = t v, extreme Σcx subject to Σx = 1 and t w/Λ ≤ x ≤ t Λ w, over x and t.
 
     With groups 0 … G − 1: the extreme mean over groups, each with a t and Σx = 1 of its own.
@@ -49,8 +49,9 @@ def by_linear_program(c, w, factor: float, group=None) -> tuple[float, float]:
 def test_bounds_equal_the_linear_program(seed, factor):
     rng = np.random.default_rng(seed)
     n = rng.integers(1, 40)
-    c, w = rng.choice([rng.random(n), np.round(rng.random(n), 1)]), rng.uniform(0.5, 3, n)
-    assert ratio_bounds(c, w, factor=factor) == pytest.approx(by_linear_program(c, w, factor), abs=1e-9)
+    c = rng.choice([rng.random(n), np.round(rng.random(n), 1)])
+    w = rng.uniform(0.5, 3, n)
+    assert ratio_bounds(c, w, factor=factor) == pytest.approx(solve_linear_program(c, w, factor), abs=1e-9)
 
 
 def test_a_hand_worked_bound():
@@ -60,7 +61,7 @@ def test_a_hand_worked_bound():
     assert (low, high) == (pytest.approx(0.5), pytest.approx(1.5))
 
 
-def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
+def evaluate_random_ranks(metrics=("recall@10", "dcg@10", "ndcg@10")):
     ranks, popularity = random_ranks(3, n_users=20)
     return ipseval.evaluate_ranks(
         ranks,
@@ -72,26 +73,26 @@ def evaluated(metrics=("recall@10", "dcg@10", "ndcg@10")):
 
 
 def test_bounds_of_an_evaluation_equal_linear_programs():
-    evaluation = evaluated(metrics=("recall@10",))
+    evaluation = evaluate_random_ranks(metrics=("recall@10",))
     frame = evaluation.bounds(2.0).set_index(["model", "estimator"])
     for model, sample in list(evaluation.samples.items())[:1]:
         positives = sample.ranked
         c = (positives.n_above < 10).astype(float)
-        pooled = by_linear_program(c, sample.weights, 2.0)
+        pooled_bounds = solve_linear_program(c, sample.weights, 2.0)
         assert tuple(frame.loc[(model, "snips-pooled"), ["lower", "upper"]]) == pytest.approx(
-            pooled, abs=1e-9
+            pooled_bounds, abs=1e-9
         )
         share = 1 / positives.counts[positives.segment]
-        one_normaliser = by_linear_program(c, sample.weights * share, 2.0)
+        global_bounds = solve_linear_program(c, sample.weights * share, 2.0)
         assert tuple(frame.loc[(model, "snips-global"), ["lower", "upper"]]) == pytest.approx(
-            one_normaliser, abs=1e-9
+            global_bounds, abs=1e-9
         )
-        by_user = by_linear_program(c, sample.weights, 2.0, positives.segment)
-        assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(by_user, abs=1e-9)
+        user_bounds = solve_linear_program(c, sample.weights, 2.0, positives.segment)
+        assert tuple(frame.loc[(model, "snips"), ["lower", "upper"]]) == pytest.approx(user_bounds, abs=1e-9)
 
 
-def test_several_factors_nest_and_list_metrics_say_why_they_have_none():
-    evaluation = evaluated()
+def test_bounds_of_a_larger_factor_are_wider_and_list_metrics_have_none():
+    evaluation = evaluate_random_ranks()
     frame = evaluation.bounds([1.5, 3.0])
     narrow, wide = (frame[frame["factor"] == factor].reset_index(drop=True) for factor in (1.5, 3.0))
     np.testing.assert_allclose(narrow["estimate"], evaluation.frame["estimate"], rtol=1e-12)
@@ -105,7 +106,7 @@ def test_several_factors_nest_and_list_metrics_say_why_they_have_none():
 @pytest.mark.parametrize("factor", [0.5, np.nan, np.inf])
 def test_a_factor_below_one_is_refused(factor):
     with pytest.raises(InputError, match=r"finite number >= 1"):
-        evaluated().bounds(factor)
+        evaluate_random_ranks().bounds(factor)
 
 
 def required_factor(c, w, target: float) -> float:
@@ -113,23 +114,24 @@ def required_factor(c, w, target: float) -> float:
     return required_factors(c[:, None], w, np.array([target]))[0]
 
 
-def reach(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
-    """Extremes of Σvc/Σv over all corners of the box: a ratio of linear functions is extreme at one."""
+def enumerate_corners(c: np.ndarray, w: np.ndarray, factor: float) -> tuple[float, float]:
+    """Return the extremes of Σvc/Σv over all corners of the box, where this ratio is extreme."""
     corners = w * factor ** np.array(list(product((-1, 1), repeat=c.size)))
     values = corners @ c / corners.sum(axis=1)
     return values.min(), values.max()
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_all_corners_of_the_box_reach_the_target_from_the_factor_on_and_not_before(seed):
+def test_the_extremes_over_the_box_reach_the_target_only_from_the_required_factor_on(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
-    c, w = rng.normal(size=n), rng.uniform(0.1, 3, n)
+    c = rng.normal(size=n)
+    w = rng.uniform(0.1, 3, n)
     target = rng.uniform(c.min(), c.max())
     factor = required_factor(c, w, target)
-    low, high = reach(c, w, factor)
+    low, high = enumerate_corners(c, w, factor)
     assert min(abs(low - target), abs(high - target)) < 1e-10
-    low, high = reach(c, w, 1 + (factor - 1) * 0.99)
+    low, high = enumerate_corners(c, w, 1 + (factor - 1) * 0.99)
     assert not low <= target <= high
 
 
@@ -144,13 +146,16 @@ def test_all_corners_of_the_box_reach_the_target_from_the_factor_on_and_not_befo
         ([0.0, 1.0], np.nan, np.nan),
     ],
 )
-def test_targets_that_need_nothing_or_cannot_be_reached(c, target, expected):
+def test_required_factors_of_the_estimate_itself_and_of_unreachable_targets(c, target, expected):
     assert required_factor(np.array(c), np.ones(2), target) == pytest.approx(expected, rel=0, nan_ok=True)
 
 
-def test_factors_of_several_estimates_at_once_are_those_of_each():
+def test_factors_of_several_estimates_equal_separate_computations():
     rng = np.random.default_rng(5)
-    c, w, target = rng.random((400, 9)), rng.exponential(size=400), rng.random(9)
-    c[:, 0], target[1] = 0.5, 2.0  # all alike, and out of reach
-    each = [required_factor(c[:, column], w, target[column]) for column in range(9)]
-    np.testing.assert_allclose(required_factors(c, w, target), each, rtol=1e-12)
+    c = rng.random((400, 9))
+    w = rng.exponential(size=400)
+    target = rng.random(9)
+    c[:, 0] = 0.5
+    target[1] = 2.0  # all alike, and out of reach
+    separate_factors = [required_factor(c[:, column], w, target[column]) for column in range(9)]
+    np.testing.assert_allclose(required_factors(c, w, target), separate_factors, rtol=1e-12)

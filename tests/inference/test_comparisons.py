@@ -18,21 +18,21 @@ from tests.inside.estimators import Moments
 from tests.inside.inference import FEW, adjust, detectable, pair_tests
 
 
-def made(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
+def make_estimate(numerator, denominator=None, users=None, metric="m", estimator="e") -> Estimate:
     numerator = np.asarray(numerator, dtype=float)
     denominator = np.ones(numerator.size) if denominator is None else np.asarray(denominator, dtype=float)
     users = np.arange(numerator.size) if users is None else np.asarray(users)
     return Estimate(metric, estimator, UserSums(users, numerator, denominator), 9, Claim("no claim", ""))
 
 
-def table(**estimates: Estimate) -> dict[tuple[str, str, str], Estimate]:
-    return {(name, one.metric, one.estimator): one for name, one in estimates.items()}
+def key_estimates(**estimates: Estimate) -> dict[tuple[str, str, str], Estimate]:
+    return {(name, estimate.metric, estimate.estimator): estimate for name, estimate in estimates.items()}
 
 
 def test_the_test_of_a_mean_equals_the_paired_t_test():
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 30))
-    row = compare(table(a=made(a), b=made(b))).iloc[0]
+    row = compare(key_estimates(a=make_estimate(a), b=make_estimate(b))).iloc[0]
     reference = stats.ttest_rel(a, b)
     assert row["p_value"] == pytest.approx(reference.pvalue, rel=1e-10)
     assert (row["ci_low"], row["ci_high"]) == pytest.approx(tuple(reference.confidence_interval()), rel=1e-10)
@@ -43,25 +43,28 @@ def test_the_test_of_a_mean_equals_the_paired_t_test():
 
 def test_the_difference_of_ratios_uses_the_influence_of_both():
     # R_A = 6/4, R_B = 2/4; e = N − R D, ψ = e/D̄ with D̄ = 2.
-    a, b = made([3, 3], [1, 3]), made([1, 1], [1, 3])
+    a = make_estimate([3, 3], [1, 3])
+    b = make_estimate([1, 1], [1, 3])
     psi = (np.array([3 - 1.5, 3 - 4.5]) - np.array([1 - 0.5, 1 - 1.5])) / 2
-    row = compare(table(a=a, b=b)).iloc[0]
+    row = compare(key_estimates(a=a, b=b)).iloc[0]
     assert row["difference"] == pytest.approx(1.0)
     assert row["std_error"] == pytest.approx(np.sqrt(np.sum(psi**2) / 2))
 
 
 def test_users_that_only_one_recommender_has_are_aligned_by_code():
     # A reads users 0, 1, B users 1, 2. ψ/n: A −.5/2, .5/2 on users 0, 1; B −1/2, 1/2 on users 1, 2.
-    row = compare(table(a=made([0, 1], users=[0, 1]), b=made([1, 3], users=[1, 2]))).iloc[0]
+    row = compare(
+        key_estimates(a=make_estimate([0, 1], users=[0, 1]), b=make_estimate([1, 3], users=[1, 2]))
+    ).iloc[0]
     z = np.array([-0.25, 0.25 + 0.5, -0.5])
     assert row["difference"] == pytest.approx(-1.5)
     assert row["n_users"] == 3
     assert row["std_error"] == pytest.approx(np.sqrt(1.5 * np.sum(z**2)))
 
 
-def test_a_reference_restricts_the_pairs_and_none_takes_all():
+def test_a_reference_restricts_the_pairs_and_no_reference_compares_all():
     rng = np.random.default_rng(2)
-    estimates = table(**{name: made(rng.random(9)) for name in "abcd"})
+    estimates = key_estimates(**{name: make_estimate(rng.random(9)) for name in "abcd"})
     assert len(compare(estimates)) == 6
     with_reference = compare(estimates, reference="c")
     assert with_reference["model"].tolist() == ["a", "b", "d"]
@@ -86,63 +89,67 @@ def test_corrections_equal_statsmodels(ours, theirs, size, monkeypatch):
     assert adjust(frame, None, []).tolist() == p.tolist()
 
 
-def test_the_family_says_which_tests_are_corrected_together():
+def test_the_family_determines_which_tests_are_corrected_together():
     rng = np.random.default_rng(3)
     estimates = {
-        (model, metric, estimator): made(rng.random(20), metric=metric, estimator=estimator)
+        (model, metric, estimator): make_estimate(rng.random(20), metric=metric, estimator=estimator)
         for model in "ab"
         for metric in ("m1", "m2")
         for estimator in ("e1", "e2", "e3")
     }
-    cell, estimator, whole = (
+    by_cell, estimator, by_table = (
         compare(estimates, correction="bonferroni", family=family) for family in ("cell", "estimator", "all")
     )
-    raw = cell["p_value"].to_numpy()
-    assert cell["p_adjusted"].to_numpy() == pytest.approx(raw)
+    raw = by_cell["p_value"].to_numpy()
+    assert by_cell["p_adjusted"].to_numpy() == pytest.approx(raw)
     assert estimator["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 2 * raw))
-    assert whole["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 6 * raw))
+    assert by_table["p_adjusted"].to_numpy() == pytest.approx(np.minimum(1, 6 * raw))
 
 
-def test_differences_that_are_rounding_are_none_among_many_recommenders():
+def test_rounding_differences_count_as_zero_among_many_recommenders():
     values = 1e3 * np.random.default_rng(5).random((FEW + 1, 9))
     values[1] = values[0] + np.tile([1e-13, -1e-13, 0], 3)
-    tests = pair_tests(table(**{f"m{number}": made(one) for number, one in enumerate(values)}))["m", "e"]
+    tests = pair_tests(
+        key_estimates(**{f"m{number}": make_estimate(row) for number, row in enumerate(values)})
+    )["m", "e"]
     assert tests.of("m0", "m1") == (0.0, 1.0)
     assert 0 < tests.of("m0", "m2")[1] <= 1
     assert tests.of("m0", "m2")[0] == pytest.approx(values[0].mean() - values[2].mean())
 
 
 def test_undefined_estimates_stay_nan_and_do_not_count_in_the_family():
-    estimates = table(a=made([1, 2, 4]), b=made([0, 0, 0]), c=made([]))
+    estimates = key_estimates(a=make_estimate([1, 2, 4]), b=make_estimate([0, 0, 0]), c=make_estimate([]))
     frame = compare(estimates, correction="bonferroni").set_index(["model", "reference"])
-    undefined = frame.loc[("a", "c")]
-    assert np.isnan(undefined["p_value"])
-    assert np.isnan(undefined["p_adjusted"])
-    assert "undefined" in undefined["note"]
+    row = frame.loc[("a", "c")]
+    assert np.isnan(row["p_value"])
+    assert np.isnan(row["p_adjusted"])
+    assert "undefined" in row["note"]
     assert frame.loc[("a", "b"), "p_adjusted"] == frame.loc[("a", "b"), "p_value"]
 
 
-def test_identical_recommenders_are_said_to_be_the_same():
-    row = compare(table(a=made([1, 2, 4]), b=made([1, 2, 4]))).iloc[0]
+def test_identical_recommenders_are_reported_as_equal():
+    row = compare(key_estimates(a=make_estimate([1, 2, 4]), b=make_estimate([1, 2, 4]))).iloc[0]
     assert (row["difference"], row["p_value"], row["note"]) == (0, 1, "the same for every user")
     assert math.isinf(row["n_users_needed"])
 
 
 @pytest.mark.parametrize("n", [20, 50, 200, 5000])
 @pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
-def test_the_minimum_detectable_difference_is_that_of_the_paired_t_test(n, power):
+def test_the_minimum_detectable_difference_equals_statsmodels(n, power):
     exact = TTestPower().solve_power(nobs=n, alpha=0.05, power=power)
     assert detectable(1.0, n, 0.1, power=power)[0] == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.parametrize("effect", [0.05, 0.2, 0.5])
-def test_the_users_needed_are_those_of_the_paired_t_test(effect):
+def test_the_number_of_users_needed_equals_statsmodels(effect):
     exact = TTestPower().solve_power(effect_size=effect, alpha=0.05, power=0.8)
     assert abs(detectable(1.0, 9, effect)[1] - exact) <= 1.5
 
 
-def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one():
-    estimates = table(a=made(np.random.default_rng(0).random(100)), b=made(np.zeros(100)))
+def test_users_needed_for_the_minimum_detectable_difference_are_the_present_users():
+    estimates = key_estimates(
+        a=make_estimate(np.random.default_rng(0).random(100)), b=make_estimate(np.zeros(100))
+    )
     smallest = compare(estimates)["minimum_detectable_difference"].iloc[0]
     again = compare(estimates, difference=float(smallest))["n_users_needed"].iloc[0]
     assert again == pytest.approx(100, abs=1)
@@ -156,15 +163,21 @@ def test_users_needed_for_a_given_difference_invert_the_minimum_detectable_one()
         ({"family": "row"}, UnknownNameError, "estimator"),
         ({"power": 1.0}, InputError, "power must be in"),
         ({"difference": 0.0}, InputError, "must not be 0"),
-        ({"estimates": table(als=made([1, 2]))}, InputError, "at least two recommenders; got 1"),
+        (
+            {"estimates": key_estimates(als=make_estimate([1, 2]))},
+            InputError,
+            "at least two recommenders; got 1",
+        ),
     ],
 )
-def test_bad_options_are_named(options, error, words):
+def test_invalid_options_raise_errors_that_name_them(options, error, words):
     with pytest.raises(error, match=words):
-        compare(**{"estimates": table(als=made([1, 2]), bpr=made([2, 3])), **options})
+        compare(
+            **{"estimates": key_estimates(als=make_estimate([1, 2]), bpr=make_estimate([2, 3])), **options}
+        )
 
 
-def test_moments_of_users_are_not_paired_with_the_users_themselves():
+def test_moments_of_users_cannot_be_paired_with_sums_of_users():
     values = np.array([0.0, 0.2, 0.5, 0.9])
     users = UserSums.of(np.arange(4), values)
     moments = Moments.of([users, UserSums.of(np.arange(4), values[::-1])]).members()[0]

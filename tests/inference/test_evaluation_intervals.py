@@ -1,4 +1,4 @@
-"""What an evaluation offers on top of its estimates."""
+"""Intervals and comparisons of an evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ipseval
 from tests.inference.worlds import random_ranks
 
 
-def evaluated(**options):
+def evaluate_random_ranks(**options):
     ranks, popularity = random_ranks(2, n_users=80)
     return ipseval.evaluate_ranks(
         ranks,
@@ -26,35 +26,38 @@ def evaluated(**options):
 
 
 def test_intervals_can_be_changed_without_changing_estimates_and_back():
-    evaluation = evaluated()
-    other = evaluation.with_intervals("percentile", n_resamples=200, rng=0)
-    assert other.frame["estimate"].equals(evaluation.frame["estimate"])
-    assert not other.frame["ci_low"].equals(evaluation.frame["ci_low"])
-    assert other.with_intervals("normal").frame["ci_low"].equals(evaluation.frame["ci_low"])
-    assert other.provenance["interval"] == "percentile"
+    evaluation = evaluate_random_ranks()
+    percentile_evaluation = evaluation.with_intervals("percentile", n_resamples=200, rng=0)
+    assert percentile_evaluation.frame["estimate"].equals(evaluation.frame["estimate"])
+    assert not percentile_evaluation.frame["ci_low"].equals(evaluation.frame["ci_low"])
+    assert percentile_evaluation.with_intervals("normal").frame["ci_low"].equals(evaluation.frame["ci_low"])
+    assert percentile_evaluation.provenance["interval"] == "percentile"
 
 
 def test_the_same_rng_gives_the_same_intervals():
-    first, second = (evaluated().with_intervals("bca", n_resamples=100, rng=4).frame for _ in range(2))
-    assert first.equals(second)
-
-
-@pytest.mark.parametrize(("level", "least"), [(0.95, 39), (0.9, 19)])
-def test_an_interval_of_too_few_resamples_says_how_many_it_needs(level, least):
-    # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
-    assert (least - 1) / (least + 1) >= level - 1e-12 > (least - 2) / least
-    evaluation = evaluated(confidence_level=level)
-    few, enough = (
-        evaluation.with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
-        for n in (least - 1, least)
+    first_frame, second_frame = (
+        evaluate_random_ranks().with_intervals("bca", n_resamples=100, rng=4).frame for _ in range(2)
     )
-    said = f"{least - 1} resamples: too few for a {level * 100:.0f}% interval, which needs at least {least}"
-    assert few.str.contains(said).all()
-    assert not enough.str.contains("too few|on one side").any()
+    assert first_frame.equals(second_frame)
 
 
-def test_compare_is_on_the_level_of_the_evaluation():
-    evaluation = evaluated(confidence_level=0.8)
+@pytest.mark.parametrize(("level", "n_needed"), [(0.95, 39), (0.9, 19)])
+def test_an_interval_from_too_few_resamples_has_a_note_with_the_required_number(level, n_needed):
+    # The lowest and the highest of n draws hold a further one with probability (n − 1)/(n + 1).
+    assert (n_needed - 1) / (n_needed + 1) >= level - 1e-12 > (n_needed - 2) / n_needed
+    evaluation = evaluate_random_ranks(confidence_level=level)
+    notes_of_few, notes_of_enough = (
+        evaluation.with_intervals("percentile", n_resamples=n, rng=0).frame["note"]
+        for n in (n_needed - 1, n_needed)
+    )
+    requirement = f"a {level * 100:.0f}% interval, which needs at least {n_needed}"
+    note = f"{n_needed - 1} resamples: too few for {requirement}"
+    assert notes_of_few.str.contains(note).all()
+    assert not notes_of_enough.str.contains("too few|on one side").any()
+
+
+def test_compare_uses_the_confidence_level_of_the_evaluation():
+    evaluation = evaluate_random_ranks(confidence_level=0.8)
     frame = evaluation.compare("m1")
     assert frame["reference"].eq("m1").all()
     assert len(frame) == 2 * 2 * 2
@@ -62,22 +65,22 @@ def test_compare_is_on_the_level_of_the_evaluation():
     np.testing.assert_allclose(frame["ci_high"] - frame["difference"], t * frame["std_error"], rtol=1e-10)
 
 
-def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_and_spoils_no_other():
+def test_a_metric_defined_for_one_user_has_no_bootstrap_interval_but_other_metrics_have():
     # User 0 has two candidates, both relevant, so AUC is undefined; users 1 has one that is not.
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 0]}), pd.DataFrame({"user": [0, 0, 1], "item": [1, 2, 1]})
     )
     result = ipseval.evaluate({"a": np.eye(3)[:2]}, split, metrics=["auc", "recall@1"], interval="bca", rng=0)
-    for one in (result, result.with_intervals("percentile", n_resamples=100, rng=0)):
-        auc, recall = one.frame.itertuples()
+    for evaluation in (result, result.with_intervals("percentile", n_resamples=100, rng=0)):
+        auc, recall = evaluation.frame.itertuples()
         assert auc.estimate == 1.0
         assert np.isnan([auc.std_error, auc.ci_low, auc.ci_high]).all()
         assert "one user: no standard error" in auc.note
         assert not np.isnan([recall.ci_low, recall.ci_high]).any()
 
 
-def hits_of(hits: int, n_users: int = 10) -> pd.Series:
-    """Return the row of recall@1 of users with one positive each, of which some are first."""
+def evaluate_hits(hits: int, n_users: int = 10) -> pd.Series:
+    """Return the row of recall@1 of users with one positive each, of which `hits` rank first."""
     pairs = pd.DataFrame({"user": np.repeat(np.arange(n_users), 2), "item": [0, 1] * n_users})
     split = ipseval.Split.from_frames(pairs[::2], pairs[1::2], users=range(n_users), items=range(3))
     scores = np.tile([0.0, 1.0, 2.0], (n_users, 1))
@@ -87,19 +90,19 @@ def hits_of(hits: int, n_users: int = 10) -> pd.Series:
 
 @pytest.mark.parametrize("hits", [1, 8])
 def test_an_interval_stays_between_0_and_1(hits):
-    row = hits_of(hits)
+    row = evaluate_hits(hits)
     p = hits / 10
     error = math.sqrt(p * (1 - p) / 9)
     assert row["std_error"] == pytest.approx(error)
-    reach = 1.959963984540054 * error / (p * (1 - p))
-    middle = math.log(p / (1 - p))
-    expected = [1 / (1 + math.exp(-(middle + sign * reach))) for sign in (-1, 1)]
-    assert [row["ci_low"], row["ci_high"]] == pytest.approx(expected)
+    half_width = 1.959963984540054 * error / (p * (1 - p))
+    centre = math.log(p / (1 - p))
+    ends = [1 / (1 + math.exp(-(centre + sign * half_width))) for sign in (-1, 1)]
+    assert [row["ci_low"], row["ci_high"]] == pytest.approx(ends)
     assert 0 < row["ci_low"] < p < row["ci_high"] < 1
 
 
-def test_an_interval_that_lies_inside_is_the_normal_one():
-    row = hits_of(5)
+def test_an_interval_inside_0_and_1_is_the_normal_interval():
+    row = evaluate_hits(5)
     assert row["ci_high"] - 0.5 == pytest.approx(1.959963984540054 * row["std_error"])
 
 
@@ -109,9 +112,9 @@ def test_intervals_of_segments_stay_between_0_and_1_and_around_their_estimate():
     split = ipseval.Split.from_frames(pairs[::2], pairs[1::2], users=range(n_users), items=range(3))
     scores = np.tile([0.0, 1.0, 2.0], (n_users, 1))
     scores[[0, 12, 13, 14, 15, 16], 1] = 3.0  # 1 of 12 users, and 5 of 12
-    found = ipseval.evaluate({"m": scores}, split, metrics=["recall@1"], estimators=["aoa"])
+    evaluation = ipseval.evaluate({"m": scores}, split, metrics=["recall@1"], estimators=["aoa"])
     groups = ipseval.evaluation.segments.user_groups(np.repeat(["few", "half"], 12))
-    frame = found.by(groups).frame.set_index("group")
+    frame = evaluation.by(groups).frame.set_index("group")
     assert frame["estimate"].to_dict() == pytest.approx({"few": 1 / 12, "half": 5 / 12})
     assert (frame["ci_low"] > 0).all()
     assert frame["ci_low"]["few"] < 1 / 12 < frame["ci_high"]["few"] < 1
@@ -119,11 +122,12 @@ def test_intervals_of_segments_stay_between_0_and_1_and_around_their_estimate():
 
 @pytest.mark.slow
 def test_the_interval_covers_more_than_the_normal_one_for_few_users_near_0():
-    """40 users at a mean of .04: within 4 sigma of 4,000 draws; draws without a hit have no interval."""
-    rng, n = np.random.default_rng(0), 40
+    """Coverage for 40 users at a mean of 0.04, over 4,000 draws; draws without a hit have no interval."""
+    rng = np.random.default_rng(0)
+    n = 40
     hits = rng.binomial(n, 0.04, 4000)
-    rows = {one: hits_of(one, n) for one in np.unique(hits[hits > 0]).tolist()}
-    covered = np.mean(
-        [rows[one]["ci_low"] <= 0.04 <= rows[one]["ci_high"] for one in hits[hits > 0].tolist()]
+    rows = {n_hits: evaluate_hits(n_hits, n) for n_hits in np.unique(hits[hits > 0]).tolist()}
+    coverage = np.mean(
+        [rows[n_hits]["ci_low"] <= 0.04 <= rows[n_hits]["ci_high"] for n_hits in hits[hits > 0].tolist()]
     )
-    assert covered > 0.9
+    assert coverage > 0.9

@@ -24,33 +24,35 @@ from tests.inside.inference import (
     quantiles,
 )
 
-A, B, C = ("a", "m", "e"), ("b", "m", "e"), ("c", "m", "e")
+A = ("a", "m", "e")
+B = ("b", "m", "e")
+C = ("c", "m", "e")
 
 
-def some_sums(n: int = 60, seed: int = 0) -> dict[tuple[str, str, str], UserSums]:
+def make_sums(n: int = 60, seed: int = 0) -> dict[tuple[str, str, str], UserSums]:
     rng = np.random.default_rng(seed)
     users = np.arange(n)
     d = rng.uniform(1, 3, n)
-    some = np.flatnonzero(rng.random(n) < 0.7)
+    users_with_sums = np.flatnonzero(rng.random(n) < 0.7)
     return {
         A: UserSums(users, d * rng.random(n), d),
-        B: UserSums(some, rng.random(some.size), np.ones(some.size)),
+        B: UserSums(users_with_sums, rng.random(users_with_sums.size), np.ones(users_with_sums.size)),
         C: UserSums(users, rng.random(n), d, rng.integers(1, 9, n).astype(float)),
     }
 
 
-def by_hand(sums: UserSums, drawn: np.ndarray) -> float:
+def estimate_by_loops(sums: UserSums, drawn_users: np.ndarray) -> float:
     """Repeat each user as often as it was drawn, and compute the estimate from the repeated sums."""
-    place = {int(u): k for k, u in enumerate(sums.users)}
-    rows = [place[u] for u in drawn if u in place]
+    row_of_user = {int(u): k for k, u in enumerate(sums.users)}
+    rows = [row_of_user[u] for u in drawn_users if u in row_of_user]
     ratio = sum(sums.numerator[r] for r in rows) / sum(sums.denominator[r] for r in rows)
     if sums.volume is None:
         return ratio
     return ratio * sum(sums.volume[r] for r in rows) / len(rows)
 
 
-def drawn(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
-    """How often each user occurs in each resample."""
+def count_draws(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
+    """Return the number of times that each user occurs in each resample."""
     seed = np.random.default_rng(rng).integers(2**63, size=2).tolist()
     return np.concatenate(
         [draw_counts(n_users, size, seed, number) for number, size in blocks(n_resamples, n_users)]
@@ -59,33 +61,40 @@ def drawn(n_users: int, n_resamples: int, rng: int) -> np.ndarray:
 
 @pytest.mark.parametrize("n_moved", [0, 70])  # users whom fitted weights move; ten of them no estimate reads
 def test_replicates_equal_a_loop_over_repeated_users(n_moved):
-    sums, n = some_sums(), max(n_moved, 60)
-    moved = np.random.default_rng(1).normal(size=n) * (n_moved > 0)
+    sums = make_sums()
+    n = max(n_moved, 60)
+    influence = np.random.default_rng(1).normal(size=n) * (n_moved > 0)
     if n_moved:
-        sums[A] = replace(sums[A], propensity_influence=moved)
-    result, counts = bootstrap(sums, n_resamples=300, rng=7), drawn(n, 300, 7)
+        sums[A] = replace(sums[A], propensity_influence=influence)
+    result = bootstrap(sums, n_resamples=300, rng=7)
+    counts = count_draws(n, 300, 7)
     assert list(blocks(300, n)) == [(0, 256), (1, 44)]
     assert (counts.sum(axis=1) == n).all()
-    some = np.r_[:9, 250:262, 299]  # of both blocks
-    for column, (key, one) in enumerate(sums.items()):
-        expected = [by_hand(one, np.repeat(np.arange(n), row.astype(int))) for row in counts[some]]
-        expected += (counts[some] - 1) @ moved * (key == A)
-        np.testing.assert_allclose(result.replicates[some, column], expected, rtol=1e-9)
-    without = leave_one_out(some_sums()[A]) - moved[:60]
-    np.testing.assert_allclose(leave_one_out(sums[A]), without, rtol=1e-12)
+    resamples = np.r_[:9, 250:262, 299]  # of both blocks
+    for column, (key, user_sums) in enumerate(sums.items()):
+        values = [
+            estimate_by_loops(user_sums, np.repeat(np.arange(n), row.astype(int)))
+            for row in counts[resamples]
+        ]
+        values += (counts[resamples] - 1) @ influence * (key == A)
+        np.testing.assert_allclose(result.replicates[resamples, column], values, rtol=1e-9)
+    shifted_values = leave_one_out(make_sums()[A]) - influence[:60]
+    np.testing.assert_allclose(leave_one_out(sums[A]), shifted_values, rtol=1e-12)
 
 
 def test_replicates_do_not_depend_on_the_number_of_threads():
-    sums = some_sums(n=500)
-    one, two = (bootstrap(sums, n_resamples=1000, rng=3, n_threads=n).replicates for n in (1, 2))
-    assert np.array_equal(one, two)
+    sums = make_sums(n=500)
+    single_thread, two_threads = (
+        bootstrap(sums, n_resamples=1000, rng=3, n_threads=n).replicates for n in (1, 2)
+    )
+    assert np.array_equal(single_thread, two_threads)
 
 
-def test_more_resamples_keep_the_first_ones():
-    sums = some_sums()
-    few, many = (bootstrap(sums, n_resamples=n, rng=1).replicates for n in (40, 400))
+def test_more_resamples_begin_with_the_same_resamples():
+    sums = make_sums()
+    short_run, long_run = (bootstrap(sums, n_resamples=n, rng=1).replicates for n in (40, 400))
     # Whole and partial blocks are different matrix products, equal up to the order of sums.
-    np.testing.assert_allclose(many[:40], few, rtol=1e-13)
+    np.testing.assert_allclose(long_run[:40], short_run, rtol=1e-13)
 
 
 def test_a_ratio_is_resampled_and_not_its_frozen_denominator():
@@ -113,18 +122,18 @@ def test_a_ratio_is_resampled_and_not_its_frozen_denominator():
 
 
 def test_leaving_one_out_equals_recomputing_without_the_user():
-    for one in some_sums(n=12).values():
-        keep = ~np.eye(one.n_users, dtype=bool)
-        expected = [
+    for user_sums in make_sums(n=12).values():
+        keep = ~np.eye(user_sums.n_users, dtype=bool)
+        values = [
             UserSums(
-                one.users[k],
-                one.numerator[k],
-                one.denominator[k],
-                None if one.volume is None else one.volume[k],
+                user_sums.users[k],
+                user_sums.numerator[k],
+                user_sums.denominator[k],
+                None if user_sums.volume is None else user_sums.volume[k],
             ).value()
             for k in keep
         ]
-        np.testing.assert_allclose(leave_one_out(one), expected, rtol=1e-12)
+        np.testing.assert_allclose(leave_one_out(user_sums), values, rtol=1e-12)
 
 
 def test_a_resample_without_weight_is_undefined_and_counted():
@@ -136,11 +145,11 @@ def test_a_resample_without_weight_is_undefined_and_counted():
     assert result.interval(A, method="percentile") == (1.0, 1.0)
 
 
-def test_it_says_what_is_wrong_with_its_input():
+def test_invalid_input_of_the_bootstrap_is_refused():
     with pytest.raises(InputError, match="n_resamples must be an integer >= 1"):
-        bootstrap(some_sums(), n_resamples=0)
+        bootstrap(make_sums(), n_resamples=0)
     with pytest.raises(UnknownNameError, match="percentile"):
-        bootstrap(some_sums(), n_resamples=5).interval(A, method="percentil")
+        bootstrap(make_sums(), n_resamples=5).interval(A, method="percentil")
 
 
 def test_normal_interval_of_a_hand_worked_case():
@@ -150,7 +159,7 @@ def test_normal_interval_of_a_hand_worked_case():
     assert all(math.isnan(bound) for bound in normal_interval(0.5, float("nan"), confidence_level=0.95))
 
 
-def test_quantiles_leave_undefined_replicates_out():
+def test_quantiles_exclude_undefined_replicates():
     replicates = np.concatenate([np.arange(101.0), [np.nan] * 50])
     assert quantiles(replicates, 0.25, 0.75) == (25.0, 75.0)
     assert all(math.isnan(b) for b in quantiles(np.full(3, np.nan), 0.25, 0.75))

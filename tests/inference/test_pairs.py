@@ -1,4 +1,4 @@
-"""All pairs of many recommenders at once: the numbers of `compare`, and reports in seconds."""
+"""Tests of all pairs of many recommenders equal those of `compare`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ipseval
 from tests.inside.inference import pair_tests
 
 
-def evaluation(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluation:
+def evaluate_many(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluation:
     rng = np.random.default_rng(0)
     pairs = pd.DataFrame(
         [(u, i) for u in range(n_users) for i in rng.permutation(30)[:6]], columns=["user", "item"]
@@ -32,26 +32,26 @@ def evaluation(n_models: int, n_users: int = 40, **options) -> ipseval.Evaluatio
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("n_models", [5, 9])  # and two more: above FEW by products of all at once
-def test_the_tests_of_all_pairs_are_those_of_compare(n_models, monkeypatch):
+def test_the_tests_of_all_pairs_equal_compare(n_models, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 9)
-    found = evaluation(n_models, metrics=["recall@5"], estimators=["aoa"])
-    tests = pair_tests(found.estimates)
-    compared = found.compare()
-    assert compared["p_adjusted"].between(1e-12, 0.99).sum() > n_models  # not all 0 or 1
-    pairs = compared[["model", "reference"]].to_numpy()
+    result = evaluate_many(n_models, metrics=["recall@5"], estimators=["aoa"])
+    tests = pair_tests(result.estimates)
+    comparison = result.compare()
+    assert comparison["p_adjusted"].between(1e-12, 0.99).sum() > n_models  # not all 0 or 1
+    pairs = comparison[["model", "reference"]].to_numpy()
     gaps, p_values = np.transpose([tests["recall@5", "aoa"].of(*pair) for pair in pairs])
-    np.testing.assert_allclose(gaps, compared["difference"], rtol=1e-12)
-    np.testing.assert_allclose(p_values, compared["p_adjusted"], rtol=1e-6, atol=1e-300)
+    np.testing.assert_allclose(gaps, comparison["difference"], rtol=1e-12)
+    np.testing.assert_allclose(p_values, comparison["p_adjusted"], rtol=1e-6, atol=1e-300)
     assert tests["recall@5", "aoa"].of("m0", "again") == (0.0, 1.0)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_many_recommenders_are_printed_saved_and_written_without_their_pairs(tmp_path, monkeypatch):
+def test_evaluations_of_many_recommenders_are_printed_saved_and_exported(tmp_path, monkeypatch):
     monkeypatch.setattr("ipseval.inference.comparisons.FEW", 10)
-    found = evaluation(
+    result = evaluate_many(
         10, metrics=["recall@10"], estimators=["aoa", "snips-global"], propensity="power-law:gamma=1"
     )
-    assert "12 recommenders" in repr(found)
-    found.save(tmp_path / "many.npz")
+    assert "12 recommenders" in repr(result)
+    result.save(tmp_path / "many.npz")
     assert (tmp_path / "many.npz").exists()
-    assert "m9" in found.to_html()
+    assert "m9" in result.to_html()

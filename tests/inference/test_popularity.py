@@ -1,4 +1,4 @@
-"""Which items carry the weight, worked by hand, and Pareto k̂ of the largest weights."""
+"""Weights by popularity, worked by hand, and Pareto k̂ of the largest weights."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ipseval
 from tests.inside.inference import fit_generalised_pareto, pareto_k, popularity_weights
 
 
-def evaluated(propensity, estimators=("aoa", "snips-global")):
+def evaluate_items(propensity, estimators=("aoa", "snips-global")):
     """Training: item a 1, b 4, c 9, d 16 times. Test: user x has a and d, user y has c and d."""
     counts = {"a": 1, "b": 4, "c": 9, "d": 16}
     train = pd.DataFrame([(f"u{n}", item) for item, count in counts.items() for n in range(count)])
@@ -32,56 +32,58 @@ def evaluated(propensity, estimators=("aoa", "snips-global")):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_the_weight_of_a_group_is_that_of_its_inverse_propensities():
+def test_the_weight_of_a_group_is_the_sum_of_its_inverse_propensities():
     """γ = 0: P ∝ √n*, so weights are 1, 1/3, 1/4 and 1/4 of a, c, d and d: in all 11/6."""
-    one = evaluated(ipseval.PowerLawPropensity(gamma=0.0))
-    found = popularity_weights(one.samples["any"], one.definitions[1], one.propensity)
-    assert found["group"].tolist() == ["1", "9", "16"]
-    assert found["estimator"].unique().tolist() == ["snips-global"]
-    assert found[["n_items", "n_positives"]].to_numpy().tolist() == [[1, 1], [1, 1], [1, 2]]
-    assert found["share"].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
-    assert found["weight_share"].tolist() == pytest.approx([6 / 11, 2 / 11, 3 / 11])
+    evaluation = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0))
+    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    assert groups["group"].tolist() == ["1", "9", "16"]
+    assert groups["estimator"].unique().tolist() == ["snips-global"]
+    assert groups[["n_items", "n_positives"]].to_numpy().tolist() == [[1, 1], [1, 1], [1, 2]]
+    assert groups["share"].tolist() == pytest.approx([1 / 4, 1 / 4, 1 / 2])
+    assert groups["weight_share"].tolist() == pytest.approx([6 / 11, 2 / 11, 3 / 11])
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_without_popularity_groups_are_made_by_the_propensity():
-    one = evaluated(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
-    found = popularity_weights(one.samples["any"], one.definitions[1], one.propensity)
-    assert found["by"].unique().tolist() == ["P"]
-    assert found["group"].tolist() == ["0.1", "0.5"]
-    assert found["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
+def test_without_popularity_items_are_grouped_by_propensity():
+    evaluation = evaluate_items(ipseval.KnownPropensity(item=[0.1, 0.2, 0.5, 0.5]))
+    groups = popularity_weights(evaluation.samples["any"], evaluation.definitions[1], evaluation.propensity)
+    assert groups["by"].unique().tolist() == ["P"]
+    assert groups["group"].tolist() == ["0.1", "0.5"]
+    assert groups["weight_share"].tolist() == pytest.approx([10 / 16, 6 / 16])
 
 
-def test_without_weights_there_is_nothing_to_show():
-    one = evaluated(None, ["aoa"])
-    assert popularity_weights(one.samples["any"], one.definitions[1], one.propensity).empty
-    two = evaluated(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
-    assert popularity_weights(two.samples["any"], two.definitions[1][:1], two.propensity).empty
-    assert popularity_weights(one.samples["any"], two.definitions[1], None).empty
-    found = popularity_weights(two.samples["any"], two.definitions[1], two.propensity)
-    assert found.index.tolist() == list(range(6))
+def test_unweighted_estimators_have_no_popularity_groups():
+    unweighted = evaluate_items(None, ["aoa"])
+    assert popularity_weights(
+        unweighted.samples["any"], unweighted.definitions[1], unweighted.propensity
+    ).empty
+    weighted = evaluate_items(ipseval.PowerLawPropensity(gamma=0.0), ["aoa", "snips-pooled", "snips-global"])
+    assert popularity_weights(weighted.samples["any"], weighted.definitions[1][:1], weighted.propensity).empty
+    assert popularity_weights(unweighted.samples["any"], weighted.definitions[1], None).empty
+    groups = popularity_weights(weighted.samples["any"], weighted.definitions[1], weighted.propensity)
+    assert groups.index.tolist() == list(range(6))
 
 
 @pytest.mark.parametrize(("n", "group"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (20, 5)])
-def test_groups_of_popularity_end_at_1_2_5_and_their_tens(n, group):
-    from tests.inside.inference import _by_popularity
+def test_groups_of_popularity_end_at_1_2_5_10_20_50(n, group):
+    from tests.inside.inference import _group_by_popularity
 
     value = pd.Series([n, 1000.0]).to_numpy(dtype=float)
-    assert _by_popularity(value)[0] == group
+    assert _group_by_popularity(value)[0] == group
 
 
 def zhang_stephens_by_loops(x: list[float]) -> tuple[float, float]:
-    """The estimator as printed in the paper (theirs has k = −ξ), one number at a time."""
+    """Return the estimator as printed in the paper, which has k = −ξ, by loops."""
     x, n = sorted(x), len(x)
     m = 30 + int(math.sqrt(n))
     quartile = x[int(n / 4 + 0.5) - 1]
     theta = [1 / x[-1] + (1 - math.sqrt(m / (j - 0.5))) / (3 * quartile) for j in range(1, m + 1)]
 
     def k_of(t: float) -> float:
-        return -sum(math.log(1 - t * one) for one in x) / n
+        return -sum(math.log(1 - t * x_value) for x_value in x) / n
 
     log_lik = [n * (math.log(t / k_of(t)) + k_of(t) - 1) for t in theta]
-    weights = [1 / sum(math.exp(other - own) for other in log_lik) for own in log_lik]
+    weights = [1 / sum(math.exp(second_value - value) for second_value in log_lik) for value in log_lik]
     mean = sum(t * w for t, w in zip(theta, weights, strict=True))
     k = k_of(mean)
     return -k, k / mean
@@ -118,14 +120,14 @@ def test_k_is_nan_where_the_tail_has_too_few_values(values):
     assert math.isnan(pareto_k(values))
 
 
-def test_values_that_differ_by_rounding_only_are_no_tail():
+def test_values_that_differ_only_by_rounding_are_not_a_tail():
     # Equal totals of items differ in their last bits, by the order in which they were summed.
     assert np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) * 4.5e-16])))
     assert np.isnan(pareto_k(1 + np.arange(100) * 2.3e-16))
     assert not np.isnan(pareto_k(np.concatenate([np.ones(80), 3 + np.arange(20) / 10])))
 
 
-def test_the_tail_is_what_exceeds_the_largest_value_outside_it():
+def test_the_tail_consists_of_excesses_over_the_largest_value_outside_it():
     # Of 100 values the tail is 20 (Vehtari et al.: min(N/5, 3√N)), the threshold the 21st from above.
     values = np.sort(np.exp(1.5 * np.random.default_rng(3).normal(size=100)))
     shape, _ = fit_generalised_pareto(values[80:] - values[79])

@@ -1,4 +1,4 @@
-"""The error of fitted weights in an evaluation: against refits, in differences, in intervals, in words."""
+"""The error of fitted weights in an evaluation, compared with refits, in differences and in intervals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ METRICS = ("atop", "recall@5", "ndcg@10")  # the last is not linear in the weigh
 
 @pytest.fixture(scope="module", autouse=True)
 def two_ridges():
-    """Seven of them, as by default, take longer in every refit."""
+    """Use two ridges, because the default of seven makes every refit slower."""
     with pytest.MonkeyPatch.context() as patch:
         for file in ("cross_fitted_odds", "_density_ratio"):
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
@@ -37,99 +37,115 @@ def a_world_with_fitted_weights(two_ridges):
     world = replace(world, ranks={name: world.ranks[name] for name in ("popular", "EASE")})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        shown = world.exposure.select(np.isin(world.exposure.user, world.exposed[:60]))
-        model = ipseval.DensityRatioPropensity(shown, biased=world.split.test, cross_fit=5, rng=0)
+        exposure = world.exposure.select(np.isin(world.exposure.user, world.exposed[:60]))
+        model = ipseval.DensityRatioPropensity(exposure, biased=world.split.test, cross_fit=5, rng=0)
         return world, model.fit(world.split.train)
 
 
-def evaluated(world, propensity, **options):
-    asked = {"metrics": METRICS, "estimators": ["aoa", "snips", "snips-global"], "low_ess": "ignore"}
-    return ipseval.evaluate_ranks(world.ranks, propensity=propensity, **{**asked, **options})
+def evaluate_world(world, propensity, **options):
+    defaults = {"metrics": METRICS, "estimators": ["aoa", "snips", "snips-global"], "low_ess": "ignore"}
+    return ipseval.evaluate_ranks(world.ranks, propensity=propensity, **{**defaults, **options})
 
 
-def test_a_user_moves_estimates_through_the_weights_as_a_refit_does_that_counts_it_more(fitted):
+def test_the_influence_of_a_user_through_the_weights_equals_a_refit_with_more_weight_on_that_user(fitted):
     world, propensity = fitted
-    estimates = evaluated(world, propensity).estimates
+    estimates = evaluate_world(world, propensity).estimates
     step = 1e-3
     users = [*world.exposed[:2], np.setdiff1d(np.arange(200), world.exposed[:60])[0]]
-    moved, expected = [], []
+    influences = []
+    differences = []
     for user in users:
-        counts = np.ones(200) + step * (np.arange(200) == user)
-        lower = np.ones(200) - step * (np.arange(200) == user)
-        up, down = (evaluated(world, propensity.fit.refit(one)).estimates for one in (counts, lower))
-        for key, one in estimates.items():
+        upper_counts = np.ones(200) + step * (np.arange(200) == user)
+        lower_counts = np.ones(200) - step * (np.arange(200) == user)
+        upper, lower = (
+            evaluate_world(world, propensity.fit.refit(estimate)).estimates
+            for estimate in (upper_counts, lower_counts)
+        )
+        for key, estimate in estimates.items():
             if key[2] != "aoa":
-                moved.append(one.user_sums.propensity_influence[user])
-                expected.append((up[key].value - down[key].value) / (2 * step))
+                influences.append(estimate.user_sums.propensity_influence[user])
+                differences.append((upper[key].value - lower[key].value) / (2 * step))
     # To first order; models of the folds lack a fifth of the users, and each user its own fold.
-    assert np.corrcoef(moved, expected)[0, 1] > 0.99
-    assert np.polyfit(expected, moved, 1)[0] == pytest.approx(1, abs=0.1)
+    assert np.corrcoef(influences, differences)[0, 1] > 0.99
+    assert np.polyfit(differences, influences, 1)[0] == pytest.approx(1, abs=0.1)
 
 
-def test_the_printed_error_is_that_of_refits_to_resampled_users(fitted):
+def test_the_standard_error_equals_the_deviation_of_refits_to_resampled_users(fitted):
     world, propensity = fitted
     options = {"metrics": METRICS[:2], "estimators": ["snips-global"]}
-    printed = evaluated(world, propensity, **options)
-    again = printed.with_intervals("percentile", refit=propensity.fit.refit, n_resamples=25, rng=0)
-    known = evaluated(world, replace(propensity, error=None), **options)
-    assert again.frame["note"].str.contains("propensity refitted").all()
-    found, wanted, before = (one.frame["std_error"].to_numpy() for one in (printed, again, known))
+    printed = evaluate_world(world, propensity, **options)
+    refitted = printed.with_intervals("percentile", refit=propensity.fit.refit, n_resamples=25, rng=0)
+    with_known_weights = evaluate_world(world, replace(propensity, error=None), **options)
+    assert refitted.frame["note"].str.contains("propensity refitted").all()
+    printed_errors, refit_errors, known_errors = (
+        evaluation.frame["std_error"].to_numpy() for evaluation in (printed, refitted, with_known_weights)
+    )
     # 25 resamples know a standard deviation to 14 %.
-    assert np.median(wanted / found) == pytest.approx(1, abs=0.25)
-    assert (wanted / found).max() < 1.5 < (wanted / before).max()
+    assert np.median(refit_errors / printed_errors) == pytest.approx(1, abs=0.25)
+    assert (refit_errors / printed_errors).max() < 1.5 < (refit_errors / known_errors).max()
 
 
-def test_only_weighted_estimates_have_a_propensity_influence_and_say_that_their_error_holds_it(fitted):
+def test_only_weighted_estimates_have_a_propensity_influence_and_a_note_about_it(fitted):
     world, propensity = fitted
-    with_error, known = evaluated(world, propensity), evaluated(world, replace(propensity, error=None))
-    for key, one in with_error.estimates.items():
+    with_error = evaluate_world(world, propensity)
+    with_known_weights = evaluate_world(world, replace(propensity, error=None))
+    for key, estimate in with_error.estimates.items():
         weighted = key[2] != "aoa"
-        assert one.value == known.estimates[key].value
-        assert (FITTED in one.notes) == weighted
-        assert FITTED not in known.estimates[key].notes
-        assert (one.user_sums.propensity_influence is not None) == weighted
+        assert estimate.value == with_known_weights.estimates[key].value
+        assert (FITTED in estimate.notes) == weighted
+        assert FITTED not in with_known_weights.estimates[key].notes
+        assert (estimate.user_sums.propensity_influence is not None) == weighted
     notes = with_error.frame.set_index("estimator")["note"]
     assert notes["snips-global"].str.contains(FITTED).all()
 
 
-def test_what_is_the_same_for_every_positive_has_no_error_by_fitted_weights(fitted):
+def test_a_metric_that_is_constant_over_positives_has_no_error_from_fitted_weights(fitted):
     world, propensity = fitted
     options = {"metrics": ["recall@100", "hit@100"], "estimators": ["snips", "snips-global", "snips-pooled"]}
     assert world.split.n_items <= 100  # every positive is among the first 100: c = 1
-    found = evaluated(world, propensity, **options).frame
-    assert (found["estimate"] == 1).all()
-    assert (found["std_error"] == 0).all()
-    assert found["note"].str.contains(FITTED).all()
+    frame = evaluate_world(world, propensity, **options).frame
+    assert (frame["estimate"] == 1).all()
+    assert (frame["std_error"] == 0).all()
+    assert frame["note"].str.contains(FITTED).all()
 
 
-def test_intervals_of_all_methods_and_differences_hold_it(fitted):
+def test_all_intervals_and_differences_account_for_fitted_weights(fitted):
     world, propensity = fitted
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
-    now = evaluated(world, propensity, **options)
-    known = evaluated(world, replace(propensity, error=None), **options)
-    width = [one.frame["ci_high"] - one.frame["ci_low"] for one in (known, now)]
-    assert (width[1] / width[0]).max() > 1.5
+    evaluation = evaluate_world(world, propensity, **options)
+    with_known_weights = evaluate_world(world, replace(propensity, error=None), **options)
+    widths = [
+        user_sums.frame["ci_high"] - user_sums.frame["ci_low"]
+        for user_sums in (with_known_weights, evaluation)
+    ]
+    assert (widths[1] / widths[0]).max() > 1.5
     for method in ("percentile", "bca"):
-        drawn = now.with_intervals(method, n_resamples=2000, rng=0).frame
-        ratio = (drawn["ci_high"] - drawn["ci_low"]) / width[1]
+        frame = evaluation.with_intervals(method, n_resamples=2000, rng=0).frame
+        ratio = (frame["ci_high"] - frame["ci_low"]) / widths[1]
         assert ratio.median() == pytest.approx(1, abs=0.15)
-    first, second = (
-        now.estimates[name, "recall@5", "snips-global"].user_sums for name in ("EASE", "popular")
+    ease_sums, popular_sums = (
+        evaluation.estimates[name, "recall@5", "snips-global"].user_sums for name in ("EASE", "popular")
     )
-    both = np.zeros(200)
-    for sign, one in ((1, first), (-1, second)):
-        users, effects = one.effects()
-        both[users] += sign * effects
-    row = now.compare(reference="popular").set_index("model").loc["EASE"]
+    effect_difference = np.zeros(200)
+    for sign, user_sums in ((1, ease_sums), (-1, popular_sums)):
+        users, effects = user_sums.effects()
+        effect_difference[users] += sign * effects
+    row = evaluation.compare(reference="popular").set_index("model").loc["EASE"]
     n = row["n_users"]
-    assert row["std_error"] == pytest.approx(np.sqrt(n / (n - 1) * (both @ both)))
+    assert row["std_error"] == pytest.approx(np.sqrt(n / (n - 1) * (effect_difference @ effect_difference)))
 
 
-def test_groups_say_that_their_errors_take_the_weights_as_known(fitted):
+def test_groups_note_that_their_errors_assume_known_weights(fitted):
     world, propensity = fitted
     groups = np.where(np.arange(200) < 100, "a", "b")
-    by = ipseval.evaluation.segments.user_groups(pd.Series(groups, index=world.split.user_ids, name="half"))
-    notes = evaluated(world, propensity, metrics=["recall@5"]).by(by).frame.set_index("estimator")["note"]
+    halves = ipseval.evaluation.segments.user_groups(
+        pd.Series(groups, index=world.split.user_ids, name="half")
+    )
+    notes = (
+        evaluate_world(world, propensity, metrics=["recall@5"])
+        .by(halves)
+        .frame.set_index("estimator")["note"]
+    )
     assert notes["snips-global"].str.contains(AS_KNOWN).all()
     assert not notes["aoa"].str.contains(AS_KNOWN).any()
 
@@ -141,7 +157,8 @@ def test_the_axes_of_an_error_are_one_standard_error_each():
         return np.column_stack([user, item, np.ones(user.size)]).astype(float)
 
     error = FitError.of(influence, derivative)
-    user, item = np.array([0, 2, 5]), np.array([1, 0, 4])
+    user = np.array([0, 2, 5])
+    item = np.array([1, 0, 4])
     assert error.users.shape == (50, 2)  # nothing moves the third parameter
     assert error.users.T @ error.users == pytest.approx(np.eye(2))
     # Σ_j z_uj·(one standard error of axis j) is what user u moves the parameters by.
@@ -151,8 +168,8 @@ def test_the_axes_of_an_error_are_one_standard_error_each():
 
 def test_a_saved_evaluation_keeps_the_error_of_its_weights(fitted, tmp_path):
     world, propensity = fitted
-    now = evaluated(world, propensity, metrics=["recall@5"])
-    now.save(tmp_path / "evaluation.npz")
-    again = ipseval.Evaluation.load(tmp_path / "evaluation.npz")
-    assert again.frame.equals(now.frame)
-    assert again.compare().equals(now.compare())
+    evaluation = evaluate_world(world, propensity, metrics=["recall@5"])
+    evaluation.save(tmp_path / "evaluation.npz")
+    loaded = ipseval.Evaluation.load(tmp_path / "evaluation.npz")
+    assert loaded.frame.equals(evaluation.frame)
+    assert loaded.compare().equals(evaluation.compare())

@@ -23,7 +23,7 @@ ESTIMATORS = ("aoa", "snips", "snips-global", "snips-pooled", "ips")
 
 
 def world(seed: int, n_users: int = 30, n_items: int = 12):
-    """A training log in which some items are rare, so that resamples lose them, and ranked test positives."""
+    """Return a training log with rare items, which resamples lose, and ranked positives."""
     rng = np.random.default_rng(seed)
     appeal = rng.random(n_items) ** 3
     appeal[:2] = 0.03
@@ -47,37 +47,47 @@ def world(seed: int, n_users: int = 30, n_items: int = 12):
     return log, ranks
 
 
-def samples_of(ranks, propensity):
+def make_samples(ranks, propensity):
     relevant = np.full(next(iter(ranks.values())).n_population, 10.0)
     return {
         name: Sample(
-            one, propensity.at(one.user, one.item), True, n_relevant=relevant, n_relevant_kind="known"
+            positives,
+            propensity.at(positives.user, positives.item),
+            True,
+            n_relevant=relevant,
+            n_relevant_kind="known",
         )
-        for name, one in ranks.items()
+        for name, positives in ranks.items()
     }
 
 
-def repeated(one, propensity: Propensity, counts: np.ndarray) -> Sample:
-    """The sample in which each user really occurs as often as it was drawn."""
-    lost = np.isnan(propensity.at(one.user, one.item))
-    missing = np.bincount(one.user[lost], minlength=counts.size)
+def repeat_users(positives, propensity: Propensity, counts: np.ndarray) -> Sample:
+    """Return the sample in which each user is repeated as often as it was drawn."""
+    is_undefined = np.isnan(propensity.at(positives.user, positives.item))
+    missing = np.bincount(positives.user[is_undefined], minlength=counts.size)
     # A positive without a propensity is no candidate of its user either.
-    above = one.n_above - [
-        int((lost & (one.user == u) & (one.n_above < r)).sum())
-        for u, r in zip(one.user, one.n_above, strict=True)
+    n_above = positives.n_above - [
+        int((is_undefined & (positives.user == u) & (positives.n_above < r)).sum())
+        for u, r in zip(positives.user, positives.n_above, strict=True)
     ]
-    values = propensity.at(one.user, one.item)
+    values = propensity.at(positives.user, positives.item)
     copies = np.repeat(np.arange(counts.size), counts)
-    rows, users = [], []
+    rows = []
+    users = []
     for new, old in enumerate(copies):
-        mine = np.flatnonzero((one.user == old) & ~np.isnan(values))
+        mine = np.flatnonzero((positives.user == old) & ~np.isnan(values))
         rows.append(mine)
         users.append(np.full(mine.size, new))
-    rows, users = np.concatenate(rows), np.concatenate(users)
-    again = ranked(users, one.item[rows], above[rows], n_users=copies.size, n_items=one.item_ids.size)
-    again = replace(again, n_candidates=one.n_candidates[rows] - missing[one.user[rows]])
+    rows = np.concatenate(rows)
+    users = np.concatenate(users)
+    repeated_positives = ranked(
+        users, positives.item[rows], n_above[rows], n_users=copies.size, n_items=positives.item_ids.size
+    )
+    repeated_positives = replace(
+        repeated_positives, n_candidates=positives.n_candidates[rows] - missing[positives.user[rows]]
+    )
     relevant = 10.0 - missing[copies]
-    return Sample(again, values[rows], True, n_relevant=relevant, n_relevant_kind="known")
+    return Sample(repeated_positives, values[rows], True, n_relevant=relevant, n_relevant_kind="known")
 
 
 @pytest.mark.parametrize(("seed", "metrics"), [(0, METRICS), (1, METRICS[1:3])])
@@ -86,24 +96,28 @@ def test_replicates_equal_evaluations_of_logs_in_which_users_are_repeated(seed, 
     rule = PowerLawPropensity(gamma=0, scale="max").refit(
         log, lambda popularity, _: 0.5 * popularity.max() / popularity.sum()
     )
-    chosen = [metric(name) for name in metrics if name != "auc"] + [
+    requested_metrics = [metric(name) for name in metrics if name != "auc"] + [
         metric(name) for name in metrics if name == "auc"
     ]
     # The unbiased auc needs the candidates of users without positives, which this world does not hold.
     estimators = [resolve_estimator(name) for name in ESTIMATORS if name != "ips" or "auc" not in metrics]
-    samples = samples_of(ranks, rule(np.ones(log.n_users, dtype=int)))
-    result = bootstrap_refit(samples, chosen, estimators, refit=rule, n_resamples=5, rng=5)
+    samples = make_samples(ranks, rule(np.ones(log.n_users, dtype=int)))
+    result = bootstrap_refit(samples, requested_metrics, estimators, refit=rule, n_resamples=5, rng=5)
     seed_words = np.random.default_rng(5).integers(2**63, size=2).tolist()
-    drawn = np.concatenate([draw_counts(30, size, seed_words, n) for n, size in blocks(5, 30)]).astype(int)
-    lost = 0
-    for row, counts in enumerate(drawn):
+    all_counts = np.concatenate([draw_counts(30, size, seed_words, n) for n, size in blocks(5, 30)]).astype(
+        int
+    )
+    n_undefined = 0
+    for row, counts in enumerate(all_counts):
         propensity = rule(counts)
-        lost += bool(np.isnan(propensity.at(ranks["a"].user, ranks["a"].item)).any())
-        again = {name: repeated(one, propensity, counts) for name, one in ranks.items()}
-        for column, (name, label, way) in enumerate(result.keys):
-            expected = estimate(again[name], metric(label), resolve_estimator(way)).value
-            assert result.replicates[row, column] == pytest.approx(expected, rel=1e-10)
-    assert lost > 0
+        n_undefined += bool(np.isnan(propensity.at(ranks["a"].user, ranks["a"].item)).any())
+        samples_of_resample = {
+            name: repeat_users(positives, propensity, counts) for name, positives in ranks.items()
+        }
+        for column, (name, label, estimator) in enumerate(result.keys):
+            value = estimate(samples_of_resample[name], metric(label), resolve_estimator(estimator)).value
+            assert result.replicates[row, column] == pytest.approx(value, rel=1e-10)
+    assert n_undefined > 0
 
 
 def test_the_popularity_of_a_resample_counts_each_user_as_often_as_drawn():
@@ -128,16 +142,16 @@ def test_gamma_above_one_in_a_resample_does_not_warn_again():
 
 
 @pytest.mark.parametrize(
-    ("returned", "interval", "words"),
+    ("result", "interval", "words"),
     [
         (np.ones(40), "percentile", "what refit returns must be Propensity; got ndarray"),
         (Propensity(np.ones(3), True, "x", 3), "percentile", "covers 3 items, the split has 40"),
         (Propensity(np.ones(40), True, "x", 40), "bca", "use 'percentile' or 'normal'"),
     ],
 )
-def test_what_refit_returns_and_the_interval_are_checked(returned, interval, words):
+def test_the_result_of_refit_and_the_interval_method_are_checked(result, interval, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = ipseval.PowerLawPropensity(gamma=0.5).fit(popularity=popularity)
     evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), low_ess="ignore")
     with pytest.raises(InputError, match=words):
-        evaluation.with_intervals(interval, refit=lambda _: returned, n_resamples=5)
+        evaluation.with_intervals(interval, refit=lambda _: result, n_resamples=5)

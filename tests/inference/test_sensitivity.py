@@ -1,4 +1,4 @@
-"""R(γ), its slope and tipping points; how far a recommender leads over γ."""
+"""R(γ), its slope and tipping points, and the range of γ in which a recommender is first."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tests.inside.estimators import resolve_estimator
 from tests.inside.inference import (
     GammaRange,
     LinearGroup,
-    _end,
+    _find_range_end,
+    compute_standard_errors,
     find_gamma_ranges,
     sensitivity,
-    standard_errors,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:the median user has", "ignore:gamma = .* > 1 says")
@@ -37,7 +37,7 @@ def power_law(popularity, gamma, **options):
         return ipseval.PowerLawPropensity(gamma=gamma, **options).fit(popularity=popularity)
 
 
-def evaluated(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=None, **options):
+def evaluate_random_ranks(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=None, **options):
     ranks, popularity = random_ranks(seed, **options)
     return ipseval.evaluate_ranks(
         ranks,
@@ -49,8 +49,8 @@ def evaluated(seed=0, gamma=0.0, metrics=METRICS, estimators=ESTIMATORS, scale=N
 
 
 STEPS = {
-    "clip": lambda one: one.clip(floor=0.2),
-    "held_out": lambda one: one.held_out(test_fraction=0.2, counted_on="log"),
+    "clip": lambda propensity: propensity.clip(floor=0.2),
+    "held_out": lambda propensity: propensity.held_out(test_fraction=0.2, counted_on="log"),
 }
 FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips"), "n_relevant": 20}
 
@@ -67,21 +67,22 @@ FEW = {"metrics": ("atop", "recall@3", "rr"), "estimators": (*ESTIMATORS, "ips")
 def test_the_grid_equals_separate_evaluations_at_each_gamma_whatever_the_steps(scale, steps, options):
     ranks, popularity = random_ranks(0, models=1, n_users=20, n_items=30)
 
-    def evaluation(gamma):
-        made = power_law(popularity, gamma, scale=scale)
+    def evaluate_at(gamma):
+        propensity = power_law(popularity, gamma, scale=scale)
         for name in steps:
-            made = STEPS[name](made)
-        return ipseval.evaluate_ranks(ranks, propensity=made, low_ess="ignore", **options)
+            propensity = STEPS[name](propensity)
+        return ipseval.evaluate_ranks(ranks, propensity=propensity, low_ess="ignore", **options)
 
     grid = [-1.0, 1.7]
-    frame = evaluation(0.0).sensitivity(grid).frame
+    frame = evaluate_at(0.0).sensitivity(grid).frame
     for gamma in grid:
-        one, ours = evaluation(gamma).frame, frame[frame["gamma"] == gamma]
+        separate = evaluate_at(gamma).frame
+        rows = frame[frame["gamma"] == gamma]
         names = ["model", "metric", "estimator"]
-        assert ours[names].to_numpy().tolist() == one[names].to_numpy().tolist()
-        np.testing.assert_allclose(ours["estimate"], one["estimate"], rtol=1e-10)
-        np.testing.assert_allclose(ours["std_error"], one["std_error"], rtol=1e-8)
-        np.testing.assert_allclose(ours["ci_low"], one["ci_low"], rtol=1e-8, atol=1e-12)
+        assert rows[names].to_numpy().tolist() == separate[names].to_numpy().tolist()
+        np.testing.assert_allclose(rows["estimate"], separate["estimate"], rtol=1e-10)
+        np.testing.assert_allclose(rows["std_error"], separate["std_error"], rtol=1e-8)
+        np.testing.assert_allclose(rows["ci_low"], separate["ci_low"], rtol=1e-8, atol=1e-12)
 
 
 def test_equal_users_have_no_error_at_any_gamma():
@@ -99,29 +100,34 @@ def test_equal_users_have_no_error_at_any_gamma():
     np.testing.assert_allclose(frame["std_error"], 0, atol=1e-14)
 
 
-def test_the_derivative_equals_the_numerical_one():
+def test_the_derivative_equals_the_numerical_derivative():
     linear = tuple(name for name in METRICS if name not in ("precision@10", "ndcg@10", "ap", "rr"))
-    evaluation = evaluated(metrics=linear, estimators=ESTIMATORS[:-1])
-    at, step = np.array([-0.5, 0.8, 2.0]), 1e-4
-    derivative = evaluation.sensitivity(at, standard_errors=False).frame["derivative"].to_numpy()
-    below, above = (
-        evaluation.sensitivity(at + shift, standard_errors=False).frame["estimate"].to_numpy()
+    evaluation = evaluate_random_ranks(metrics=linear, estimators=ESTIMATORS[:-1])
+    gammas = np.array([-0.5, 0.8, 2.0])
+    step = 1e-4
+    derivative = evaluation.sensitivity(gammas, standard_errors=False).frame["derivative"].to_numpy()
+    lower, upper = (
+        evaluation.sensitivity(gammas + shift, standard_errors=False).frame["estimate"].to_numpy()
         for shift in (-step, step)
     )
-    np.testing.assert_allclose(derivative, (above - below) / (2 * step), atol=1e-6)
+    np.testing.assert_allclose(derivative, (upper - lower) / (2 * step), atol=1e-6)
     assert np.abs(derivative).max() > 0.01
 
 
 def test_the_derivative_is_nan_where_the_estimate_is_not_linear_and_zero_without_weights():
-    frame = evaluated(metrics=("recall@10", "ndcg@10")).sensitivity([0, 1], standard_errors=False).frame
-    by = frame.set_index(["metric", "estimator"]).sort_index()["derivative"]
-    assert by.loc[("ndcg@10", "snips")].isna().all()
-    assert (by.loc[("recall@10", "aoa")] == 0).all()
-    assert (by.loc[("ndcg@10", "aoa")] == 0).all()
+    frame = (
+        evaluate_random_ranks(metrics=("recall@10", "ndcg@10"))
+        .sensitivity([0, 1], standard_errors=False)
+        .frame
+    )
+    derivative = frame.set_index(["metric", "estimator"]).sort_index()["derivative"]
+    assert derivative.loc[("ndcg@10", "snips")].isna().all()
+    assert (derivative.loc[("recall@10", "aoa")] == 0).all()
+    assert (derivative.loc[("ndcg@10", "aoa")] == 0).all()
 
 
-def two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
-    """One user with a positive on item 0 (n* = 4) and one on item 1 (n* = 1); 1 where its rank is 1."""
+def evaluate_two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
+    """Evaluate one user with positives on item 0 (n* = 4) and item 1 (n* = 1); a hit has rank 1."""
     ranks = {
         name: ranked([0, 0], [0, 1], [0 if hit else 2 for hit in pair], n_users=1, n_items=5)
         for name, pair in hits.items()
@@ -138,23 +144,27 @@ def two_items(hits: dict[str, tuple[int, int]]) -> ipseval.Evaluation:
 def test_a_hand_worked_curve_and_slope():
     # w = 4^(−(γ+1)/2) and 1. R = w/(w + 1) for the recommender that hits item 0:
     # γ = 0: w = ½, R = ⅓; dR/dγ = −½ ln 4 · w/(1 + w)² = −½ · 1.386294 · ½/2.25 = −.154033.
-    frame = two_items({"a": (1, 0)}).sensitivity([0.0, 1.0]).frame.set_index("gamma")
+    frame = evaluate_two_items({"a": (1, 0)}).sensitivity([0.0, 1.0]).frame.set_index("gamma")
     assert frame.loc[0.0, "estimate"] == pytest.approx(1 / 3)
     assert frame.loc[1.0, "estimate"] == pytest.approx(0.2)
     assert frame.loc[0.0, "derivative"] == pytest.approx(-0.1540327, abs=1e-7)
 
 
-def test_equal_recommenders_never_tip():
-    found = two_items({"a": (1, 0), "b": (1, 0)})
-    row = found.tipping_points().iloc[0]
+def test_equal_recommenders_have_no_tipping_point():
+    evaluation = evaluate_two_items({"a": (1, 0), "b": (1, 0)})
+    row = evaluation.tipping_points().iloc[0]
     assert (row["n_tipping"], row["statement"]) == (0, "a = b for all γ in [−1, 3]")
-    assert [one.n_keys for one in found.sensitivity([0, 1]).tables().parts] == [2]  # the statement is no name
+    assert [table.n_keys for table in evaluation.sensitivity([0, 1]).tables().parts] == [
+        2
+    ]  # the statement is no name
 
 
 def test_tipping_points_equal_brute_force_over_a_fine_grid():
-    evaluation = evaluated(0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"), n_users=30)
-    fine = np.linspace(-1, 3, 33)
-    frame = evaluation.sensitivity(fine, standard_errors=False).frame
+    evaluation = evaluate_random_ranks(
+        0, metrics=("atop", "ndcg@10"), estimators=("snips", "snips-pooled"), n_users=30
+    )
+    fine_grid = np.linspace(-1, 3, 33)
+    frame = evaluation.sensitivity(fine_grid, standard_errors=False).frame
     values = {
         key: part["estimate"].to_numpy() for key, part in frame.groupby(["model", "metric", "estimator"])
     }
@@ -164,25 +174,29 @@ def test_tipping_points_equal_brute_force_over_a_fine_grid():
         gap = values[row.model, *key] - values[row.other, *key]
         swaps = np.flatnonzero(np.sign(gap[:-1]) * np.sign(gap[1:]) < 0)
         assert row.n_tipping == swaps.size
-        for point, place in zip(row.tipping_points, swaps, strict=True):
-            assert fine[place] <= point <= fine[place + 1]
+        for point, index in zip(row.tipping_points, swaps, strict=True):
+            assert fine_grid[index] <= point <= fine_grid[index + 1]
         n_found += swaps.size
     assert n_found > 0
 
 
 def test_sensitivity_needs_a_power_law():
     ranks, popularity = random_ranks(0)
-    known = ipseval.KnownPropensity(item=np.full(popularity.size, 0.5)).fit(next(iter(ranks.values())))
-    evaluation = ipseval.evaluate_ranks(ranks, propensity=known, metrics=("atop",), low_ess="ignore")
+    propensity = ipseval.KnownPropensity(item=np.full(popularity.size, 0.5)).fit(next(iter(ranks.values())))
+    evaluation = ipseval.evaluate_ranks(ranks, propensity=propensity, metrics=("atop",), low_ess="ignore")
     with pytest.raises(PropensityError, match="needs a power-law propensity"):
         evaluation.sensitivity()
 
 
-def test_derivatives_follow_the_steps():
+def test_derivatives_account_for_clipping():
     ranks, popularity = random_ranks(0)
-    one = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
+    propensity = power_law(popularity, 0.0, scale="max").clip(floor=0.4)
     evaluation = ipseval.evaluate_ranks(
-        ranks, propensity=one, metrics=("atop",), estimators=("snips", "snips-global"), low_ess="ignore"
+        ranks,
+        propensity=propensity,
+        metrics=("atop",),
+        estimators=("snips", "snips-global"),
+        low_ess="ignore",
     )
     frame = evaluation.sensitivity([0.3 - 1e-5, 0.3, 0.3 + 1e-5]).frame
     for _, part in frame.groupby(["model", "estimator"]):
@@ -196,35 +210,38 @@ def test_derivatives_follow_the_steps():
 def test_bad_grids_are_refused(gamma, words):
     ranks, popularity = random_ranks(0, models=1)
     propensity = power_law(popularity, 0.0)
-    samples = {name: Sample(one, propensity.at(one.user, one.item)) for name, one in ranks.items()}
+    samples = {
+        name: Sample(positives, propensity.at(positives.user, positives.item))
+        for name, positives in ranks.items()
+    }
     with pytest.raises(InputError, match=words):
         sensitivity(samples, [metric("atop")], [resolve_estimator("snips")], propensity, gamma=gamma)
 
 
-def test_tipping_points_of_one_recommender_are_those_rows_of_all_pairs():
-    evaluation = two_items({"a": (1, 0), "b": (0, 1), "c": (1, 1)})
-    every = evaluation.tipping_points()
-    some = evaluation.tipping_points(reference="b")
-    with_b = every[(every["model"] == "b") | (every["other"] == "b")].reset_index(drop=True)
-    pd.testing.assert_frame_equal(some, with_b, check_exact=True)
-    assert 0 < len(some) < len(every)
+def test_tipping_points_of_a_reference_are_its_rows_among_all_pairs():
+    evaluation = evaluate_two_items({"a": (1, 0), "b": (0, 1), "c": (1, 1)})
+    all_rows = evaluation.tipping_points()
+    rows_of_b = evaluation.tipping_points(reference="b")
+    expected_rows = all_rows[(all_rows["model"] == "b") | (all_rows["other"] == "b")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(rows_of_b, expected_rows, check_exact=True)
+    assert 0 < len(rows_of_b) < len(all_rows)
     with pytest.raises(ipseval.errors.UnknownNameError, match="reference"):
         evaluation.tipping_points(reference="no")
 
 
-def test_the_rows_of_a_sensitivity_are_numbered_through():
-    frame = two_items({"a": (1, 0), "b": (0, 1)}).sensitivity([0.0, 1.0]).frame
+def test_the_rows_of_a_sensitivity_are_numbered_consecutively():
+    frame = evaluate_two_items({"a": (1, 0), "b": (0, 1)}).sensitivity([0.0, 1.0]).frame
     assert frame.index.tolist() == [0, 1, 2, 3]
 
 
 ITEMS = [0, 1, 0]
 
 
-def three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics=("recall@1",)):
-    """Return recommenders that hit, or not, user 0's items 0 and 1 and user 1's item 0; n* = 4 and 1."""
+def evaluate_three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics=("recall@1",)):
+    """Evaluate recommenders that rank, or do not rank, items 0 and 1 of user 0 and item 0 of user 1 first."""
     ranks = {
-        name: ranked([0, 0, 1], ITEMS, [0 if hit else 2 for hit in found], n_users=2, n_items=5)
-        for name, found in hits.items()
+        name: ranked([0, 0, 1], ITEMS, [0 if hit else 2 for hit in hits_of_model], n_users=2, n_items=5)
+        for name, hits_of_model in hits.items()
     }
     return ipseval.evaluate_ranks(
         ranks,
@@ -235,15 +252,18 @@ def three_positives(gamma: float, hits: dict[str, tuple[int, int, int]], metrics
     )
 
 
-def ranges(gamma, hits, metrics=("recall@1",), estimator=0):
-    """Return the ranges of γ around one value in which the recommender that is first there stays first."""
-    result = three_positives(0.5, hits, metrics)
-    chosen, estimators = result.definitions
-    return find_gamma_ranges(result.samples, chosen, estimators[estimator], result.propensity, gamma)
+def find_ranges(gamma, hits, metrics=("recall@1",), estimator=0):
+    """Return the ranges of γ around `gamma` in which the same recommender is first."""
+    result = evaluate_three_positives(0.5, hits, metrics)
+    all_metrics, estimators = result.definitions
+    return find_gamma_ranges(result.samples, all_metrics, estimators[estimator], result.propensity, gamma)
 
 
 # Weights of the items are 4^(−(γ+1)/2) and 1: two positives of item 0 weigh 2·2^(−(γ+1)) = 2^(−γ).
-HEAD, TAIL, BOTH, NONE = (1, 0, 1), (0, 1, 0), (1, 1, 1), (0, 0, 0)
+HEAD = (1, 0, 1)
+TAIL = (0, 1, 0)
+BOTH = (1, 1, 1)
+NONE = (0, 0, 0)
 
 
 LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slope, and value at 0
@@ -252,8 +272,8 @@ LINES = {"first": (0.0, 0.0), "early": (1.0, -0.2), "late": (3.0, -1.8)}  # slop
 class Lines:
     """Estimates that are linear in γ."""
 
-    def crossing(self, one, other, start, end, tolerance):
-        return brentq(lambda gamma: self.at(one, gamma) - self.at(other, gamma), start, end)
+    def find_crossing(self, first, second, start, end, tolerance):
+        return brentq(lambda gamma: self.at(first, gamma) - self.at(second, gamma), start, end)
 
     def at(self, key, gamma):
         slope, value = LINES[key]
@@ -275,38 +295,41 @@ class Lines:
         (4.5, {"head": HEAD, "tail": TAIL}, GammaRange("tail", 0.0, 4.5, -1.0, 4.5, "head", "")),
     ],
 )
-def test_the_range_of_a_first_place_ends_at_a_swap_or_where_the_grid_ends(gamma, hits, expected):
-    found = ranges(gamma, hits)["recall@1"]
-    assert (found.first, found.next_below, found.next_above) == (
+def test_the_range_of_the_first_recommender_ends_at_a_swap_or_at_the_end_of_the_grid(gamma, hits, expected):
+    gamma_range = find_ranges(gamma, hits)["recall@1"]
+    assert (gamma_range.first, gamma_range.next_below, gamma_range.next_above) == (
         expected.first,
         expected.next_below,
         expected.next_above,
     )
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=0.003)
-    assert (found.lowest, found.highest) == (expected.lowest, expected.highest)
-    assert found.is_everywhere == expected.is_everywhere
+    assert (gamma_range.low, gamma_range.high) == pytest.approx((expected.low, expected.high), abs=0.003)
+    assert (gamma_range.lowest, gamma_range.highest) == (expected.lowest, expected.highest)
+    assert gamma_range.is_everywhere == expected.is_everywhere
 
 
-def test_the_first_rival_to_catch_up_takes_over_also_where_another_is_ahead_at_the_next_value():
+def test_the_first_recommender_that_overtakes_is_named_also_where_another_is_higher_at_the_next_value():
     curves = Lines()
     gamma = np.array([0.0, 1.0])
     curve = {key: curves.at(key, gamma) for key in LINES}
-    assert _end(curves, gamma, "first", curve) == (pytest.approx(0.2), "e")  # the first letter of "early"
-    undefined = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
-    assert _end(curves, gamma, "first", undefined) == (1.0, "")
+    assert _find_range_end(curves, gamma, "first", curve) == (
+        pytest.approx(0.2),
+        "e",
+    )  # the first letter of "early"
+    undefined_curve = {"first": curve["first"], "early": np.array([-0.2, np.nan])}
+    assert _find_range_end(curves, gamma, "first", undefined_curve) == (1.0, "")
 
 
-def test_there_is_no_range_where_two_are_tied_and_where_there_is_one_recommender():
-    assert ranges(0.5, {"a": HEAD, "b": HEAD}) == {}
-    assert ranges(0.5, {"a": HEAD}) == {}
+def test_there_is_no_range_for_tied_recommenders_and_for_a_single_recommender():
+    assert find_ranges(0.5, {"a": HEAD, "b": HEAD}) == {}
+    assert find_ranges(0.5, {"a": HEAD}) == {}
 
 
-def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_not():
+def test_ranges_of_nonlinear_metrics_are_found_next_to_ranges_of_linear_metrics():
     # A user's rr is 1 or 1/3 whatever the weights; users weigh Σw: 2^−(γ+1) + 1 and 2^−(γ+1).
-    found = ranges(0.5, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
-    assert (found["recall@1"].first, found["rr"].first) == ("tail", "head")
-    assert found["recall@1"].low == pytest.approx(0.0, abs=0.003)
-    assert found["rr"].is_everywhere
+    gamma_ranges = find_ranges(0.5, {"head": HEAD, "tail": TAIL}, ("rr", "recall@1"))
+    assert (gamma_ranges["recall@1"].first, gamma_ranges["rr"].first) == ("tail", "head")
+    assert gamma_ranges["recall@1"].low == pytest.approx(0.0, abs=0.003)
+    assert gamma_ranges["rr"].is_everywhere
 
 
 @pytest.mark.parametrize(
@@ -317,9 +340,11 @@ def test_metrics_that_are_computed_anew_end_at_the_same_swap_as_those_that_are_n
         (5.0, "head > tail holds for γ in [−1, 0]"),  # beyond what was tried: the lowest γ says who is named
     ],
 )
-def test_a_swap_of_three_positives_stands_in_words_on_both_sides(gamma, statement):
-    found = three_positives(gamma, {"head": HEAD, "tail": TAIL}).tipping_points(np.linspace(-1, 3, 9))
-    frame = found.set_index("estimator")
+def test_the_statement_of_a_swap_names_the_better_recommender_on_each_side(gamma, statement):
+    points = evaluate_three_positives(gamma, {"head": HEAD, "tail": TAIL}).tipping_points(
+        np.linspace(-1, 3, 9)
+    )
+    frame = points.set_index("estimator")
     pooled = frame.loc["snips-pooled"]
     assert (pooled["statement"], f"{pooled['model']} > {pooled['other']}") == (statement, statement[:11])
     assert pooled["tipping_points"] == pytest.approx((0.0,), abs=1e-9)
@@ -335,15 +360,20 @@ FORMS = {
 }
 
 
-def written_out(form, contributions, weights):
-    """The error, with ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, as in a ratio of three means."""
+def compute_error_by_loops(form, contributions, weights):
+    """Return the standard error from ψ = N̄/D̄ · dV + V̄ (dN − R dD)/D̄ of units, by loops."""
     ranked = form.ranked
-    n_queries, unit = ranked.users.size, ranked.unit(ranked.users)
-    numerators, denominators, volumes = [], [], []
+    n_queries = ranked.users.size
+    unit = ranked.unit(ranked.users)
+    numerators = []
+    denominators = []
+    volumes = []
     for query in ranked.users:
-        mine = ranked.user == query
-        own = 1.0 if form.own is None else form.own[mine]
-        w, c, count = own * weights[mine], contributions[mine], mine.sum()
+        is_of_query = ranked.user == query
+        extra_weights = 1.0 if form.own is None else form.own[is_of_query]
+        w = extra_weights * weights[is_of_query]
+        c = contributions[is_of_query]
+        count = is_of_query.sum()
         if form.per_user:
             numerators.append((count if form.is_sum else 1) * (w @ c) / w.sum())
             denominators.append(1.0)
@@ -352,33 +382,34 @@ def written_out(form, contributions, weights):
             numerators.append(base * (w @ c))
             denominators.append(base * w.sum())
         volumes.append(float(count) if form.is_sum and not form.per_user else 1.0)
-    numerator, denominator = np.array(numerators), np.array(denominators)[:, None]
+    numerator = np.array(numerators)
+    denominator = np.array(denominators)[:, None]
     volume = np.array(volumes)[:, None]
     ratio = numerator.mean(axis=0) / denominator.mean()
     psi = volume.mean() * (numerator - ratio * denominator) / denominator.mean()
     psi += ratio * (volume - volume.mean())
-    added = np.array([psi[unit == one].sum(axis=0) for one in np.unique(unit)])
-    added *= len(added) / n_queries
-    return np.sqrt((added**2).sum(axis=0) / (len(added) * (len(added) - 1)))
+    unit_psi = np.array([psi[unit == owner].sum(axis=0) for owner in np.unique(unit)])
+    unit_psi *= len(unit_psi) / n_queries
+    return np.sqrt((unit_psi**2).sum(axis=0) / (len(unit_psi) * (len(unit_psi) - 1)))
 
 
-@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("has_extra_weights", [False, True])
 @pytest.mark.parametrize("clustered", [False, True])
-def test_errors_equal_those_written_out(own, clustered):
+def test_standard_errors_equal_a_computation_by_loops(has_extra_weights, clustered):
     ranks, popularity = random_ranks(3, models=1)
-    (ranked,) = ranks.values()
+    (positives,) = ranks.values()
     rng = np.random.default_rng(0)
     if clustered:
-        owners = rng.integers(25, size=ranked.n_population)
-        ranked = replace(ranked, cluster=owners, cluster_ids=np.arange(25))
-    weights = popularity[ranked.item] ** -0.4
-    weight_of_own = None
-    if own:  # one user has none
-        weight_of_own = rng.random(len(ranked)) * (ranked.user != ranked.users[4])
+        owners = rng.integers(25, size=positives.n_population)
+        positives = replace(positives, cluster=owners, cluster_ids=np.arange(25))
+    weights = popularity[positives.item] ** -0.4
+    extra_weights = None
+    if has_extra_weights:  # one user has none
+        extra_weights = rng.random(len(positives)) * (positives.user != positives.users[4])
     for options in FORMS.values():
-        if own and options["per_user"]:
+        if has_extra_weights and options["per_user"]:
             continue
-        form = LinearForm(ranked, weighted=True, own=weight_of_own, **options)
-        contributions = rng.random((len(ranked), 2))
-        found = standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
-        np.testing.assert_allclose(found, written_out(form, contributions, weights), rtol=1e-12)
+        form = LinearForm(positives, weighted=True, own=extra_weights, **options)
+        contributions = rng.random((len(positives), 2))
+        errors = compute_standard_errors(LinearGroup(form, (("m", "c", "e"),) * 2, contributions), weights)
+        np.testing.assert_allclose(errors, compute_error_by_loops(form, contributions, weights), rtol=1e-12)

@@ -1,4 +1,4 @@
-"""Weights worked by hand and merged by parts: which are flagged, and what low_ess does with them."""
+"""Weight diagnostics worked by hand, merged sums of weights, flags, and the option low_ess."""
 
 from __future__ import annotations
 
@@ -23,77 +23,81 @@ from tests.inside.inference import (
 )
 
 
-def of_sample(sample, propensity, *, weighted=True):
-    totals = WeightTotals.of(sample, propensity, weighted=weighted)
+def diagnose_sample(sample, propensity, *, weighted=True):
+    totals = WeightTotals.from_sample(sample, propensity, weighted=weighted)
     return totals.diagnostics(Extent.of(sample), propensity)
 
 
-def diagnostics_of(popularity, floor=None, weighted=True):
-    """Users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
+def diagnose_items(popularity, floor=None, weighted=True):
+    """Diagnose users 0, 0, 1 with items 0, 1, 0 at ranks 1, 2, 1; P ∝ n* (γ = 1)."""
     propensity = ipseval.PowerLawPropensity(gamma=1.0, scale="max").fit(popularity=popularity)
     if floor is not None:
         propensity = propensity.clip(floor=floor)
     positives = ranked([0, 0, 1], [0, 1, 0], [0, 1, 0], n_users=2, n_items=2)
     sample = Sample(positives, propensity.at(positives.user, positives.item), True)
-    return of_sample(sample, propensity, weighted=weighted)
+    return diagnose_sample(sample, propensity, weighted=weighted)
 
 
 def test_hand_worked_diagnostics():
     # n* = 8 and 2, so w = 1, 4, 1: Σw = 6, Σw² = 18. Item totals 2 and 4: (6)²/(4 + 16).
-    one = diagnostics_of([8, 2])
-    assert one.ess == pytest.approx(36 / 18)
-    assert one.ess_items == pytest.approx(36 / 20)
-    assert one.max_weight_share == pytest.approx(4 / 6)
-    assert one.rare_share == pytest.approx(4 / 6)
-    assert one.median_positives == 1.5
-    assert (one.n_positives, one.n_items, one.clipped_share) == (3, 2, 0.0)
-    assert math.isnan(one.pareto_k)
+    diagnosis = diagnose_items([8, 2])
+    assert diagnosis.ess == pytest.approx(36 / 18)
+    assert diagnosis.ess_items == pytest.approx(36 / 20)
+    assert diagnosis.max_weight_share == pytest.approx(4 / 6)
+    assert diagnosis.rare_share == pytest.approx(4 / 6)
+    assert diagnosis.median_positives == 1.5
+    assert (diagnosis.n_positives, diagnosis.n_items, diagnosis.clipped_share) == (3, 2, 0.0)
+    assert math.isnan(diagnosis.pareto_k)
 
 
-def test_the_clipped_share_is_what_clipping_cut_and_equal_weights_give_the_share_of_rare_items():
+def test_the_clipped_share_is_the_weight_removed_and_unweighted_shares_count_rare_items():
     # P = 1 and ¼, raised to ½: w = 1, 2, 1 instead of 1, 4, 1, so 2 of 6 are cut.
-    assert diagnostics_of([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
-    one = diagnostics_of([8, 2], floor=0.5, weighted=False)
-    assert (one.rare_share, one.clipped_share, one.ess) == (pytest.approx(1 / 3), 0.0, 3.0)
+    assert diagnose_items([8, 2], floor=0.5).clipped_share == pytest.approx(2 / 6)
+    diagnosis = diagnose_items([8, 2], floor=0.5, weighted=False)
+    assert (diagnosis.rare_share, diagnosis.clipped_share, diagnosis.ess) == (pytest.approx(1 / 3), 0.0, 3.0)
 
 
 def test_the_rare_share_is_nan_where_popularity_is_not_known():
     positives = ranked([0], [0], [0], n_users=1, n_items=2)
-    known = ipseval.KnownPropensity(item=[0.5, 0.5]).fit(positives)
+    propensity = ipseval.KnownPropensity(item=[0.5, 0.5]).fit(positives)
     sample = Sample(positives, np.array([0.5]), True)
-    found = of_sample(sample, known)
-    assert math.isnan(found.rare_share)
-    assert found.n_items == 1  # the other has no positive
+    diagnosis = diagnose_sample(sample, propensity)
+    assert math.isnan(diagnosis.rare_share)
+    assert diagnosis.n_items == 1  # the other has no positive
 
 
-def test_cautions_are_said_in_words():
-    one = dataclasses.replace(diagnostics_of([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25)
-    assert one.cautions == (
+def test_cautions_are_worded_with_their_numbers():
+    diagnosis = dataclasses.replace(
+        diagnose_items([8, 2]), rare_share=0.52, pareto_k=0.81, clipped_share=0.25
+    )
+    assert diagnosis.cautions == (
         "few positives, with equal weights too",
         "52% of the weight is on items with at most 2 interactions",
         "heavy-tailed weights of items (Pareto k = 0.81)",
         "clipping cut 25% of the weight",
     )
-    assert dataclasses.replace(one, weighted=False).cautions == ()
+    assert dataclasses.replace(diagnosis, weighted=False).cautions == ()
 
 
 @pytest.mark.parametrize(("limit", "name"), [(0.5, "rare_share"), (0.7, "pareto_k"), (0.2, "clipped_share")])
 def test_cautions_begin_above_their_limits(limit, name):
     low = dict.fromkeys(("rare_share", "pareto_k", "clipped_share"), 0.0)
-    for value, expected in ((limit - 0.01, 0), (limit, 0), (limit + 0.01, 1)):
-        one = dataclasses.replace(diagnostics_of([8, 2]), ess_own=50.0, **(low | {name: value}))
-        assert len(one.cautions) == expected
+    for value, n_cautions in ((limit - 0.01, 0), (limit, 0), (limit + 0.01, 1)):
+        diagnosis = dataclasses.replace(diagnose_items([8, 2]), ess_own=50.0, **(low | {name: value}))
+        assert len(diagnosis.cautions) == n_cautions
 
 
 def test_few_positives_are_a_caution_unless_the_weights_are_flagged_for_it():
-    one = dataclasses.replace(diagnostics_of([8, 2]), rare_share=0.0)
-    for own, equal, said in ((50.0, 60.0, 0), (49.9, 60.0, 1), (24.0, 60.0, 0)):
-        found = dataclasses.replace(one, ess_own=own, ess_equal=equal, share_own=0.01, share_equal=0.01)
-        assert len(found.cautions) == said
-    assert "less than the 30 needed" in found.flag
+    base_diagnosis = dataclasses.replace(diagnose_items([8, 2]), rare_share=0.0)
+    for ess, equal_ess, n_cautions in ((50.0, 60.0, 0), (49.9, 60.0, 1), (24.0, 60.0, 0)):
+        diagnosis = dataclasses.replace(
+            base_diagnosis, ess_own=ess, ess_equal=equal_ess, share_own=0.01, share_equal=0.01
+        )
+        assert len(diagnosis.cautions) == n_cautions
+    assert "less than the 30 needed" in diagnosis.flag
 
 
-def steep(low_ess: str) -> ipseval.Evaluation:
+def evaluate_steep_weights(low_ess: str) -> ipseval.Evaluation:
     ranks, popularity = random_ranks(1)
     # One item is rare, all others are not: its few positives weigh as much as hundreds of others.
     popularity = np.append(popularity[:-1] + 20, 1)
@@ -109,28 +113,28 @@ def steep(low_ess: str) -> ipseval.Evaluation:
     )
 
 
-def test_few_effective_positives_warn_or_raise_where_asked():
+def test_few_effective_positives_warn_or_raise_as_requested():
     with pytest.warns(PositivityWarning, match=r"snips-pooled: effective sample size"):
-        steep("warn")
+        evaluate_steep_weights("warn")
     with pytest.raises(PropensityError, match=r"effective sample size .*low_ess='warn'"):
-        steep("raise")
+        evaluate_steep_weights("raise")
 
 
-def test_few_effective_positives_are_suppressed_where_asked_and_the_note_says_so():
-    evaluation = steep("nan")
+def test_few_effective_positives_are_suppressed_on_request_with_a_note():
+    evaluation = evaluate_steep_weights("nan")
     frame = evaluation.frame.set_index(["estimator", "model"])
-    hidden = frame.loc["snips-pooled"]
-    assert hidden[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
-    assert hidden["note"].str.contains("suppressed: effective sample size").all()
+    suppressed_rows = frame.loc["snips-pooled"]
+    assert suppressed_rows[["estimate", "std_error", "ci_low", "ci_high"]].isna().all(axis=None)
+    assert suppressed_rows["note"].str.contains("suppressed: effective sample size").all()
     assert frame.loc["aoa"]["estimate"].notna().all()
     assert "suppressed" in repr(evaluation)
-    compared = evaluation.compare().set_index("estimator")
-    assert compared.loc["snips-pooled", "p_value"].isna().all()
-    assert compared.loc["aoa", "p_value"].notna().all()
+    comparison = evaluation.compare().set_index("estimator")
+    assert comparison.loc["snips-pooled", "p_value"].isna().all()
+    assert comparison.loc["aoa", "p_value"].notna().all()
 
 
-def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
-    evaluation = steep("ignore")
+def test_the_frame_has_reliability_columns_and_the_report_flags_unreliable_estimates():
+    evaluation = evaluate_steep_weights("ignore")
     frame = evaluation.frame.set_index("estimator")
     assert (frame.loc["snips-pooled", "ess"] < 50).all()
     assert (frame.loc["aoa", "ess"] == len(evaluation.samples["m0"].ranked)).all()
@@ -141,7 +145,7 @@ def test_the_frame_shows_trust_beside_each_number_and_print_flags_it_in_words():
 
 
 def test_the_diagnostics_frame_has_one_row_per_estimator():
-    frame = steep("ignore").diagnostics
+    frame = evaluate_steep_weights("ignore").diagnostics
     assert frame["estimator"].tolist() == ["aoa", "snips-pooled"]
     columns = {"ess", "ess_items", "max_weight_share", "rare_share", "pareto_k", "clipped_share"}
     assert columns | {"median_positives", "flag", "cautions"} <= set(frame.columns)
@@ -150,10 +154,11 @@ def test_the_diagnostics_frame_has_one_row_per_estimator():
 
 ESTIMATORS = [resolve_estimator(label) for label in ("aoa", "ips", "snips", "snips-pooled")]
 METRICS = [ipseval.metric(label) for label in ("recall@5", "ap", "rr")]
-N_USERS, N_ITEMS = 12, 30
+N_USERS = 12
+N_ITEMS = 30
 
 
-def parts() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]:
+def split_sample() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]:
     """Return a sample and the same users in two parts, and a third without positives."""
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < 0.2)
@@ -169,40 +174,51 @@ def parts() -> tuple[Sample, list[Sample], ipseval.propensity.Propensity]:
     return sample(slice(None)), [sample(slice(7)), sample(slice(7, None)), sample(slice(0))], propensity
 
 
-def test_diagnostics_of_merged_sums_are_those_of_all_users():
-    sample, pieces, propensity = parts()
-    whole, one, two, none = (
-        AllWeights.of(piece, ESTIMATORS, METRICS, propensity=propensity) for piece in (sample, *pieces)
+def test_diagnostics_of_merged_sums_equal_diagnostics_of_all_users():
+    sample, parts_of_sample, propensity = split_sample()
+    all_weights, first_weights, second_weights, no_weights = (
+        AllWeights.of(users, ESTIMATORS, METRICS, propensity=propensity)
+        for users in (sample, *parts_of_sample)
     )
-    assert (none.totals, none.own, none.products) == ({}, {}, {})
-    assert set(whole.products) == {("ap", "ips"), ("rr", "ips")}
+    assert (no_weights.totals, no_weights.estimator_sums, no_weights.products) == ({}, {}, {})
+    assert set(all_weights.products) == {("ap", "ips"), ("rr", "ips")}
     extent = Extent.of(sample)
-    expected = whole.diagnostics(ESTIMATORS, extent, propensity)
-    assert 0 < expected["ips"].clipped_share < 1
-    for merged in (one.merge(two), none.merge(two).merge(one), one.merge(none).merge(two)):
-        found = merged.diagnostics(ESTIMATORS, extent, propensity)
-        for label, want in expected.items():
-            for name, value in vars(want).items():
-                same = value if isinstance(value, str) else pytest.approx(value, rel=1e-12, nan_ok=True)
-                assert getattr(found[label], name) == same, name
-        for key, sums in whole.products.items():
-            assert merged.products[key].own.ess == pytest.approx(sums.own.ess, rel=1e-12)
-            assert merged.products[key].equal.ess == pytest.approx(sums.equal.ess, rel=1e-12)
+    diagnostics_of_all = all_weights.diagnostics(ESTIMATORS, extent, propensity)
+    assert 0 < diagnostics_of_all["ips"].clipped_share < 1
+    for weights in (
+        first_weights.merge(second_weights),
+        no_weights.merge(second_weights).merge(first_weights),
+        first_weights.merge(no_weights).merge(second_weights),
+    ):
+        merged_diagnostics = weights.diagnostics(ESTIMATORS, extent, propensity)
+        for label, diagnosis in diagnostics_of_all.items():
+            for name, value in vars(diagnosis).items():
+                close_value = (
+                    value if isinstance(value, str) else pytest.approx(value, rel=1e-12, nan_ok=True)
+                )
+                assert getattr(merged_diagnostics[label], name) == close_value, name
+        for key, sums in all_weights.products.items():
+            assert weights.products[key].moments.ess == pytest.approx(sums.moments.ess, rel=1e-12)
+            assert weights.products[key].equal_moments.ess == pytest.approx(sums.equal_moments.ess, rel=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
-def test_the_sums_of_weights_merge_whatever_their_size(scale):
+def test_sums_of_tiny_and_huge_weights_can_be_merged(scale):
     weights = [np.array([1.0, 3.0]) * scale, np.array([0.5, 6.0, 2.0]) * scale]
-    one, two = map(Weighed.of, weights)
-    both = np.concatenate(weights) / scale
-    for found in (one.merge(two), two.merge(one), Weighed.of_logs(np.log(both) + np.log(scale))):
-        assert found.ess == pytest.approx(both.sum() ** 2 / (both**2).sum(), rel=1e-12)
-        assert found.max_share == pytest.approx(6 / 12.5, rel=1e-12)
-        assert found.log_largest == pytest.approx(np.log(6) + np.log(scale), rel=1e-12)
+    first_moments, second_moments = map(Weighed.of, weights)
+    all_weights = np.concatenate(weights) / scale
+    for moments in (
+        first_moments.merge(second_moments),
+        second_moments.merge(first_moments),
+        Weighed.of_logs(np.log(all_weights) + np.log(scale)),
+    ):
+        assert moments.ess == pytest.approx(all_weights.sum() ** 2 / (all_weights**2).sum(), rel=1e-12)
+        assert moments.max_share == pytest.approx(6 / 12.5, rel=1e-12)
+        assert moments.log_largest == pytest.approx(np.log(6) + np.log(scale), rel=1e-12)
 
 
 @pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1e-9], [1.0, np.inf], [1.0, np.nan]])
-def test_an_effective_size_is_of_weights(weights):
+def test_the_effective_sample_size_refuses_invalid_weights(weights):
     with pytest.raises(InputError, match="weights must be finite numbers >= 0, and one of them above 0"):
         effective_sample_size(np.array(weights))
     assert effective_sample_size(np.array([0.0, 2.0, 0.0])) == 1.0
@@ -215,9 +231,11 @@ def test_an_effective_size_is_of_weights(weights):
         (9.4, "effective sample size 3 of 10 (9 with equal weights)"),
     ],
 )
-def test_the_size_with_equal_weights_is_said_where_it_is_not_the_number_of_positives(equal, words):
-    one = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_own=3.0, ess_equal=equal)
-    assert one.remark == words
+def test_the_remark_has_the_size_for_equal_weights_where_it_differs_from_the_number_of_positives(
+    equal, words
+):
+    diagnosis = WeightDiagnostics(3.0, 2.0, 0.25, 10, ess_own=3.0, ess_equal=equal)
+    assert diagnosis.remark == words
     unweighted = WeightDiagnostics(3.0, 2.0, 0.25, 10, weighted=False)
     assert (unweighted.remark, unweighted.flag, unweighted.cautions) == ("", "", ())
 
@@ -225,7 +243,7 @@ def test_the_size_with_equal_weights_is_said_where_it_is_not_the_number_of_posit
 ALL = ("snips", "snips-global", "snips-pooled", "ips", "snips-shrunk(0.5)")
 
 
-def sample_of(propensity, user, n_relevant=None):
+def make_sample(propensity, user, n_relevant=None):
     size = len(user)
     positives = ranked(user, list(range(size)), [0] * size, n_users=max(user) + 1, n_items=size)
     kind = "absent" if n_relevant is None else "known"
@@ -233,16 +251,18 @@ def sample_of(propensity, user, n_relevant=None):
     return Sample(positives, np.asarray(propensity, dtype=float), True, relevant, kind)
 
 
-def diagnosed(sample, one):
-    return AllWeights.of(sample, [one]).diagnostics([one], Extent.of(sample), None)[one.label]
+def diagnose_estimator(sample, estimator):
+    return AllWeights.of(sample, [estimator]).diagnostics([estimator], Extent.of(sample), None)[
+        estimator.label
+    ]
 
 
-def diagnostics(propensity, user, label, n_relevant=None):
-    return diagnosed(sample_of(propensity, user, n_relevant), resolve_estimator(label))
+def diagnose_label(propensity, user, label, n_relevant=None):
+    return diagnose_estimator(make_sample(propensity, user, n_relevant), resolve_estimator(label))
 
 
 @pytest.mark.parametrize(
-    ("label", "n_relevant", "own"),
+    ("label", "n_relevant", "relative_weights"),
     [
         # P = 1, ½, ¼: w = 1, 2 of the first user, 4 of the second.
         ("snips-pooled", None, (1, 2, 4)),
@@ -255,27 +275,29 @@ def diagnostics(propensity, user, label, n_relevant=None):
     ],
 )
 @pytest.mark.parametrize("scale", [1, 1e300, 1e-160, 1e-300])
-def test_the_own_weights_of_each_estimator_worked_by_hand(label, n_relevant, own, scale):
-    one = diagnostics(scale * np.array([1, 0.5, 0.25]), [0, 0, 1], label, n_relevant)
-    own = np.array(own, dtype=float)
-    assert one.ess_own == pytest.approx(own.sum() ** 2 / (own**2).sum(), rel=1e-14)
-    assert one.share_own == pytest.approx(own.max() / own.sum(), rel=1e-14)
+def test_the_weights_of_each_estimator_worked_by_hand(label, n_relevant, relative_weights, scale):
+    diagnosis = diagnose_label(scale * np.array([1, 0.5, 0.25]), [0, 0, 1], label, n_relevant)
+    relative_weights = np.array(relative_weights, dtype=float)
+    assert diagnosis.ess_own == pytest.approx(
+        relative_weights.sum() ** 2 / (relative_weights**2).sum(), rel=1e-14
+    )
+    assert diagnosis.share_own == pytest.approx(relative_weights.max() / relative_weights.sum(), rel=1e-14)
     # What the frame calls ess is the same for all of them: 7²/21, and 4/7.
-    assert (one.ess, one.max_weight_share) == (pytest.approx(49 / 21), pytest.approx(4 / 7))
+    assert (diagnosis.ess, diagnosis.max_weight_share) == (pytest.approx(49 / 21), pytest.approx(4 / 7))
 
 
 def test_equal_propensities_as_each_estimator_weighs_them():
-    pooled, averaged = (diagnostics([0.5] * 3, [0, 0, 1], label) for label in ("snips-pooled", "snips"))
+    pooled, user_means = (diagnose_label([0.5] * 3, [0, 0, 1], label) for label in ("snips-pooled", "snips"))
     assert (pooled.ess_own, pooled.ess_equal) == (3, 3)
     # ½, ½, 1: (2)²/(3/2), and 1 of 2.
-    assert (averaged.ess_own, averaged.ess_equal) == (pytest.approx(8 / 3), pytest.approx(8 / 3))
-    assert averaged.share_equal == 0.5
+    assert (user_means.ess_own, user_means.ess_equal) == (pytest.approx(8 / 3), pytest.approx(8 / 3))
+    assert user_means.share_equal == 0.5
 
 
 @pytest.mark.parametrize("label", ALL)
 @pytest.mark.parametrize("user", [[0], [0, 1, 2], [0] * 40 + [1], sorted([*range(9), *[8] * 500])])
 def test_equal_propensities_are_never_flagged(label, user):
-    assert diagnostics([0.2] * len(user), user, label).flag == ""
+    assert diagnose_label([0.2] * len(user), user, label).flag == ""
 
 
 @pytest.mark.parametrize(
@@ -287,7 +309,7 @@ def test_equal_propensities_are_never_flagged(label, user):
         ([1, 1], "the median user has 1 test positive: every user has one positive"),
     ],
 )
-def test_below_five_positives_of_the_median_user_weights_within_users_correct_little(counts, words):
+def test_per_user_snips_has_a_caution_below_five_positives_of_the_median_user(counts, words):
     text = resolve_estimator("snips").caution(np.array(counts))
     assert text.startswith(words)
     assert bool(text) == bool(words)
@@ -311,31 +333,33 @@ def test_below_five_positives_of_the_median_user_weights_within_users_correct_li
     ],
 )
 def test_the_rule_of_the_flag_at_its_edges(ess_own, share_own, n_positives, flag):
-    equal = {"ess_equal": float(n_positives), "share_equal": 1 / n_positives}
-    one = WeightDiagnostics(1.0, 1.0, 1.0, n_positives, ess_own=ess_own, share_own=share_own, **equal)
-    assert one.flag.startswith(flag)
-    assert bool(one.flag) == bool(flag)
+    equal_weights = {"ess_equal": float(n_positives), "share_equal": 1 / n_positives}
+    diagnosis = WeightDiagnostics(
+        1.0, 1.0, 1.0, n_positives, ess_own=ess_own, share_own=share_own, **equal_weights
+    )
+    assert diagnosis.flag.startswith(flag)
+    assert bool(diagnosis.flag) == bool(flag)
 
 
-def small_world(low_ess, propensity, estimators=("aoa", "snips", "snips-pooled")):
+def evaluate_small_data(low_ess, propensity, estimators=("aoa", "snips", "snips-pooled")):
     n = propensity.size
     ranks = ranked(list(range(n)), list(range(n)), [k % 7 for k in range(n)], n_users=n, n_items=n)
-    known = ipseval.KnownPropensity(item=propensity).fit(ranks)
+    propensity_of_items = ipseval.KnownPropensity(item=propensity).fit(ranks)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ipseval.errors.DataWarning)
         return ipseval.evaluate_ranks(
             {"m": ranks},
-            propensity=known,
+            propensity=propensity_of_items,
             metrics=["recall@5"],
             estimators=estimators,
             low_ess=low_ess,
         )
 
 
-def test_snips_with_one_positive_per_user_is_not_withheld_as_it_equals_aoa():
+def test_snips_with_one_positive_per_user_is_not_suppressed_because_it_equals_aoa():
     # One weight is 1000 times the others.
     propensity = np.array([1.0] * 99 + [0.001])
-    evaluation = small_world("nan", propensity)
+    evaluation = evaluate_small_data("nan", propensity)
     estimates = evaluation.frame.set_index("estimator")["estimate"]
     assert estimates["snips"] == estimates["aoa"]
     assert np.isnan(estimates["snips-pooled"])
@@ -349,11 +373,11 @@ def test_snips_with_one_positive_per_user_is_not_withheld_as_it_equals_aoa():
 def test_nearly_equal_weights_of_few_positives_raise_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", PositivityWarning)
-        evaluation = small_world("warn", np.linspace(0.5, 0.51, 30))
+        evaluation = evaluate_small_data("warn", np.linspace(0.5, 0.51, 30))
     assert "NOT TO BE TRUSTED" not in repr(evaluation)
 
 
-def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
+def test_a_custom_estimator_is_flagged_by_its_weights():
     class Plain(Estimator):
         label = "plain"
 
@@ -363,13 +387,13 @@ def test_an_estimator_of_ones_own_is_judged_by_its_own_weights():
         def positive_weights(self, sample):
             return np.ones(len(sample.ranked))
 
-    one = diagnosed(sample_of([1.0] * 9 + [0.01], list(range(10))), Plain())
-    assert (one.ess_own, one.share_own, one.flag) == (10, 0.1, "")
+    diagnosis = diagnose_estimator(make_sample([1.0] * 9 + [0.01], list(range(10))), Plain())
+    assert (diagnosis.ess_own, diagnosis.share_own, diagnosis.flag) == (10, 0.1, "")
     # Of 1/P: nine weights of 1 and one of 100.
-    assert one.ess == pytest.approx(109**2 / 10009)
+    assert diagnosis.ess == pytest.approx(109**2 / 10009)
 
 
-def test_an_estimator_must_say_how_it_weighs():
+def test_an_estimator_must_define_positive_weights():
     class Silent(Estimator):
         label = "silent"
 

@@ -1,4 +1,4 @@
-"""Ranked positives without a recommender, to test what is done with them."""
+"""Ranked positives that are built without a recommender."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def ranked(
     n_users: int,
     n_items: int,
 ) -> RankedPositives:
-    """Positives sorted by user and item, `above` candidates before each, no ties, the catalogue competing."""
+    """Return positives with `above` candidates ranked above each, without ties; all items are candidates."""
     user, item, above = (np.asarray(column, dtype=np.int64) for column in (user, item, above))
     order = np.lexsort((item, user))
     n = np.full(user.size, n_items)
@@ -27,17 +27,17 @@ def ranked(
 def random_ranks(
     seed: int, *, models: int = 3, n_users: int = 60, n_items: int = 40
 ) -> tuple[dict[str, RankedPositives], np.ndarray]:
-    """Recommenders "m0", "m1", … on the same positives, more or less fond of popular items, and n*."""
+    """Return ranks by recommenders "m0", "m1", … that differ in popularity bias, and n*."""
     rng = np.random.default_rng(seed)
     popularity = np.sort(1 + np.floor(50 * rng.random(n_items) ** 4))[::-1].copy()
-    held = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
-    user, item = np.nonzero(held)
-    made = {}
+    is_positive = rng.random((n_users, n_items)) < 0.12 + 0.3 * popularity / popularity.max()
+    user, item = np.nonzero(is_positive)
+    ranks = {}
     for number in range(models):
         fondness = number - 1
         rank = (popularity.argsort()[::-1].argsort() - n_items / 2) * fondness / 2
-        above = rank[item] + n_items / 3 + rng.normal(0, n_items / 6, user.size)
-        made[f"m{number}"] = ranked(
-            user, item, np.clip(above, 0, n_items - 1).astype(int), n_users=n_users, n_items=n_items
+        expected_above = rank[item] + n_items / 3 + rng.normal(0, n_items / 6, user.size)
+        ranks[f"m{number}"] = ranked(
+            user, item, np.clip(expected_above, 0, n_items - 1).astype(int), n_users=n_users, n_items=n_items
         )
-    return made, popularity
+    return ranks, popularity

@@ -15,9 +15,9 @@ from ipseval.correction._order import (
     least_probability_better,
     rank_by_aoa,
 )
-from ipseval.correction._path import _typical_hit, _within_users, on_line
-from ipseval.correction._posterior import Posterior, RandomSample, posterior
+from ipseval.correction._path import _intraclass_correlation, _typical_hit, regress_on_aoa
+from ipseval.correction._posterior import Posterior, RandomSample, compute_posterior
 from ipseval.correction._prior import ALPHAS, SCALES
 from ipseval.correction._reference_values import ReferenceValue, ReferenceValues, parse_reference_values
 from ipseval.correction._report import CorrectionReport, correction_tables, verdict_sentences
-from ipseval.correction.prediction_powered import pairs_to_predict, ratio, totals
+from ipseval.correction.prediction_powered import compute_ratio, compute_totals, pairs_to_predict

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ipseval.inference._curves import standard_errors
-from ipseval.inference._linear import LinearGroup
+from ipseval.inference._gamma_curves import compute_standard_errors
+from ipseval.inference._linear_groups import LinearGroup
+from ipseval.inference._pareto_tail import fit_generalised_pareto, pareto_k
 from ipseval.inference.comparisons import (
     FEW,
     PairTests,
@@ -12,7 +13,7 @@ from ipseval.inference.comparisons import (
     pair_tests,
 )
 from ipseval.inference.estimate_frame import too_wide
-from ipseval.inference.gamma_range import GammaRange, _end, find_gamma_ranges
+from ipseval.inference.gamma_range import GammaRange, _find_range_end, find_gamma_ranges
 from ipseval.inference.gamma_sensitivity import sensitivity
 from ipseval.inference.interval_methods import bootstrap_refit
 from ipseval.inference.intervals import (
@@ -31,9 +32,7 @@ from ipseval.inference.weight_diagnostics import (
     Weighed,
     WeightDiagnostics,
     WeightTotals,
-    _by_popularity,
+    _group_by_popularity,
     effective_sample_size,
-    fit_generalised_pareto,
-    pareto_k,
     popularity_weights,
 )

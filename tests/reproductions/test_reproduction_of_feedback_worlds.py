@@ -107,7 +107,7 @@ def test_a_call_is_wrong_where_the_truth_is_the_other_way_round():
             total_mean = np.zeros(3)
 
             @staticmethod
-            def above_zero(contrast):
+            def probability_positive(contrast):
                 return np.array([0.99, 0.6, 0.01])
 
     right = np.array([1.0, 2.0, 3.0])  # the pairs 0-1, 0-2, 1-2 all differ, and the second is better
