@@ -18,7 +18,7 @@ from ipseval.propensity.impressions import (
     check_logged,
 )
 from ipseval.propensity.labels import PROPENSITIES, parse_propensity
-from ipseval.propensity.steps import FitError
+from ipseval.propensity.fit_error import FitError
 from ipseval.utils.border import guard
 
 __all__ = [

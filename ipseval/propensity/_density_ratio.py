@@ -33,7 +33,7 @@ from ipseval.propensity.cross_fitted_odds import (
     ridge_weights,
     user_weights,
 )
-from ipseval.propensity.steps import FitError
+from ipseval.propensity.fit_error import FitError
 from ipseval.utils.checks import as_generator, check_fraction, check_positive_int, warn_user
 from ipseval.utils.ids import among, distinct
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, RngLike, readonly

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
+from ipseval.propensity._base import Propensity, cap_at_one, check_same_ids, check_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._gamma import (
     NOT_IDENTIFIED,
@@ -22,10 +22,10 @@ from ipseval.propensity._gamma import (
     Method,
     Source,
     fit_gamma,
-    gamma_above_one,
+    describe_gamma_above_one,
 )
 from ipseval.propensity._recommendations import count_recommendations
-from ipseval.propensity.steps import Step
+from ipseval.propensity.steps import PropensityTransform
 from ipseval.utils.checks import check_choice, check_counts, check_real, real_number, warn_user
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -143,7 +143,7 @@ class PowerLawPropensity:
         gamma, fitted = self._exponent(counts, train)
         eta = (gamma + 1) / 2
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
-            warn_user(gamma_above_one(gamma), IdentificationWarning)
+            warn_user(describe_gamma_above_one(gamma), IdentificationWarning)
         scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
         if not counts.any():
             raise PropensityError(
@@ -152,11 +152,11 @@ class PowerLawPropensity:
             )
         if self.unseen == "smooth":
             counts = counts + self.smoothing
-        refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+        check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._scaled(np.where(counts > 0, counts**eta, np.nan), scale)
         top = None if scale is None else float(1 if isinstance(scale, str) else scale * counts.max() ** eta)
-        steps = (Step("power-law", {"gamma": gamma, "top": top}), *([Step("cap")] if n_capped else []))
+        steps = (PropensityTransform("power-law", {"gamma": gamma, "top": top}), *([PropensityTransform("cap")] if n_capped else []))
         return Propensity(
             item,
             scale is not None,
@@ -217,7 +217,7 @@ class PowerLawPropensity:
             return raw / np.nanmax(raw), 0
         scaled = raw * float(scale)
         if self.scale == "calibrated":
-            return cap(scaled)
+            return cap_at_one(scaled)
         n_above = int((scaled > 1).sum())
         if n_above:
             raise PropensityError(

@@ -17,7 +17,7 @@ from ipseval.utils.types import AnyArray, IntArray, RngLike
 OF_SCORES = "pass its best items, ipseval.ranking.top_items(model, split, k=50)."
 
 
-def list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
+def build_list_matrix(lists: AnyArray, n_items: int) -> sparse.csr_array:
     """Return which items the rows of an (n_lists, k) array of codes hold; −1 fills lists shorter than k."""
     if lists.ndim != 2 or lists.dtype.kind not in "iu" or lists.shape[0] == 0:
         raise InputError(
@@ -75,7 +75,7 @@ def count_recommendations(
                 "an integer array is read as lists of item codes, and this one has a column for every item; "
                 f"if it holds scores, {OF_SCORES}"
             )
-        return list_matrix(np.asarray(lists)[:, :k], train.n_items)  # not of np.matrix, which has no rows
+        return build_list_matrix(np.asarray(lists)[:, :k], train.n_items)  # not of np.matrix, which has no rows
     frame = as_frame(lists)
     if frame is not None and {"user", "item"} <= set(frame.columns):
         return _count_frame(frame, train, k)

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.propensity.steps import as_table
+from ipseval.propensity.fit_error import to_finite_table
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import distinct
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, readonly
@@ -349,7 +349,7 @@ def assign_folds(
 
 def check_features(x: Any, n_rows: int) -> FloatArray:
     """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
-    array = as_table("features", x)
+    array = to_finite_table("features", x)
     if len(array) != n_rows:
         raise InputError(
             f"features gave shape {array.shape} for {n_rows} pairs; expected ({n_rows}, n_features)."

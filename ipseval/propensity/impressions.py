@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest
+from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest_basis
 from ipseval.propensity._examination import ExaminationCurve
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
 from ipseval.utils.types import FloatArray, HasIds, IntArray, freeze
@@ -197,7 +197,7 @@ class LoggedPropensity(_OfImpressions):
             pair_key=counts.pair_key,
             item_ids=log.item_ids,
             user_ids=log.user_ids,
-            basis=self.basis if self.examination is None else weakest(self.basis, "fitted"),
+            basis=self.basis if self.examination is None else weakest_basis(self.basis, "fitted"),
         )
 
 

@@ -28,7 +28,7 @@ ROOTS = (
         "PairCounts",
         "FitError",
     ),
-    *("Along", "CrossFitted", "RatioProblem", "_LogPropensity", "_Stepped", "_SteppedChange", "_Chance"),
+    *("ProjectedDerivative", "CrossFitted", "RatioProblem", "_LogPropensity", "_TransformedFunction", "_TransformedDerivative", "_Chance"),
 )
 
 

@@ -1,4 +1,4 @@
-"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest stays."""
+"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest_basis stays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipseval.propensity import (
     StratifiedPropensity,
 )
 from ipseval.validation.simulation import World
-from tests.inside.propensity import weakest
+from tests.inside.propensity import weakest_basis
 
 WORLD = World(n_users=300, n_items=40, mean_relevant=12, gamma=0.0, rng=0)
 SPLIT = WORLD.split(rng=1)
@@ -74,7 +74,7 @@ def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
 def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
     fitted = ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()).fit(SPLIT.train)
     assert fitted.clip(floor=float(np.nanmin(fitted.item)) * 2).basis == "exposure"
-    assert weakest("design", "fitted", "exposure") == "fitted"
+    assert weakest_basis("design", "fitted", "exposure") == "fitted"
 
 
 def test_pairs_keep_their_impressions_until_their_ids_change():

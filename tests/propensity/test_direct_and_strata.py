@@ -76,9 +76,9 @@ def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
     liked = rng.poisson(exposed * rate).astype(float)
     model = DirectPropensity(RandomExposure(np.array([0]), np.array([0]), np.array([True]), 1, 1))
     # 1/K is a mean over 30,000 items; its relative standard error is about 2 %. Four of them.
-    assert model._strength(exposed, liked, line) == pytest.approx(strength, rel=0.08)
+    assert model._resolve_shrinkage(exposed, liked, line) == pytest.approx(strength, rel=0.08)
     # Of one exposure in four that is expected, and none: (0 − 1)² − 1, as much as by chance.
-    assert model._strength(np.array([4.0]), np.array([0.0]), np.array([0.25])) == np.inf
+    assert model._resolve_shrinkage(np.array([4.0]), np.array([0.0]), np.array([0.25])) == np.inf
 
 
 def test_direct_values_above_one_are_capped_counted_and_warned_of():

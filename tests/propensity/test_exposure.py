@@ -16,7 +16,7 @@ from statsmodels.tools import add_constant
 from ipseval.data import Interactions, RandomExposure
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import PowerLawPropensity, fit_gamma, fit_gamma_from_exposure
-from tests.inside.propensity import noise_share
+from tests.inside.propensity import compute_noise_share
 
 
 def test_coat_gives_gamma_237_with_standard_error_080_through_the_power_law_in_one_line(shared_data):
@@ -125,7 +125,7 @@ def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
         found = fit_gamma_from_exposure(popularity, shown, liked)
     text = next(str(one.message) for one in caught if "counting noise" in str(one.message))
     named = float(re.search(r"would be about (-?\d+\.\d+)", text).group(1))
-    noise = noise_share(popularity[popularity > 0], shown[popularity > 0], found.slope[1])
+    noise = compute_noise_share(popularity[popularity > 0], shown[popularity > 0], found.slope[1])
     assert text.startswith(f"counting noise of small n* (median {np.median(popularity[popularity > 0]):g})")
     assert f"about {noise:.0%} off" in text
     assert named == pytest.approx(1 - 2 * found.slope[1] / (1 - noise), abs=0.006)
@@ -135,10 +135,10 @@ def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
 
 def test_noise_share_is_weighted_mean_inverse_count_over_variance_of_log_counts():
     # log n* = log 99 and log 399 with equal weight (slope 0): variance (log(399/99)/2)².
-    share = noise_share(np.array([99.0, 399.0]), np.array([1.0, 1.0]), 0.0)
+    share = compute_noise_share(np.array([99.0, 399.0]), np.array([1.0, 1.0]), 0.0)
     assert share == pytest.approx((1 / 100 + 1 / 400) / 2 / (np.log(399 / 99) / 2) ** 2)
     # With slope 2 and 400 and 1 exposures the weights are 400 · 1 and 1 · 400; 1/2 and 1/21 are noise.
-    share = noise_share(np.array([1.0, 20.0]), np.array([400.0, 1.0]), 2.0)
+    share = compute_noise_share(np.array([1.0, 20.0]), np.array([400.0, 1.0]), 2.0)
     assert share == pytest.approx((1 / 2 + 1 / 21) / 2 / (np.log(20) / 2) ** 2)
 
 

@@ -14,7 +14,7 @@ from statsmodels.tools import add_constant
 
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity import fit_gamma
-from tests.inside.propensity import refit_levels, warn_of_fit
+from tests.inside.propensity import refit_levels, warn_about_fit
 
 METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400
@@ -178,7 +178,7 @@ def test_lists_give_the_same_fit_as_their_counts():
 
 def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert warn_of_fit(1.0, 5, more=None, unusable=None) == ()
+    assert warn_about_fit(1.0, 5, extra_note=None, failure=None) == ()
     with pytest.warns(IdentificationWarning, match=r"2 > 1 says that true .* \(n_i ∝ n\*_i\^-0.5\)"):
         found = fit(popularity, popularity**2, drop_top=0)
     assert "falls as observed popularity rises" in found.warnings[0]
