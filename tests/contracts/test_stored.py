@@ -28,7 +28,7 @@ ROOTS = (
         "PairCounts",
         "FitError",
     ),
-    *("ProjectedDerivative", "CrossFitted", "RatioProblem", "_LogPropensity", "_TransformedFunction", "_TransformedDerivative", "_Chance"),
+    *("ProjectedDerivative", "CrossFittedOdds", "RatioProblem", "_PropensityDerivative", "_TransformedFunction", "_TransformedDerivative", "_Chance"),
 )
 
 

@@ -23,10 +23,10 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
-    _calibration_gap,
+    _compute_calibration_gap,
     fit_logistic,
     fit_slopes,
-    user_weights,
+    compute_user_weights,
 )
 
 # Odds -----------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_all_models_are_on_one_scale():
     split, exposure = two_samples()
     odds = ratio(split, exposure, n_assignments=3, cross_fit=5).function
     x = odds.features(split.test.user, split.test.item)
-    per_user = user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
+    per_user = compute_user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
     for assignment in range(3):
         for fold in range(5):
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
@@ -132,11 +132,11 @@ def test_all_models_are_on_one_scale():
             assert mean == pytest.approx(1)
             # The derivatives by the slopes: of the limit, the features of the pair at it; of the level, the
             # mean features of the pairs, or of that one beyond it, under the odds.
-            bound = odds.at_limit[assignment, fold]
+            bound = odds.limit_gradient[assignment, fold]
             assert bound @ odds.slope[assignment, fold] == pytest.approx(odds.limit[assignment, fold])
             beyond = (x @ odds.slope[assignment, fold] > odds.limit[assignment, fold])[:, None]
             moved = np.average(np.where(beyond, bound, x), axis=0, weights=per_user * np.exp(free))
-            assert odds.at_level[assignment, fold] == pytest.approx(moved)
+            assert odds.level_gradient[assignment, fold] == pytest.approx(moved)
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
@@ -199,11 +199,11 @@ def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_od
     # has both kinds or, the other way round, two of one kind.
     rising, weight = 1e-9 * np.arange(20.0), np.full(20, 3.0)
     mixed, apart = np.arange(20) % 2 == 0, np.arange(20) % 4 < 2
-    assert _calibration_gap(rising, mixed, weight) == pytest.approx(0, abs=1e-8)
-    assert _calibration_gap(rising[::-1], apart, weight) == pytest.approx(1 / 2, abs=1e-8)
+    assert _compute_calibration_gap(rising, mixed, weight) == pytest.approx(0, abs=1e-8)
+    assert _compute_calibration_gap(rising[::-1], apart, weight) == pytest.approx(1 / 2, abs=1e-8)
     # Odds of 3 in the last tenth, 3/4 of which should be random, and all is: 1/4 of a tenth is missing.
     last = np.where(np.arange(20) < 18, rising, np.log(3))
-    assert _calibration_gap(last, mixed | (last > 1), weight) == pytest.approx(1 / 40, abs=1e-8)
+    assert _compute_calibration_gap(last, mixed | (last > 1), weight) == pytest.approx(1 / 40, abs=1e-8)
 
 
 def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
@@ -222,7 +222,7 @@ def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
     assert fit.ess_share == pytest.approx(share)
     assert fit.uncovered == pytest.approx(v @ (random > np.exp(np.quantile(np.log(own), 0.99))))
     both, kind = np.append(own, random), np.append(np.zeros(own.size), np.ones(random.size)) > 0
-    gap = _calibration_gap(np.log(both), kind, np.append(w, v))
+    gap = _compute_calibration_gap(np.log(both), kind, np.append(w, v))
     assert fit.calibration_gap == pytest.approx(gap)
     fold = fit.problem.fold[0]
     same = fold[few.user][:, None] == fold[liked.user]
@@ -231,7 +231,7 @@ def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
     models = fit.problem.solve()[1]
     assert fit.strength == pytest.approx(np.mean([one.strength for one in models]))
     assert fit.slope == pytest.approx(np.mean([one.slope for one in models], axis=0))
-    assert np.log(fit.ridge) == pytest.approx(fit.problem.ridge @ np.log(RIDGES))
+    assert np.log(fit.ridge) == pytest.approx(fit.problem.ridge_weights @ np.log(RIDGES))
     assert not found.is_probability
     assert len(fit.feature_names) == 8
     assert fit.feature_names[:4] == ("popularity", "popularity^2", "similarity", "similarity^2")

@@ -12,15 +12,15 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
-    CrossFitted,
-    Sample,
-    TwoSamples,
+    CrossFittedOdds,
+    PairSample,
+    RatioRegression,
     fit_slopes,
-    odds_slopes,
-    ridge_weights,
-    slope_influence,
-    user_weights,
-    weighted_auc,
+    fit_odds_slopes,
+    compute_ridge_weights,
+    compute_slope_influence,
+    compute_user_weights,
+    compute_weighted_auc,
 )
 from tests.propensity.test_density_ratio import ratio, two_samples
 
@@ -32,11 +32,11 @@ def test_the_influence_of_a_user_is_the_derivative_of_the_slopes_by_how_often_it
     sample, step = problem.sample, 1e-3
 
     def slopes(counts):
-        weight = user_weights(sample.user, sample.kind, counts)
+        weight = compute_user_weights(sample.user, sample.kind, counts)
         models = fit_slopes(problem.x, sample.kind, weight, RIDGES, None)
-        return sum(share * one.slope for share, one in zip(problem.ridge, models, strict=True))
+        return sum(share * one.slope for share, one in zip(problem.ridge_weights, models, strict=True))
 
-    found = slope_influence(problem)
+    found = compute_slope_influence(problem)
     for user in (3, 40):  # with exposure; with and without
         one = step * (np.arange(60) == user)
         expected = (slopes(1 + one) - slopes(1 - one)) / (2 * step)
@@ -48,9 +48,9 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 30)
     user = np.where(kind == RANDOM, np.arange(90) % 28, -1)  # of 28 users two have two random positives
     x, weight = rng.normal(size=(90, 2)) + 0.5 * (kind == RANDOM)[:, None], rng.uniform(0.5, 2, 90)
-    samples, ridge = TwoSamples.of(x, kind, weight, np.array([1.0, -0.5])), 3.0
+    samples, ridge = RatioRegression.from_pairs(x, kind, weight, np.array([1.0, -0.5])), 3.0
     sums = [weight[kind == one].sum() for one in (RANDOM, BIASED)]
-    for of_kind in (samples.random, ~samples.random):
+    for of_kind in (samples.is_random, ~samples.is_random):
         assert samples.weight[of_kind].sum() == pytest.approx(2 / (1 / sums[0] + 1 / sums[1]))
     y = np.where(kind[kind != UNIFORM] == RANDOM, 1, -1)
     precision = [1e-3, 1 / 0.3**2, ridge, ridge]  # as the documentation has it, around (0, .4, 0, 0)
@@ -68,8 +68,8 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
         return best, best[2:] - best[1] * np.array([1.0, -0.5])
 
     fit, whole = slopes(None)
-    assert samples.fits((ridge,))[0] == pytest.approx(fit, abs=1e-5)
-    found = samples.left_out(fit, ridge, user[kind != UNIFORM], 28) - whole
+    assert samples.fit_ridges((ridge,))[0] == pytest.approx(fit, abs=1e-5)
+    found = samples.fit_without_users(fit, ridge, user[kind != UNIFORM], 28) - whole
     expected = np.array([slopes(one)[1] for one in range(5)]) - whole
     # Of a step it lacks what is of second order, here a hundredth. Without the user's own part in the
     # curvature it would be a sixteenth.
@@ -81,28 +81,28 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 60)
     user = np.append(np.arange(60) % 30, [np.arange(60) % 29, np.arange(60) % 30])
     x = rng.normal(size=(180, 2)) + np.array([[1.0, 0.0], [0.5, 0.8], [0.0, 0.0]])[kind]
-    weight = user_weights(user, kind)
-    samples = TwoSamples.of(x, kind, weight, odds_slopes(x, kind, weight, None)[1:])
+    weight = compute_user_weights(user, kind)
+    samples = RatioRegression.from_pairs(x, kind, weight, fit_odds_slopes(x, kind, weight, None)[1:])
     biased, score = kind == BIASED, np.zeros(len(RIDGES))
     for one in range(29):
         # A fit without it, for each ridge, where the library makes a step from the fit to all users.
         own = (user == one) & (kind == RANDOM)
         without = samples._replace(weight=np.where(own[samples.rows], 0, samples.weight))
-        for place, fit in enumerate(without.fits(RIDGES)):
-            log_odds = x @ (samples.slopes @ fit)
+        for place, fit in enumerate(without.fit_ridges(RIDGES)):
+            log_odds = x @ (samples.slope_map @ fit)
             level = np.log(np.average(np.exp(log_odds[biased]), weights=weight[biased]))
             score[place] += weight[own] @ log_odds[own] - level
     expected = np.exp(score) / np.exp(score).sum()
-    found = ridge_weights(x, Sample(user, np.arange(180), kind))
+    found = compute_ridge_weights(x, PairSample(user, np.arange(180), kind))
     assert found == pytest.approx(expected, abs=0.005)
-    two = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user > 1), UNIFORM, kind))
-    found = ridge_weights(x, two)
+    two = PairSample(user, np.arange(180), np.where((kind == RANDOM) & (user > 1), UNIFORM, kind))
+    found = compute_ridge_weights(x, two)
     assert (found > 0).all()
     turned = two._replace(user=np.where(user < 2, 1 - user, user))  # numbers of users are names
-    assert ridge_weights(x, turned) == pytest.approx(found)
+    assert compute_ridge_weights(x, turned) == pytest.approx(found)
     for n_users in (0, 1):  # nobody is left to judge by: only the tempered direction
-        few = Sample(user, np.arange(180), np.where((kind == RANDOM) & (user >= n_users), UNIFORM, kind))
-        assert ridge_weights(x, few).tolist() == [0, 0, 0, 0, 0, 0, 1]
+        few = PairSample(user, np.arange(180), np.where((kind == RANDOM) & (user >= n_users), UNIFORM, kind))
+        assert compute_ridge_weights(x, few).tolist() == [0, 0, 0, 0, 0, 0, 1]
 
 
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users(monkeypatch):
@@ -148,7 +148,7 @@ def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_lim
     limit = np.array([[5.0, 9], [5, 9], [5, 9]])
     fold = np.array([[0, 1], [0, 1], [1, 0]])
     bound, mean = np.full((3, 2, 1), 10.0), np.full((3, 2, 1), 0.5)
-    odds = CrossFitted(None, fold, slope, limit, level, bound, mean)
+    odds = CrossFittedOdds(None, fold, slope, limit, level, bound, mean)
     user, x = np.array([0, 0, 1]), np.array([[1.0], [2.0], [3.0]])
     found, held = odds.log_odds(user, x)
     # User 0: slopes 1, 3, 6 with levels 0, 0, 1; user 1: slopes 2, 4, 5 with levels 1, 1, 0.
@@ -157,14 +157,14 @@ def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_lim
     assert held.tolist() == [False, True, True]
     change = [0.5, ((2 + 10 + 10) / 3 - 0.5), ((3 + 10 + 10) / 3 - 0.5)]
     assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
-    pair = CrossFitted(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
+    pair = CrossFittedOdds(None, fold[:2], slope[:2], limit[:2], level[:2], bound[:2], mean[:2])
     assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most
 
 
 def test_the_pairs_of_a_user_have_weights_that_add_up_to_one_or_to_its_count():
     user, kind = np.array([0, 0, 1, 0, 2]), np.array([0, 0, 0, 1, 1])
-    assert user_weights(user, kind).tolist() == [0.5, 0.5, 1, 1, 1]
-    assert user_weights(user, kind, np.array([3.0, 2, 0])).tolist() == [1.5, 1.5, 2, 3, 0]
+    assert compute_user_weights(user, kind).tolist() == [0.5, 0.5, 1, 1, 1]
+    assert compute_user_weights(user, kind, np.array([3.0, 2, 0])).tolist() == [1.5, 1.5, 2, 3, 0]
 
 
 def test_auc_is_over_pairs_of_one_fold_with_their_weights():
@@ -172,8 +172,8 @@ def test_auc_is_over_pairs_of_one_fold_with_their_weights():
     positive = np.array([False, True, False, True, True])
     weight, fold = np.array([1.0, 2.0, 3.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2])
     # Fold 0: (2, 1) won, 2·1. Fold 1: (4, 5) lost, 1·3. Fold 2 has no negative.
-    assert weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
+    assert compute_weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
     # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
-    assert weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
-    assert weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
-    assert np.isnan(weighted_auc(score, positive, weight, np.arange(5)))
+    assert compute_weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
+    assert compute_weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
+    assert np.isnan(compute_weighted_auc(score, positive, weight, np.arange(5)))
