@@ -47,7 +47,7 @@ def test_randomised_positions_need_the_rates_alone():
 
 
 def test_em_reaches_the_largest_likelihood(monkeypatch):
-    monkeypatch.setattr("ipseval.propensity._examination.N_PARTS", 2)  # the errors are not read
+    monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
     # Two items at two positions: four rates and θ, γ_1, γ_2.
     log = table([(1, 1, 40, 20), (1, 2, 40, 8), (2, 1, 40, 30), (2, 2, 40, 16)])
     clicks = np.array([[20, 8], [30, 16]])
@@ -61,8 +61,8 @@ def test_em_reaches_the_largest_likelihood(monkeypatch):
 
 
 def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
-    monkeypatch.setattr("ipseval.propensity._examination.MOST_STEPS", 160)  # plain ones take thousands
-    monkeypatch.setattr("ipseval.propensity._examination.N_PARTS", 2)  # the errors are not read
+    monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 160)  # plain ones take thousands
+    monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
     log = simulated(np.random.default_rng(3), n_users=20, n_items=30)
     clicks, shown = np.zeros((log.n_items, 5)), np.zeros((log.n_items, 5))
     np.add.at(clicks, (log.item, log.position - 1), log.clicked)
@@ -80,7 +80,7 @@ def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
 
 
 def test_a_known_curve_is_recovered_where_position_follows_relevance(monkeypatch):
-    monkeypatch.setattr("ipseval.propensity._examination.N_PARTS", 20)  # forty take longer
+    monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 20)  # forty take longer
     log = simulated(np.random.default_rng(7), n_users=600)
     for method in ("harvesting", "em"):
         curve = ExaminationModel(method).fit(log)
@@ -132,7 +132,7 @@ def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
 
 @pytest.mark.parametrize("method", ["harvesting", "em"])
 def test_a_curve_that_does_not_settle_is_refused(method, monkeypatch):
-    monkeypatch.setattr("ipseval.propensity._examination.MOST_STEPS", 2)
+    monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 2)
     with pytest.raises(InputError, match="did not settle in 2 steps; use another method"):
         ExaminationModel(method).fit(simulated(np.random.default_rng(3), n_users=20, n_items=30))
 
