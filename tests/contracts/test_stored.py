@@ -28,7 +28,7 @@ ROOTS = (
         "PairCounts",
         "FitError",
     ),
-    *("ProjectedDerivative", "CrossFittedOdds", "RatioProblem", "_PropensityDerivative", "_TransformedFunction", "_TransformedDerivative", "_Chance"),
+    *("ProjectedDerivative", "CrossFittedOdds", "RatioProblem", "_PropensityDerivative", "_TransformedFunction", "_TransformedDerivative", "_ExposureProbability"),
 )
 
 

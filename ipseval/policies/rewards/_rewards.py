@@ -77,7 +77,7 @@ class Rewards:
             When the log has other ids than the split, fewer users than folds, or no shown candidate.
         """
         check_same_universe(self.log, split, "Rewards")
-        counts = PairCounts.of(self.log, self.examination)
+        counts = PairCounts.from_log(self.log, self.examination)
         candidate = ~among(counts.pair_key, split.excluded.pair_key)
         key = counts.pair_key[candidate]
         if not key.size:
