@@ -67,7 +67,7 @@ def check_range(values: FloatArray, *, is_probability: bool) -> None:
 
 
 def _check_weight_size(values: FloatArray, *, is_probability: bool) -> None:
-    """Raise `PropensityError`, with the count, for values whose weights cannot be squared."""
+    """Raise `PropensityError`, with the count, for values with weights that cannot be squared."""
     is_extreme = (values < SMALLEST_PROPENSITY) | (values > LARGEST_PROPENSITY)
     if not is_extreme.any():
         return
@@ -234,7 +234,7 @@ class Propensity:
             raise PropensityError("pair and pair_key go together, with one entry for each known pair.")
 
     def _select_values_to_check(self) -> FloatArray | None:
-        """Return the values whose range is checked: all, the extremes of rank one, or None of a function."""
+        """Return the values to check: all, the extremes of rank one, or None for a function."""
         if self.item is not None:
             return self.item
         if self.rank_one is None:
@@ -468,7 +468,7 @@ class Propensity:
 
 
 def _check_equal_ids(noun: str, propensity_ids: AnyArray | None, split_ids: AnyArray) -> None:
-    """Raise `PropensityError` unless known ids are those of the split, in the same order."""
+    """Raise `PropensityError` unless known ids equal the ids of the split, in the same order."""
     if propensity_ids is None or np.array_equal(propensity_ids, split_ids):
         return
     raise PropensityError(

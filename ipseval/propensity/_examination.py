@@ -390,7 +390,7 @@ def _fit_by_harvesting(cells: _ClickCells, start: FloatArray | None) -> FloatArr
     group_clicks = np.bincount(cells.group, cells.n_clicks)
     clicks = cells.sum_by_position(cells.n_clicks)
 
-    def step(theta: FloatArray) -> FloatArray:
+    def take_step(theta: FloatArray) -> FloatArray:
         group_weight = np.bincount(cells.group, cells.n_impressions * theta[cells.position_code])
         cell_rates = cells.n_impressions * group_clicks[cells.group] / group_weight[cells.group]
         expected = cells.sum_by_position(cell_rates)
@@ -399,7 +399,7 @@ def _fit_by_harvesting(cells: _ClickCells, start: FloatArray | None) -> FloatArr
 
     if start is None:
         start = np.ones(clicks.size)
-    return _iterate_to_convergence(step, start, clicks.size)
+    return _iterate_to_convergence(take_step, start, clicks.size)
 
 
 def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
@@ -418,7 +418,7 @@ def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
     n_groups = start.size - n_positions
     group_impressions = np.maximum(np.bincount(cells.group, cells.n_impressions, minlength=n_groups), 1)
 
-    def step(state: FloatArray) -> FloatArray:
+    def take_step(state: FloatArray) -> FloatArray:
         theta = state[cells.position_code]
         gamma = state[n_positions + cells.group]
         skip_weight = n_skips / np.maximum(1 - theta * gamma, 1e-300)
@@ -431,9 +431,9 @@ def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
         click_probability = state[cells.position_code] * state[n_positions + cells.group]
         return float(np.sum(xlogy(cells.n_clicks, click_probability) + xlog1py(n_skips, -click_probability)))
 
-    def accelerated_step(state: FloatArray) -> FloatArray:
-        first_state = step(state)
-        second_state = step(first_state)
+    def take_long_step(state: FloatArray) -> FloatArray:
+        first_state = take_step(state)
+        second_state = take_step(first_state)
         difference = first_state - state
         curvature = second_state - 2 * first_state + state
         length = float(np.linalg.norm(curvature))
@@ -444,10 +444,10 @@ def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
         is_valid = (extrapolation > 0) & (extrapolation < 1)
         extrapolation = np.where(is_valid, extrapolation, second_state)
         if log_likelihood(extrapolation) >= log_likelihood(second_state):
-            return step(extrapolation)
-        return step(second_state)
+            return take_step(extrapolation)
+        return take_step(second_state)
 
-    return _iterate_to_convergence(accelerated_step, start, n_positions)
+    return _iterate_to_convergence(take_long_step, start, n_positions)
 
 
 def _iterate_to_convergence(

@@ -227,9 +227,7 @@ class GammaFit:
         notes = list(self.warnings)
         n_failures = int(np.isnan(replicates).sum())
         if n_failures:
-            notes.append(
-                f"{n_failures} of {n_resamples} bootstrap refits did not converge and are left out."
-            )
+            notes.append(f"{n_failures} of {n_resamples} bootstrap refits did not converge and are left out.")
         return replace(self, replicates=replicates, warnings=tuple(notes))
 
     def frequency(
@@ -287,8 +285,8 @@ class GammaFit:
             lines.append(f"  over {self.replicates.size:,} resamples of the lists: {low:.3f} to {high:.3f}")
         if self.scale is not None:
             lines.append(f"  scale kappa = {self.scale:.4g}")
-        for text in self.warnings:
-            lines.append("  ! " + text.replace("\n", "\n    "))
+        warning_lines = [text.replace("\n", "\n    ") for text in self.warnings]
+        lines.extend(f"  ! {text}" for text in warning_lines)
         return "\n".join(lines)
 
 

@@ -90,7 +90,7 @@ class KnownPropensity:
         """Raise unless the values of `item` or `pair` are numbers, in range where no factor follows."""
         if self.user is not None and np.ndim(self.user) != 1:
             raise PropensityError("user must be one factor for each user, (n_users,).")
-        values = self.item
+        values: Any = self.item
         if self.pair is not None:
             values = _require_columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
         elif as_frame(self.item) is not None:

@@ -61,13 +61,13 @@ def profile_features(train: Interactions, user: IntArray, item: IntArray) -> Flo
     profile_popularity = (profile_sum / np.maximum(activity, 1))[user]
     profile_size = np.log1p(activity)[user]
     p = log_popularity[item]
-    s = np.log(mean_similarity(train, user, item) + 1 / train.n_users)
+    s = np.log(compute_mean_similarity(train, user, item) + 1 / train.n_users)
     columns = [p, p**2, s, s**2, p * s, profile_popularity * p, profile_size * p, profile_size * s]
     # In memory column by column, because fits read columns, and these are computed one at a time.
     return np.array(columns).T
 
 
-def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
+def compute_mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
     """Return the mean of |U_i ∩ U_j|/√(n*_i n*_j) over a user's training items j, (n_pairs,); 0: none."""
     train = train.distinct  # a pair that repeats is one user in common
     shape = (train.n_users, train.n_items)

@@ -21,8 +21,8 @@ from ipseval.propensity._gamma import (
     GammaFit,
     Method,
     Source,
-    fit_gamma,
     describe_gamma_above_one,
+    fit_gamma,
 )
 from ipseval.propensity._recommendations import count_recommendations
 from ipseval.propensity.steps import PropensityTransform
@@ -179,8 +179,10 @@ class PowerLawPropensity:
             scale = gamma_fit.scale
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
         item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
-        power_law = PropensityTransform("power-law", {"gamma": gamma, "top": _compute_top(counts, eta, scale)})
-        steps = (power_law,)
+        power_law = PropensityTransform(
+            "power-law", {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
+        )
+        steps: tuple[PropensityTransform, ...] = (power_law,)
         if n_capped:
             steps = (power_law, PropensityTransform("cap"))
         model = f"power law, gamma = {gamma:.4g}"
@@ -236,9 +238,7 @@ class PowerLawPropensity:
 
         return fit_resample
 
-    def _resolve_gamma(
-        self, counts: FloatArray, train: Interactions | None
-    ) -> tuple[float, GammaFit | None]:
+    def _resolve_gamma(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
         """Return γ and, where it is fitted, its fit."""
         if isinstance(self.gamma, GammaFit):
             return self.gamma.gamma, self.gamma

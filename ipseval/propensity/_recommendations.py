@@ -105,7 +105,9 @@ class _TopItems(HasIds, Protocol):
     n_tied: IntArray
 
 
-def _count_top_items(top: _TopItems, train: Interactions, k: int, rng: np.random.Generator) -> sparse.csr_array:
+def _count_top_items(
+    top: _TopItems, train: Interactions, k: int, rng: np.random.Generator
+) -> sparse.csr_array:
     """Return the lists of each user's best items; items that tie for the last places are drawn."""
     if not same_ids(top, train):
         raise InputError("the best items have other ids than the training log; rank them on its split.")

@@ -37,9 +37,7 @@ def compute_slope_influence(problem: RatioProblem) -> FloatArray:
     user = sample.user[regression.rows]
     influence = np.zeros(odds_influence.shape)
     fits = regression.fit_ridges(problem.ridges)
-    for ridge_weight, ridge, coefficients in zip(
-        problem.ridge_weights, problem.ridges, fits, strict=True
-    ):
+    for ridge_weight, ridge, coefficients in zip(problem.ridge_weights, problem.ridges, fits, strict=True):
         p = expit(regression.design @ coefficients)
         information = regression.weight * p * (1 - p)
         slope = regression.slope_map @ coefficients

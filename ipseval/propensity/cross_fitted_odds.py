@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from ipseval.data.interactions import Interactions
@@ -137,7 +138,7 @@ class PairFeatures:
         return standardized
 
 
-def check_features(x: object, n_rows: int) -> FloatArray:
+def check_features(x: npt.ArrayLike, n_rows: int) -> FloatArray:
     """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
     array = to_finite_table("features", x)
     if len(array) != n_rows:
@@ -183,10 +184,8 @@ def fit_slopes(
         prior_slopes = Slopes(-PRIOR_MEAN * tempered_slope, PRIOR_MEAN, odds)
         return [prior_slopes] * len(ridges)
     regression = RatioRegression.from_pairs(x, kind, weight, tempered_slope)
-    slopes = []
-    for coefficients in regression.fit_ridges(ridges):
-        slopes.append(Slopes(regression.slope_map @ coefficients, float(coefficients[1]), odds))
-    return slopes
+    fits = regression.fit_ridges(ridges)
+    return [Slopes(regression.slope_map @ fit, float(fit[1]), odds) for fit in fits]
 
 
 def fit_odds_slopes(
@@ -436,7 +435,7 @@ class RatioProblem:
         limit = np.inf
         limit_gradient = np.zeros(slope.size)
         if self.limit is not None:
-            row = _weighted_quantile_index(log_odds, weight, self.limit)
+            row = _find_quantile_row(log_odds, weight, self.limit)
             limit = float(log_odds[row])
             limit_gradient = x[row]
         limited_log_odds = np.minimum(log_odds, limit)
@@ -452,9 +451,7 @@ class RatioProblem:
 
 def _average_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
     """Return the weighted mean of the slopes over the ridges."""
-    weighted_slopes = [
-        model_weight * model.slope for model_weight, model in zip(weight, models, strict=True)
-    ]
+    weighted_slopes = [model_weight * model.slope for model_weight, model in zip(weight, models, strict=True)]
     weighted_strengths = [
         float(model_weight) * model.strength for model_weight, model in zip(weight, models, strict=True)
     ]
@@ -474,7 +471,7 @@ def assign_folds(
     return folds
 
 
-def _weighted_quantile_index(values: FloatArray, weight: FloatArray, level: float) -> int:
+def _find_quantile_row(values: FloatArray, weight: FloatArray, level: float) -> int:
     """Return the index of the smallest value that a share `level` of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
     cumulative_weight = np.cumsum(weight[order])

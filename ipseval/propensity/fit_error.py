@@ -6,12 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_callable, check_finite, refuse_masked
 from ipseval.utils.types import FloatArray, IntArray, readonly
-
-PairDerivative = Callable[[IntArray, IntArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +48,7 @@ class FitError:
     """
 
     users: FloatArray
-    change: PairDerivative
+    change: Callable[[IntArray, IntArray], FloatArray]
 
     def __post_init__(self) -> None:
         check_callable("change", self.change)
@@ -86,7 +85,7 @@ class FitError:
 class ProjectedDerivative:
     """Derivatives of ln P along axes of parameters, (n_axes, k)."""
 
-    derivative: PairDerivative
+    derivative: Callable[[IntArray, IntArray], FloatArray]
     axes: FloatArray
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
@@ -94,7 +93,7 @@ class ProjectedDerivative:
         return np.asarray(self.derivative(user, item) @ self.axes.T)
 
 
-def to_finite_table(name: str, values: FloatArray) -> FloatArray:
+def to_finite_table(name: str, values: npt.ArrayLike) -> FloatArray:
     """Return finite numbers (n, k) as a new array."""
     refuse_masked(values, name)
     try:

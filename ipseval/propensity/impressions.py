@@ -1,4 +1,4 @@
-"""Propensities from an impression log: the items that each user was shown, how often and at which position."""
+"""Propensities from an impression log: which items each user was shown, how often and at which position."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ class PairCounts:
     """Impressions of a log, counted by user–item pair."""
 
     pair_key: IntArray  # (n_pairs,) distinct user * n_items + item, ascending
-    examined: FloatArray  # 1 − Π(1 − θ) over the impressions of the pair
+    examination: FloatArray  # 1 − Π(1 − θ) over the impressions of the pair
     repeat_examinations: FloatArray  # t (x − 1)/x: expected examinations in all but one of its x slates
     clicked: BoolArray  # whether any impression was clicked
     n_pair_slates: FloatArray  # x, number of slates with the pair, at most n_u
@@ -294,7 +294,7 @@ class PairCounts:
     n_slates: IntArray  # (n_users,) n_u
 
     def __post_init__(self) -> None:
-        freeze(self, "pair_key", "examined", "repeat_examinations", "clicked")
+        freeze(self, "pair_key", "examination", "repeat_examinations", "clicked")
         freeze(self, "n_pair_slates", "item_rate", "n_slates")
 
     @classmethod
@@ -315,7 +315,7 @@ class PairCounts:
         )
         cell_examinations = -np.expm1(log_not_examined)
         with np.errstate(invalid="ignore"):
-            examined = -np.expm1(np.bincount(pair_codes, log_not_examined))
+            pair_examination = -np.expm1(np.bincount(pair_codes, log_not_examined))
         pair_examinations = np.bincount(pair_codes, cell_examinations)
 
         user_slates = np.unique(log.user * n_codes + slate) // n_codes
@@ -325,7 +325,7 @@ class PairCounts:
         n_clicks = np.bincount(np.searchsorted(pair_key, log.pair_key), log.clicked)
         return cls(
             pair_key=pair_key,
-            examined=examined,
+            examination=pair_examination,
             repeat_examinations=pair_examinations * (n_pair_slates - 1) / n_pair_slates,
             clicked=n_clicks > 0,
             n_pair_slates=n_pair_slates.astype(float),

@@ -79,9 +79,7 @@ class GammaChain:
     steps: tuple[PropensityTransform, ...]  # the transforms after the power law
 
     @classmethod
-    def from_popularity(
-        cls, popularity: FloatArray, steps: tuple[PropensityTransform, ...]
-    ) -> GammaChain:
+    def from_popularity(cls, popularity: FloatArray, steps: tuple[PropensityTransform, ...]) -> GammaChain:
         """Return the chain for the n* of all items; the first step is the power law."""
         seen = popularity > 0
         levels, level_codes = np.unique(popularity[seen], return_inverse=True)

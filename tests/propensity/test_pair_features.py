@@ -9,7 +9,7 @@ import pytest
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import profile_features
-from tests.inside.propensity import mean_similarity
+from tests.inside.propensity import compute_mean_similarity
 
 
 def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
@@ -29,7 +29,7 @@ def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, shape
     of_item = [set(log.user[log.item == i].tolist()) for i in range(shape[1])]
     rng = np.random.default_rng(2)
     user, item = rng.integers(0, shape[0], 40), rng.integers(0, shape[1], 40)
-    found = mean_similarity(log, user, item)
+    found = compute_mean_similarity(log, user, item)
     for u, i, value in zip(user, item, found, strict=True):
         profile = log.item[log.user == u]
         cosines = [

@@ -175,5 +175,7 @@ def test_auc_is_over_pairs_of_one_fold_with_their_weights():
     assert compute_weighted_auc(score, positive, weight, fold) == pytest.approx(2 / 5)
     # In one fold: 2 and 4 beat 1 and lose to 5, 9 beats both; 2 tied with 1 is half a pair less.
     assert compute_weighted_auc(score, positive, np.ones(5), fold * 0) == pytest.approx(4 / 6)
-    assert compute_weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(3.5 / 6)
+    assert compute_weighted_auc(np.maximum(score, 2), positive, np.ones(5), fold * 0) == pytest.approx(
+        3.5 / 6
+    )
     assert np.isnan(compute_weighted_auc(score, positive, weight, np.arange(5)))

@@ -84,7 +84,7 @@ class Rewards:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
         user, item = np.divmod(key, self.log.n_items)
         data = ShownData(
-            user, item, counts.clicked[candidate].astype(float), counts.examined[candidate], split.train
+            user, item, counts.clicked[candidate].astype(float), counts.examination[candidate], split.train
         )
         present = np.unique(user)
         if present.size < self.n_folds:
