@@ -24,7 +24,7 @@ from ipseval.policies.rewards import (
 )
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
 from tests.inside.estimators import estimate, resolve_estimator
-from tests.inside.policies import shown_weights, sum_candidates
+from tests.inside.policies import compute_pair_weights, sum_candidates
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -88,16 +88,16 @@ def expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: su
     known = KnownPropensity(
         pair=pd.DataFrame({"user": user, "item": item, "propensity": propensity[user, item]})
     ).fit(SPLIT)
-    weight = shown_weights(fitted, known)
+    weight = compute_pair_weights(fitted, known)
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
     whole = sum_candidates(SCORES, SPLIT, fitted, weight, [metric], **options)
     total = 0.0
     for chance, taken, seen in patterns():
-        made = whole.of_metric[metric.label]
+        made = whole.metrics[metric.label]
         now = type(whole)(
-            user[seen], taken[seen].astype(float), whole.examined[seen], whole.predicted[seen],
-            whole.weight[seen], whole.total, whole.n_candidates,
-            {metric.label: type(made)(made.modelled, made.shown[seen])},
+            user[seen], taken[seen].astype(float), whole.examination[seen], whole.predicted_reward[seen],
+            whole.weight[seen], whole.candidate_reward, whole.n_candidates,
+            {metric.label: type(made)(made.candidate_sums, made.pair_contributions[seen])},
         )  # fmt: skip
         sample = Sample(
             ranked.select(taken), propensity[user, item][taken], is_probability=True, rewarded=now
@@ -350,15 +350,15 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
         SPLIT,
     )
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
-    made = sum_candidates(SCORES, SPLIT, fitted, shown_weights(fitted, None), [DCG], **options)
-    assert repr(made) == "Rewarded(7 shown pairs of 2 users)"
+    made = sum_candidates(SCORES, SPLIT, fitted, compute_pair_weights(fitted, None), [DCG], **options)
+    assert repr(made) == "RewardData(7 shown pairs of 2 users)"
     # The other way round user 0 has item 0 first and user 1 item 2.
     first = ipseval.metric("recall@1")
-    found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
-    assert (found.shown.tolist(), found.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).metrics["recall@1"]
+    assert (found.pair_contributions.tolist(), found.candidate_sums.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
     options["compute"] = ComputeOptions(block_size=1)  # a user after the other
-    single = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
-    assert (single.shown.tolist(), single.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    single = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).metrics["recall@1"]
+    assert (single.pair_contributions.tolist(), single.candidate_sums.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
     assert np.isnan(made.weight).all()
     ranked = ipseval.rank_positives(SCORES, SPLIT)
     dm = resolve_estimator("dm")

@@ -12,7 +12,7 @@ from scipy.stats import gamma, norm
 from ipseval import ImpressionLog, InputError
 from ipseval.errors import PropensityError, UnknownNameError
 from ipseval.policies import PolicyEvaluation, evaluate_policies
-from tests.inside.policies import mean_of
+from tests.inside.policies import estimate_ratio
 
 # Three items at two places; every user sees one place. Chances of the log, of a new policy, and of a click.
 LOGGED = np.array([[0.5, 0.2], [0.3, 0.3], [0.2, 0.5]])
@@ -332,7 +332,7 @@ def earned(**policies):
     rows, sign = np.ones(100), np.tile([1.0, -1.0], 50)
     gains = {name: value + swing * sign for name, (value, swing) in policies.items()}
     overlap = pd.DataFrame({"policy": list(policies), "ess": 50.0, "share_unmatched": 0.0})
-    values = {(name, "ips"): mean_of(gain, rows) for name, gain in gains.items()}
+    values = {(name, "ips"): estimate_ratio(gain, rows) for name, gain in gains.items()}
     return PolicyEvaluation(values, gains, dict.fromkeys(policies, rows), rows, overlap)
 
 

@@ -17,12 +17,12 @@ from reproductions import open_bandit
 from tests.inside.policies import (
     STRENGTHS,
     ShownData,
-    _truncated_svd,
-    click_rates,
+    _compute_truncated_svd,
+    estimate_click_rates,
     count_interval,
-    cross_fitted,
+    cross_fit_click_rates,
     difference_interval,
-    shrunk_factors,
+    shrink_factors,
 )
 
 
@@ -84,12 +84,12 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
     clicks, expected = np.array(clicks, dtype=float), np.array(expected, dtype=float)
     factors, middle, slope = at_the_mode(clicks, expected, z)
     assert 0.1 < slope < 1
-    found = shrunk_factors(clicks, expected, z)
+    found = shrink_factors(clicks, expected, z)
     np.testing.assert_allclose(found, factors, rtol=1e-4)
     if expected[-1] < 1:
         assert found[-1] == pytest.approx(middle[-1], rel=0.05)
     # They are the same from all that is expected in another unit, and from shares of another mean.
-    moved = shrunk_factors(clicks, 1e15 * expected, z + 3)
+    moved = shrink_factors(clicks, 1e15 * expected, z + 3)
     np.testing.assert_allclose(1e15 * moved, found, rtol=1e-10)
 
 
@@ -98,7 +98,7 @@ def test_factors_of_very_unequal_shares_are_at_the_mode():
     # Two clicks on an item shown twice beside one shown 3,920 times: steps of Fisher scoring go in a circle.
     shown, clicks = np.array([3920.0, 447, 2, 0, 0, 0]), np.array([0.0, 0, 2, 0, 0, 0])
     z = np.log(shown + 0.5)
-    np.testing.assert_allclose(shrunk_factors(clicks, shown, z), at_the_mode(clicks, shown, z)[0], rtol=1e-4)
+    np.testing.assert_allclose(shrink_factors(clicks, shown, z), at_the_mode(clicks, shown, z)[0], rtol=1e-4)
 
 
 def test_items_that_a_learning_policy_rarely_shows_are_expected_to_be_clicked_less():
@@ -107,22 +107,22 @@ def test_items_that_a_learning_policy_rarely_shows_are_expected_to_be_clicked_le
     shown = np.append(50_000 * share / share.sum(), [1.0, 1.0])
     rate = 0.01 * np.sqrt(shown / shown.mean())
     clicks = np.append(np.round((shown * rate)[:-2]), [0, 0])
-    found = click_rates(shown[:, None], clicks[:, None])[:, 0]
+    found = estimate_click_rates(shown[:, None], clicks[:, None])[:, 0]
     overall = clicks.sum() / shown.sum()
     assert found[-1] == found[-2] < 0.2 * overall
     np.testing.assert_allclose(found[-1], rate[-1], rtol=0.4)
     # Shares that say nothing of the rates leave them at that of the place.
-    same = click_rates(shown[:, None], shown[:, None] * 0.01)[:, 0]
+    same = estimate_click_rates(shown[:, None], shown[:, None] * 0.01)[:, 0]
     np.testing.assert_allclose(same, 0.01, rtol=0.01)
 
 
 def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
     shown = np.full((30, 2), 1000.0)
     clicks = np.tile([[5.0, 20.0]], (30, 1))
-    np.testing.assert_allclose(click_rates(shown, clicks), clicks / shown, rtol=1e-6)
-    assert (click_rates(shown, np.zeros((30, 2))) == 0).all()
+    np.testing.assert_allclose(estimate_click_rates(shown, clicks), clicks / shown, rtol=1e-6)
+    assert (estimate_click_rates(shown, np.zeros((30, 2))) == 0).all()
     # One item alone has the rates of its places, also after one impression; nothing was shown at the last.
-    found = click_rates(np.array([[1.0, 10.0, 0.0]]), np.array([[1.0, 1.0, 0.0]]))
+    found = estimate_click_rates(np.array([[1.0, 10.0, 0.0]]), np.array([[1.0, 1.0, 0.0]]))
     np.testing.assert_allclose(found, [[1.0, 0.1, 0.0]], rtol=1e-3)
 
 
@@ -132,10 +132,10 @@ def test_a_click_rate_is_that_of_the_place_times_factors_of_the_item_and_of_the_
     level = clicks.sum(axis=0) / shown.sum(axis=0)
     # The log of the geometric mean of an item's shares of both places, half an impression added to each.
     log_share = [sum(np.log((row[p] + 0.5) / (shown[:, p].sum() + 2)) for p in (0, 1)) / 2 for row in shown]
-    of_item = shrunk_factors(clicks.sum(axis=1), shown @ level, log_share - np.mean(log_share))
+    of_item = shrink_factors(clicks.sum(axis=1), shown @ level, log_share - np.mean(log_share))
     rate = np.outer(of_item, level)
-    expected = rate * shrunk_factors(clicks, shown * rate, np.zeros((4, 2)))
-    np.testing.assert_allclose(click_rates(shown, clicks), expected, rtol=1e-12)
+    expected = rate * shrink_factors(clicks, shown * rate, np.zeros((4, 2)))
+    np.testing.assert_allclose(estimate_click_rates(shown, clicks), expected, rtol=1e-12)
 
 
 def test_strengths_go_from_a_tenth_of_a_click_to_ten_thousand():
@@ -148,12 +148,12 @@ def test_shrunk_click_rates_come_from_the_users_of_the_other_folds():
         np.arange(4), np.array([0, 0, 1, 1]), np.arange(4), np.arange(3), np.array([1, 0, 0, 1], dtype=bool)
     )
     where = np.array([0, 0, 0, 1]), 2, np.array([0, 0, 0, 1]), 2
-    found = cross_fitted(log, *where, 2.0)
+    found = cross_fit_click_rates(log, *where, 2.0)
     # Of the first three users place 0 has 1 click of 3: (1 + 2/3)/(2 + 2), (0 + 2/3)/(1 + 2), (2/3)/2.
     np.testing.assert_allclose(found[1], [[5 / 12, 0], [2 / 9, 0], [1 / 3, 0]])
     np.testing.assert_allclose(found[0], [[0, 1]] * 3)
     # Without shrinkage what was shown once has its own rate, and what was not that of the place.
-    np.testing.assert_allclose(cross_fitted(log, *where, 0.0)[1], [[1 / 2, 0], [0, 0], [1 / 3, 0]])
+    np.testing.assert_allclose(cross_fit_click_rates(log, *where, 0.0)[1], [[1 / 2, 0], [0, 0], [1 / 3, 0]])
 
 
 def test_open_bandit_from_loading_to_intervals(shared_data):
@@ -202,14 +202,14 @@ def shown(n_users: int = 12, n_items: int = 9) -> ShownData:
 def test_one_factor_is_kept():
     # Every user has every item: the matrix of ones has rank one, and one factor gives it back.
     pairs = pd.DataFrame({"user": np.repeat([0, 1, 2], 3), "item": np.tile([0, 1, 2], 3)})
-    user, item = _truncated_svd(ipseval.Interactions.from_frame(pairs), 1)
+    user, item = _compute_truncated_svd(ipseval.Interactions.from_frame(pairs), 1)
     assert user.shape == item.shape == (3, 1)
     np.testing.assert_allclose(user @ item.T, np.ones((3, 3)), atol=1e-12)
     # One factor fewer than items at most.
     few = ipseval.Interactions.from_frame(pairs[pairs["item"] < 2])
-    assert [one.shape for one in _truncated_svd(few, 9)] == [(3, 1), (2, 1)]
+    assert [one.shape for one in _compute_truncated_svd(few, 9)] == [(3, 1), (2, 1)]
     few = ipseval.Interactions.from_frame(pairs[pairs["user"] < 2])
-    assert [one.shape for one in _truncated_svd(few, 9)] == [(2, 1), (3, 1)]
+    assert [one.shape for one in _compute_truncated_svd(few, 9)] == [(2, 1), (3, 1)]
 
 
 @pytest.mark.parametrize("shrinkage", [3.0, 0.0])
@@ -286,7 +286,7 @@ def test_a_reward_model_without_training_interactions_or_factors_has_none():
     none = ipseval.Interactions(nothing, nothing, np.arange(3), np.arange(4))
     one_item = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": [0, 0]}))
     for log in (none, one_item):
-        assert [one.shape for one in _truncated_svd(log, 2)] == [(log.n_users, 0), (log.n_items, 0)]
+        assert [one.shape for one in _compute_truncated_svd(log, 2)] == [(log.n_users, 0), (log.n_items, 0)]
     empty = ShownData(nothing, nothing, np.zeros(0), np.zeros(0), none)
     with pytest.raises(ipseval.InputError, match="a reward model needs shown pairs; there are none"):
         ItemReward().fit(empty)

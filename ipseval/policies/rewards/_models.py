@@ -54,7 +54,7 @@ class ShownData:
     def factors(self, n_factors: int) -> tuple[FloatArray, FloatArray]:
         """Return p (n_users, d) and q (n_items, d) of the truncated SVD of the training matrix, made once."""
         if n_factors not in self._factors:
-            self._factors[n_factors] = _truncated_svd(self.train, n_factors)
+            self._factors[n_factors] = _compute_truncated_svd(self.train, n_factors)
         return self._factors[n_factors]
 
 
@@ -75,7 +75,7 @@ class RewardModel(Protocol):
         """Return the reward, fitted to shown pairs."""
 
 
-def _truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, FloatArray]:
+def _compute_truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, FloatArray]:
     """Return p (n_users, d) and q (n_items, d) of the truncated SVD of the training matrix."""
     d = min(n_factors, train.n_users - 1, train.n_items - 1)
     if d < 1 or not len(train):
