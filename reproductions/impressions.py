@@ -140,7 +140,7 @@ def estimates(world: World, policy: str, rng: np.random.Generator) -> Iterator[d
             user=user,
             clicked=shown.clicked,
             examination=examined,
-            predicted_reward=predicted,
+            model_reward=predicted,
             weight=1 / (p * examined),
             candidate_reward=total,
             n_candidates=np.full(N_USERS, N_ITEMS),

@@ -37,14 +37,14 @@ class RewardData:
     user: IntArray  # (n_shown,)
     clicked: FloatArray  # (n_shown,) y
     examination: FloatArray  # (n_shown,) θ
-    predicted_reward: FloatArray  # (n_shown,) m̂
+    model_reward: FloatArray  # (n_shown,) m̂
     weight: FloatArray  # (n_shown,) 1/P, P of being shown and examined; NaN: none
     candidate_reward: FloatArray  # (n_users,) Σ_{i∈C_u} m̂_ui
     n_candidates: IntArray  # (n_users,)
     metrics: Mapping[str, MetricRewards]
 
     def __post_init__(self) -> None:
-        freeze(self, "user", "clicked", "examination", "predicted_reward", "weight")
+        freeze(self, "user", "clicked", "examination", "model_reward", "weight")
         freeze(self, "candidate_reward", "n_candidates")
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class DoublyRobust(RewardEstimator):
     def terms(self, rewards: RewardData, metric: Metric) -> RewardTerms:
         """Return the model's sums over candidates plus the weighted residuals."""
         metric_rewards = rewards.for_metric(metric)
-        expected_clicks = rewards.examination * rewards.predicted_reward
+        expected_clicks = rewards.examination * rewards.model_reward
         residual = rewards.weight * (rewards.clicked - expected_clicks)
         correction = rewards.sum_by_user(residual * metric_rewards.pair_contributions)
         numerator = metric_rewards.candidate_sums + correction
@@ -202,8 +202,8 @@ class SnipsShown(RewardEstimator):
     Notes
     -----
     With w = 1/P, metrics of mean type are Σ w y c / Σ w y over the shown pairs: `snips-pooled` on the clicked
-    pairs. Sum metrics are (Σ w y c / Σ w θ) · mean |C_u|, normalised by the weight of all shown pairs, clicked
-    or not, whose expectation is the number of candidates.
+    pairs. Sum metrics are (Σ w y c / Σ w θ) · mean |C_u|, normalised by the weight of all shown pairs,
+    clicked or not, whose expectation is the number of candidates.
     """
 
     label: str = "snips-impressions"

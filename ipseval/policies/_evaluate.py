@@ -47,7 +47,7 @@ class PolicyTarget:
     ----------
     probability : (n,) float array
         P_new of the logged item at its position.
-    listed_item : (n,) int array or None
+    list_item : (n,) int array or None
         For lists of users: the code of the item that the list has at the row's position, −1 for none.
     discount : (n,) float array
         Σ_p P_new(item at p)/log2(1 + p) of the logged item, at whichever position it was shown.
@@ -56,7 +56,7 @@ class PolicyTarget:
     """
 
     probability: FloatArray
-    listed_item: IntArray | None
+    list_item: IntArray | None
     discount: FloatArray
     table: FloatArray | None
 
@@ -65,9 +65,9 @@ class PolicyTarget:
         if self.table is not None:
             position_rewards = (self.table * click_rates).sum(axis=1)
             return np.asarray(position_rewards[fold, position_code])
-        assert self.listed_item is not None
-        listed_rates = click_rates[fold, self.listed_item, position_code]
-        return np.where(self.listed_item >= 0, listed_rates, 0.0)
+        assert self.list_item is not None
+        list_rates = click_rates[fold, self.list_item, position_code]
+        return np.where(self.list_item >= 0, list_rates, 0.0)
 
 
 def build_target(
@@ -83,7 +83,7 @@ def build_target(
             f"policy {name!r} must be an array of chances (n_items, n_places), or a frame of lists with "
             f"columns user, item and position; got {type(policy).__name__}."
         )
-    if target.listed_item is not None and (target.listed_item < 0).all():
+    if target.list_item is not None and (target.list_item < 0).all():
         raise InputError(
             f"policy {name!r} meets no row of the log: its lists have no item of a user at a position of the "
             f"log (which are {examples(positions)})."
@@ -108,7 +108,7 @@ def _build_table_target(
     item_discount = table @ (1 / np.log2(1 + np.maximum(positions, 1)))
     return PolicyTarget(
         probability=table[log.item, position_code],
-        listed_item=None,
+        list_item=None,
         discount=item_discount[log.item],
         table=table,
     )
@@ -131,14 +131,14 @@ def _build_list_target(policy: Any, log: ImpressionLog, position: IntArray, name
         raise InputError(f"policy {name!r} lists an item twice for one user.")
 
     log_positions = pd.DataFrame({"user": log.user, "position": position})
-    listed_item = log_positions.merge(lists, on=["user", "position"], how="left")["item"]
-    item_codes = listed_item.fillna(-1).to_numpy().astype(np.int64)
+    list_item = log_positions.merge(lists, on=["user", "position"], how="left")["item"]
+    item_codes = list_item.fillna(-1).to_numpy().astype(np.int64)
     log_items = pd.DataFrame({"user": log.user, "item": log.item})
     list_position = log_items.merge(lists, on=["user", "item"], how="left")["position"].to_numpy(float)
     discount = 1 / np.log2(1 + np.maximum(list_position, 1))
     return PolicyTarget(
         probability=(item_codes == log.item).astype(np.float64),
-        listed_item=item_codes,
+        list_item=item_codes,
         discount=np.nan_to_num(discount),  # 0 for items that are not in the list
         table=None,
     )
@@ -208,17 +208,17 @@ def evaluate_policies(
       the examination of the logged position. Its expectation is Σ_i m_i d(r_i), the DCG of the items that
       users like.
 
-    m̂ is the click rate of the item at the position, cross-fitted over users: the position's rate × the item's
-    factor × a factor of the cell, both shrunk by empirical Bayes [3]_ (`shrinkage`). The factor of the cell is
-    shrunk to 1, the factor of the item to m s^β with s its share of the impressions and β ~ N(0, 1/4). A
-    policy that learns shows more of the items that are clicked more, so that its choice is informative about
-    items with few impressions (for the propensity as a regressor see [4]_). Where the share is not
-    informative, β is near 0. Users are the units of all standard errors.
+    m̂ is the click rate of the item at the position, cross-fitted over users: the rate of the position × the
+    factor of the item × a factor of the cell, both shrunk by empirical Bayes [3]_ (`shrinkage`). The factor
+    of the cell is shrunk to 1, the factor of the item to m s^β with s its share of the impressions and
+    β ~ N(0, 1/4). A policy that learns shows more of the items that are clicked more, so that its choice is
+    informative about items with few impressions (for the propensity as a regressor see [4]_). Where the share
+    is not informative, β is near 0. Users are the units of all standard errors.
 
     Intervals: clicks are few and unequal, so that Σ w y has the limits of weighted counts [5]_, quantiles of
     gamma distributions with the estimate's variance. The upper limit includes one more click of the weight
-    Σw²/Σw, which is 1/ess in `snips`. With many clicks the limits become normal. Those of `dm` are normal, and
-    do not account for the noise of m̂.
+    Σw²/Σw, which is 1/ess in `snips`. With many clicks the limits become normal. The limits of `dm` are
+    normal, and do not account for the noise of m̂.
 
     `dcg` is the reward-weighted value of a ranking, if a click needs examination and liking alone, positions
     are examined as 1/log2(1 + r) under the new policy, and every item could be shown at every position of the
@@ -258,7 +258,9 @@ def evaluate_policies(
         check_real("shrinkage", shrinkage, low=0.0, low_open=False)
     check_positive_int("n_folds", n_folds, minimum=2)
 
-    data = _prepare_log(log, examination, shrinkage, n_folds, rng)
+    data = _prepare_log(
+        log, log.propensity, examination=examination, shrinkage=shrinkage, n_folds=n_folds, rng=rng
+    )
     values: dict[tuple[str, str], PolicyValue] = {}
     gains: dict[str, FloatArray] = {}
     weights: dict[str, FloatArray] = {}
@@ -287,6 +289,7 @@ class _PreparedLog:
     """A log with the units, folds, positions and click rates that all policies share."""
 
     log: ImpressionLog
+    propensity: FloatArray  # (n,) logged
     unit: IntArray  # (n,) unit of each row: its user
     n_units: int
     fold: IntArray  # (n,)
@@ -307,6 +310,7 @@ class _PreparedLog:
 
 def _prepare_log(
     log: ImpressionLog,
+    propensity: FloatArray,
     examination: ExaminationCurve | None,
     shrinkage: float | None,
     n_folds: int,
@@ -321,11 +325,12 @@ def _prepare_log(
     positions, position_code = np.unique(position, return_inverse=True)
     unit_fold = as_generator(rng).permutation(n_units) % n_folds
     fold = unit_fold[unit]
-    theta = np.ones(len(log))
+    theta: FloatArray = np.ones(len(log))
     if examination is not None:
         theta = examination.at(position)
     return _PreparedLog(
         log=log,
+        propensity=propensity,
         unit=unit,
         n_units=n_units,
         fold=fold,
@@ -352,14 +357,14 @@ def _estimate_values(
     snips = _estimate_from_clicks(gain, unit_weight, weight)
     ips_cv = subtract_control_variate(gain, unit_weight, unit_sizes, expected=1.0)
 
-    predicted_rewards = target.predict_rewards(data.click_rates, data.position_code, data.fold)
-    dm = estimate_ratio(data.sum_by_unit(predicted_rewards), unit_sizes)
+    policy_rewards = target.predict_rewards(data.click_rates, data.position_code, data.fold)
+    dm = estimate_ratio(data.sum_by_unit(policy_rewards), unit_sizes)
     predicted_clicks = data.click_rates[data.fold, log.item, data.position_code]
     residual = data.sum_by_unit(weight * (log.clicked - predicted_clicks))
     mean_residual = estimate_ratio(residual, unit_sizes)
     normalized_residual = estimate_ratio(residual, unit_weight)
 
-    dcg_weight = target.discount / (log.propensity * data.theta)
+    dcg_weight = target.discount / (data.propensity * data.theta)
     dcg_gain = data.sum_by_unit(dcg_weight * log.clicked)
     return {
         IPS: ips,

@@ -93,29 +93,29 @@ def evaluate_rewards(
     .. [1] Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv:1103.4601
     """
     check_type("rewards", rewards, Rewards, " Pass ipseval.policies.rewards.Rewards(log).")
-    fitted = fitted_propensity(propensity, lambda model: model.fit(split.train))
+    exposure_propensity = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if estimators is None:
-        estimators = [DM if fitted is None else DR]
+        estimators = [DM if exposure_propensity is None else DR]
     metric_objects = requested_metrics(metrics)
-    estimator_objects = requested_estimators(estimators, fitted)
-    is_probability = fitted is not None and fitted.is_probability
+    estimator_objects = requested_estimators(estimators, exposure_propensity)
+    is_probability = exposure_propensity is not None and exposure_propensity.is_probability
     for estimator in estimator_objects:
         for metric in metric_objects:
             estimator.check(metric, is_probability=is_probability, n_relevant="absent")
 
-    fitted_rewards = rewards.fit(split)
-    weight = compute_pair_weights(fitted_rewards, fitted)
+    reward_fit = rewards.fit(split)
+    weight = compute_pair_weights(reward_fit, exposure_propensity)
     ranks = {}
     for name, model in models.items():
         candidate_sums = sum_candidates(
-            model, split, fitted_rewards, weight, metric_objects, ties=ties, name=name, compute=compute
+            model, split, reward_fit, weight, metric_objects, ties=ties, name=name, compute=compute
         )
         ranked = rank_positives(model, split, name=name, compute=compute)
         ranks[name] = replace(ranked, candidate_sums=candidate_sums)
     return evaluate(
         ranks,
         split,
-        propensity=fitted,
+        propensity=exposure_propensity,
         metrics=metric_objects,
         estimators=estimator_objects,
         ties=ties,
@@ -127,9 +127,9 @@ def evaluate_rewards(
     )
 
 
-def compute_pair_weights(fitted_rewards: FittedRewards, propensity: Propensity | None) -> FloatArray:
+def compute_pair_weights(reward_fit: FittedRewards, propensity: Propensity | None) -> FloatArray:
     """Return 1/P of the shown pairs, (n_shown,); NaN without a propensity."""
-    shown = fitted_rewards.shown
+    shown = reward_fit.shown
     if propensity is None:
         return np.full(len(shown), np.nan)
     weight = np.asarray(1 / propensity.at(shown.user, shown.item))
@@ -145,7 +145,7 @@ def compute_pair_weights(fitted_rewards: FittedRewards, propensity: Propensity |
 def sum_candidates(
     model: Any,
     split: Split,
-    fitted_rewards: FittedRewards,
+    reward_fit: FittedRewards,
     weight: FloatArray,
     metrics: Sequence[Metric],
     *,
@@ -158,22 +158,22 @@ def sum_candidates(
     Only items with a contribution are ranked: with cutoffs the k best of each user. A metric without a
     cutoff sorts the whole catalogue for each user, a block of users at a time.
     """
-    shown = fitted_rewards.shown
+    shown = reward_fit.shown
     n_items = split.n_items
     shown_keys = shown.user * np.int64(n_items) + shown.item
-    n_users = fitted_rewards.total.size
+    n_users = reward_fit.total.size
     candidate_sums = {metric.label: np.zeros(n_users) for metric in metrics}
     pair_contributions = {metric.label: np.zeros(shown_keys.size) for metric in metrics}
 
     def add_users(top: RankedPositives) -> None:
         """Add the best items of a few users, sorted by user and item."""
         top_rows, shown_rows = _match_shown_pairs(top, shown_keys, n_items)
-        predicted_reward = fitted_rewards.predict(top.user, top.item)
+        model_reward = reward_fit.predict(top.user, top.item)
         for metric in metrics:
             contributions = metric.rank_contributions(top, ties=ties)
             if contributions is None or not np.isfinite(contributions).all():
                 raise InputError(f"{metric.label} is undefined for users with so few candidates.")
-            candidate_sums[metric.label][top.users] = top.sum_by_user(predicted_reward * contributions)
+            candidate_sums[metric.label][top.users] = top.sum_by_user(model_reward * contributions)
             pair_contributions[metric.label][shown_rows] = contributions[top_rows]
 
     cutoffs = [metric.cutoff or n_items for metric in metrics]
@@ -188,17 +188,15 @@ def sum_candidates(
         user=shown.user,
         clicked=shown.clicked,
         examination=shown.examined,
-        predicted_reward=fitted_rewards.predicted,
+        model_reward=reward_fit.predicted,
         weight=weight,
-        candidate_reward=fitted_rewards.total,
+        candidate_reward=reward_fit.total,
         n_candidates=n_items - np.bincount(split.excluded.user, minlength=split.n_users),
         metrics=metric_rewards,
     )
 
 
-def _match_shown_pairs(
-    top: RankedPositives, shown_keys: IntArray, n_items: int
-) -> tuple[IntArray, IntArray]:
+def _match_shown_pairs(top: RankedPositives, shown_keys: IntArray, n_items: int) -> tuple[IntArray, IntArray]:
     """Return the rows of the shown pairs among the best items of a few users, in both arrays."""
     top_keys = top.user * np.int64(n_items) + top.item
     first_key = top.user[0] * n_items

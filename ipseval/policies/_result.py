@@ -30,7 +30,7 @@ CLAIMS = {
     DM: "consistent given a right reward model",
     DR: GIVEN_CHANCES_OR_MODEL,
     "dr-sn": GIVEN_CHANCES_OR_MODEL,
-    "dcg": f"exactly unbiased {GIVEN_CHANCES}, for items that can stand at every place",
+    "dcg": f"exactly unbiased {GIVEN_CHANCES}, for items that can be shown at every position",
 }
 RECORD_ORDER = (DR, "dr-sn", SNIPS, "ips-cv", IPS)  # the verdict uses the first of these in the result
 
@@ -343,7 +343,7 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
     """Return which policy earns most by an estimator, and which differences are significant (Holm)."""
     first, *later_policies = policies
     if not later_policies:
-        return f"One policy: its value by {record} stands above."
+        return f"One policy: its value by {record} is in the table above."
     tests = evaluation.compare()
     has_first = (tests["policy"] == first) | (tests["reference"] == first)
     tests = tests[(tests["estimator"] == record) & has_first]
@@ -355,9 +355,9 @@ def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record:
     sentences = [f"By {record}, {first} earns most."]
     if significant:
         p_value = shown_p(float(p_values[significant].max()), most=len(significant) > 1)
-        sentences.append(f"It is told from {listed(significant)} ({p_value}).")
+        sentences.append(f"It differs significantly from {listed(significant)} ({p_value}).")
     if not_significant:
-        sentences.append(f"These data do not tell it from {listed(not_significant)}.")
+        sentences.append(f"It does not differ significantly from {listed(not_significant)}.")
     return " ".join(sentences)
 
 

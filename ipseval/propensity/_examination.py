@@ -422,10 +422,10 @@ def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
         theta = state[cells.position_code]
         gamma = state[n_positions + cells.group]
         skip_weight = n_skips / np.maximum(1 - theta * gamma, 1e-300)
-        examined = cells.sum_by_position(cells.n_clicks + skip_weight * theta * (1 - gamma))
+        examinations = cells.sum_by_position(cells.n_clicks + skip_weight * theta * (1 - gamma))
         relevant_cells = cells.n_clicks + skip_weight * gamma * (1 - theta)
         relevant = np.bincount(cells.group, relevant_cells, minlength=n_groups)
-        return np.concatenate([examined / position_impressions, relevant / group_impressions])
+        return np.concatenate([examinations / position_impressions, relevant / group_impressions])
 
     def log_likelihood(state: FloatArray) -> float:
         click_probability = state[cells.position_code] * state[n_positions + cells.group]

@@ -350,18 +350,18 @@ class CrossFittedOdds:
         log_odds = np.empty((n_assignments, user.size))
         n_limited = np.zeros(user.size, dtype=np.int64)
         for assignment, fold in enumerate(self.fold[:, user]):
-            unlimited = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
+            raw_log_odds = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
             limit = self.limit[assignment, fold]
-            n_limited += unlimited > limit
-            log_odds[assignment] = np.minimum(unlimited, limit) - self.level[assignment, fold]
+            n_limited += raw_log_odds > limit
+            log_odds[assignment] = np.minimum(raw_log_odds, limit) - self.level[assignment, fold]
         return np.median(log_odds, axis=0), n_limited * 2 > n_assignments
 
     def derivative(self, user: IntArray, x: FloatArray) -> FloatArray:
         """Return d log odds/d slopes of pairs, (n_pairs, n_features), with the slopes of all models moved."""
         total = np.zeros(x.shape)
         for assignment, fold in enumerate(self.fold[:, user]):
-            unlimited = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
-            is_limited = unlimited > self.limit[assignment, fold]
+            raw_log_odds = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
+            is_limited = raw_log_odds > self.limit[assignment, fold]
             gradient = np.where(is_limited[:, None], self.limit_gradient[assignment, fold], x)
             total += gradient - self.level_gradient[assignment, fold]
         return np.asarray(total / self.fold.shape[0])

@@ -144,8 +144,8 @@ class ImpressionPropensity(_ImpressionModel):
         if shrinkage < DETERMINISTIC_SHRINKAGE and unseen_share > SMALL_UNSEEN_SHARE:
             warn_user(
                 f"users are shown the same items again on every page, and {unseen_share:.0%} of pairs were "
-                "never shown: a deterministic policy. Weights say nothing of what it leaves out; read "
-                "ipseval.correct(…, interactions=…), whose intervals account for it.",
+                "never shown: a deterministic policy. Weights cannot correct for pairs that it never shows; "
+                "use ipseval.correct(…, interactions=…), whose intervals account for them.",
                 IdentificationWarning,
             )
         if shrinkage == np.inf:

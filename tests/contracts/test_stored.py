@@ -28,7 +28,13 @@ ROOTS = (
         "PairCounts",
         "FitError",
     ),
-    *("ProjectedDerivative", "CrossFittedOdds", "RatioProblem", "_PropensityDerivative", "_TransformedFunction", "_TransformedDerivative", "_ExposureProbability"),
+    "ProjectedDerivative",
+    "CrossFittedOdds",
+    "RatioProblem",
+    "_PropensityDerivative",
+    "_TransformedFunction",
+    "_TransformedDerivative",
+    "_ExposureProbability",
 )
 
 

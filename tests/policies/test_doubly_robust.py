@@ -95,7 +95,7 @@ def expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: su
     for chance, taken, seen in patterns():
         made = whole.metrics[metric.label]
         now = type(whole)(
-            user[seen], taken[seen].astype(float), whole.examination[seen], whole.predicted_reward[seen],
+            user[seen], taken[seen].astype(float), whole.examination[seen], whole.model_reward[seen],
             whole.weight[seen], whole.candidate_reward, whole.n_candidates,
             {metric.label: type(made)(made.candidate_sums, made.pair_contributions[seen])},
         )  # fmt: skip
@@ -355,10 +355,16 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
     # The other way round user 0 has item 0 first and user 1 item 2.
     first = ipseval.metric("recall@1")
     found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).metrics["recall@1"]
-    assert (found.pair_contributions.tolist(), found.candidate_sums.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    assert (found.pair_contributions.tolist(), found.candidate_sums.tolist()) == (
+        [1, 0, 0, 0, 0, 1, 0],
+        [0.3, 0.9],
+    )
     options["compute"] = ComputeOptions(block_size=1)  # a user after the other
     single = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).metrics["recall@1"]
-    assert (single.pair_contributions.tolist(), single.candidate_sums.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    assert (single.pair_contributions.tolist(), single.candidate_sums.tolist()) == (
+        [1, 0, 0, 0, 0, 1, 0],
+        [0.3, 0.9],
+    )
     assert np.isnan(made.weight).all()
     ranked = ipseval.rank_positives(SCORES, SPLIT)
     dm = resolve_estimator("dm")

@@ -103,7 +103,7 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     for row in found.frame.itertuples():
         assert f"{row.estimate:.3f} [{row.ci_low:.3f}, {row.ci_high:.3f}]" in text
     tests = found.compare().set_index("estimator")
-    assert ("told from" in text) == (tests.loc["dr", "p_value"] < 0.05)
+    assert ("differs significantly from" in text) == (tests.loc["dr", "p_value"] < 0.05)
     assert "effective impressions of 4,000" in text
     assert text.count("exactly unbiased given the logged chances") == 1
     assert text.index("ips: exactly unbiased") < text.index("dr: consistent")
@@ -118,7 +118,7 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert 0.2 < row["ci_high"] - row["ci_low"] < 0.3
     assert f"{row['estimate']:.2f} [".replace("0.", ".") in repr(few)
     one = evaluate_policies(drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0)
-    assert "One policy: its value by dm stands above." in repr(one)
+    assert "One policy: its value by dm is in the table above." in repr(one)
     assert "new" in one.to_html()
 
 
@@ -340,9 +340,12 @@ def earned(**policies):
     ("gaps", "words"),
     [
         # One swing apart the error is 1/√99; p = .0124 and .317, by Holm twice the first.
-        ({"b": 2.5, "c": 1.0}, "It is told from b (p = 0.025). These data do not tell it from c."),
-        ({"b": 2.5, "c": 3.0}, "It is told from b and c (p ≤ 0.012)."),
-        ({"b": 2.0, "c": 2.1}, "These data do not tell it from b and c."),
+        (
+            {"b": 2.5, "c": 1.0},
+            "It differs significantly from b (p = 0.025). It does not differ significantly from c.",
+        ),
+        ({"b": 2.5, "c": 3.0}, "It differs significantly from b and c (p ≤ 0.012)."),
+        ({"b": 2.0, "c": 2.1}, "It does not differ significantly from b and c."),
     ],
 )
 def test_the_verdict_says_from_whom_the_highest_is_told_apart(gaps, words):

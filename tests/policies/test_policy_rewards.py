@@ -18,10 +18,10 @@ from tests.inside.policies import (
     STRENGTHS,
     ShownData,
     _compute_truncated_svd,
-    estimate_click_rates,
     count_interval,
     cross_fit_click_rates,
     difference_interval,
+    estimate_click_rates,
     shrink_factors,
 )
 

@@ -1,4 +1,4 @@
-"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest_basis stays."""
+"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest stays."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from tests.inside.propensity import (
     RIDGES,
     UNIFORM,
     _compute_calibration_gap,
+    compute_user_weights,
     fit_logistic,
     fit_slopes,
-    compute_user_weights,
 )
 
 # Odds -----------------------------------------------------------------------------------------------------

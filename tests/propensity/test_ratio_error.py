@@ -15,12 +15,12 @@ from tests.inside.propensity import (
     CrossFittedOdds,
     PairSample,
     RatioRegression,
-    fit_slopes,
-    fit_odds_slopes,
     compute_ridge_weights,
     compute_slope_influence,
     compute_user_weights,
     compute_weighted_auc,
+    fit_odds_slopes,
+    fit_slopes,
 )
 from tests.propensity.test_density_ratio import ratio, two_samples
 
