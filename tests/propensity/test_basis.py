@@ -63,17 +63,17 @@ def test_a_propensity_says_what_it_rests_on(model, basis):
 
 
 def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
-    shown = log()
-    assert ipseval.ImpressionPropensity().fit(shown).basis == "fitted"
-    assert LoggedPropensity().fit(shown).basis == "fitted"
-    assert LoggedPropensity(basis="design").fit(shown).basis == "design"
+    impressions = log()
+    assert ipseval.ImpressionPropensity().fit(impressions).basis == "fitted"
+    assert LoggedPropensity().fit(impressions).basis == "fitted"
+    assert LoggedPropensity(basis="design").fit(impressions).basis == "design"
     curve = ExaminationCurve.known(np.linspace(1, 0.5, 12))
-    assert LoggedPropensity(examination=curve, basis="design").fit(shown).basis == "fitted"
+    assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "fitted"
 
 
 def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
-    fitted = ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()).fit(SPLIT.train)
-    assert fitted.clip(floor=float(np.nanmin(fitted.item)) * 2).basis == "exposure"
+    power_law = ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()).fit(SPLIT.train)
+    assert power_law.clip(floor=float(np.nanmin(power_law.item)) * 2).basis == "exposure"
     assert weakest_basis("design", "fitted", "exposure") == "fitted"
 
 

@@ -64,18 +64,18 @@ def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 160)  # plain ones take thousands
     monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
     log = simulated(np.random.default_rng(3), n_users=20, n_items=30)
-    clicks, shown = np.zeros((log.n_items, 5)), np.zeros((log.n_items, 5))
+    clicks = np.zeros((log.n_items, 5))
+    impressions = np.zeros((log.n_items, 5))
     np.add.at(clicks, (log.item, log.position - 1), log.clicked)
-    np.add.at(shown, (log.item, log.position - 1), 1)
-    theta, gamma = np.full(5, 0.9), (clicks.sum(axis=1) + 0.5) / (shown.sum(axis=1) + 1)
+    np.add.at(impressions, (log.item, log.position - 1), 1)
+    theta = np.full(5, 0.9)
+    gamma = (clicks.sum(axis=1) + 0.5) / (impressions.sum(axis=1) + 1)
     for _ in range(400):
-        neither = (shown - clicks) / np.maximum(1 - theta * gamma[:, None], 1e-300)
-        examined = clicks + neither * theta * (1 - gamma[:, None])
+        neither = (impressions - clicks) / np.maximum(1 - theta * gamma[:, None], 1e-300)
+        examinations = clicks + neither * theta * (1 - gamma[:, None])
         relevant = clicks + neither * gamma[:, None] * (1 - theta)
-        theta, gamma = (
-            examined.sum(axis=0) / shown.sum(axis=0),
-            relevant.sum(axis=1) / np.maximum(shown.sum(axis=1), 1),
-        )
+        theta = examinations.sum(axis=0) / impressions.sum(axis=0)
+        gamma = relevant.sum(axis=1) / np.maximum(impressions.sum(axis=1), 1)
     assert ExaminationModel("em").fit(log).theta == pytest.approx(theta / theta[0], rel=1e-6)
 
 
@@ -92,8 +92,10 @@ def test_a_known_curve_is_recovered_where_position_follows_relevance(monkeypatch
 
 def test_groups_of_rows_take_the_place_of_items():
     log = simulated(np.random.default_rng(7), n_users=10, n_items=10)
-    by_item, by_group = (ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item))
-    np.testing.assert_array_equal(by_item.theta, by_group.theta)
+    item_curve, group_curve = (
+        ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item)
+    )
+    np.testing.assert_array_equal(item_curve.theta, group_curve.theta)
 
 
 def test_pairs_are_groups_and_so_are_any_rows_that_are_alike():
@@ -109,14 +111,17 @@ def test_pairs_are_groups_and_so_are_any_rows_that_are_alike():
 
 def test_a_jackknife_leaves_out_a_fortieth_of_many_users_at_a_time():
     rng = np.random.default_rng(4)
-    user, position = np.repeat(np.arange(90), 6), np.tile([1, 2], 270)
+    user = np.repeat(np.arange(90), 6)
+    position = np.tile([1, 2], 270)
     clicked = rng.random(540) < 0.8 / position
     frame = pd.DataFrame({"user": user, "item": 0, "position": position, "clicked": clicked})
     curve = ExaminationModel("randomised").fit(ImpressionLog.from_frame(frame, position="position"))
-    without = [frame[frame["user"] % 40 != part].groupby("position")["clicked"].mean() for part in range(40)]
-    ratios = np.array([rate[2] / rate[1] for rate in without])
+    partial_rates = [
+        frame[frame["user"] % 40 != part].groupby("position")["clicked"].mean() for part in range(40)
+    ]
+    ratios = np.array([rate[2] / rate[1] for rate in partial_rates])
     assert curve.std_error == pytest.approx([0, np.sqrt(39 * ratios.var())])
-    assert curve.frame["n_clicks"].tolist() == [int(clicked[position == one].sum()) for one in (1, 2)]
+    assert curve.frame["n_clicks"].tolist() == [int(clicked[position == value].sum()) for value in (1, 2)]
     assert set(curve.frame["method"]) == {"randomised"}
 
 
@@ -126,8 +131,8 @@ def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
     assert curve.position.tolist() == [1, 2, 3, 4, 5]
     for name in ("std_error", "n_impressions", "n_clicks"):
         assert curve.frame[name].tolist() == [0, 0, 0, 0, 0]
-    more = ExaminationCurve.known([1, 1, 1, 1, 1, 0.5])
-    assert repr(more) == "ExaminationCurve(known: 1.000, 1.000, 1.000, 1.000, 1.000, …)"
+    long_curve = ExaminationCurve.known([1, 1, 1, 1, 1, 0.5])
+    assert repr(long_curve) == "ExaminationCurve(known: 1.000, 1.000, 1.000, 1.000, 1.000, …)"
 
 
 @pytest.mark.parametrize("method", ["harvesting", "em"])
@@ -155,11 +160,11 @@ def test_standard_errors_are_those_of_repeated_logs(method):
         ExaminationModel(method).fit(simulated(np.random.default_rng(seed), n_users=400))
         for seed in range(40)
     ]
-    spread = np.std([one.theta for one in curves], axis=0, ddof=1)
-    stated = np.sqrt(np.mean([one.std_error**2 for one in curves], axis=0))
+    spread = np.std([curve.theta for curve in curves], axis=0, ddof=1)
+    mean_error = np.sqrt(np.mean([curve.std_error**2 for curve in curves], axis=0))
     # The spread of 40 draws has a relative standard error of 1/√78, 4 of which are .45.
-    assert stated[1:] == pytest.approx(spread[1:], rel=0.45)
-    assert np.mean([one.theta for one in curves], axis=0) == pytest.approx(
+    assert mean_error[1:] == pytest.approx(spread[1:], rel=0.45)
+    assert np.mean([curve.theta for curve in curves], axis=0) == pytest.approx(
         THETA, abs=4 * spread.max() / np.sqrt(40)
     )
 

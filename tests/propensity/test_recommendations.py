@@ -33,21 +33,23 @@ def test_the_best_items_of_scores_are_lists_without_training_items(simple_log):
     ]
     longer = best_items(SCORES, simple_log, 3)  # cut at one item each
     assert count_recommendations(longer, simple_log, k=1).sum(axis=0).tolist() == [0, 1, 1, 0]
-    other = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [0]}))
+    foreign_log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [0]}))
     with pytest.raises(InputError, match="the best items have other ids than the training log"):
-        count_recommendations(best_items(SCORES, simple_log, 2), other, k=2)
+        count_recommendations(best_items(SCORES, simple_log, 2), foreign_log, k=2)
 
 
 def test_frames_are_cut_at_k_by_rank_or_by_score(simple_log):
-    ranked = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "rank": [2, 3, 1, 1]})
-    scored = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "score": [0.5, 0.1, 0.9, 0.3]})
-    for frame in (ranked, scored):
+    rank_frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "rank": [2, 3, 1, 1]})
+    score_frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "score": [0.5, 0.1, 0.9, 0.3]})
+    for frame in (rank_frame, score_frame):
         counts = count_recommendations(frame, simple_log, k=2)
         assert counts.sum(axis=0).tolist() == [1, 0, 1, 1]
         assert counts.shape[0] == 2
-    plain = ranked.drop(columns="rank")
+    plain = rank_frame.drop(columns="rank")
     assert count_recommendations(plain, simple_log, k=2).sum(axis=0).tolist() == [1, 1, 1, 1]
-    assert count_recommendations(ranked[:1], simple_log).shape[0] == 1  # users without a list are no lists
+    assert (
+        count_recommendations(rank_frame[:1], simple_log).shape[0] == 1
+    )  # users without a list are no lists
     codes = count_recommendations(np.array([[0, 1], [1, -1]]), simple_log)
     assert codes.toarray().tolist() == [[1, 1, 0, 0], [0, 1, 0, 0]]
 
@@ -69,14 +71,15 @@ def test_infinite_scores_take_places_like_others_and_few_candidates_make_a_short
     top = best_items(np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]]), log, 2)  # three for two places
     counts = count_recommendations(top, log, k=2, rng=0).sum(axis=0)
     assert (counts[:3].sum(), counts[3:].sum()) == (2, 0)
-    few = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]}), items=[0, 1, 2])
-    counts = count_recommendations(best_items(np.ones((2, 3)), few, 2), few, k=2)
+    small_log = Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1], "item": [0, 1, 0]}), items=[0, 1, 2])
+    counts = count_recommendations(best_items(np.ones((2, 3)), small_log, 2), small_log, k=2)
     assert counts.sum(axis=0).tolist() == [0, 1, 2]
 
 
 def test_power_law_counts_and_fits_in_one_line():
     rng = np.random.default_rng(0)
-    n_users, n_items = 60, 50
+    n_users = 60
+    n_items = 50
     weight = 1 / np.arange(1, n_items + 1) ** 0.7
     picks = np.argsort(-(np.log(weight) + rng.gumbel(size=(n_users, n_items))))[:, :12]
     frame = pd.DataFrame({"user": np.repeat(np.arange(n_users), 12), "item": picks.ravel()})
@@ -84,9 +87,9 @@ def test_power_law_counts_and_fits_in_one_line():
     scores = 0.5 * np.log(log.popularity + 0.5) + rng.gumbel(size=(n_users, n_items))
     top = best_items(scores, log, 20)
     propensity = PowerLawPropensity(gamma="fit", recommendations=top, source="logging-policy").fit(log)
-    by_hand = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logging-policy")
-    assert propensity.gamma == by_hand.gamma
-    assert propensity.fit.standard_error == by_hand.standard_error
+    expected = fit_gamma(log.popularity, count_recommendations(top, log, rng=0), source="logging-policy")
+    assert propensity.gamma == expected.gamma
+    assert propensity.fit.standard_error == expected.standard_error
     assert "negative-binomial" in repr(propensity)
     with pytest.warns(IdentificationWarning, match="under evaluation"):
         PowerLawPropensity(gamma="fit", recommendations=top, source="evaluated").fit(log)

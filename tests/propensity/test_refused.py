@@ -348,5 +348,5 @@ def refusal(call: Callable[[], object]) -> str:
 
 def test_what_is_refused_says_what_came():
     for text, call in CASES.items():
-        said = refusal(call)
-        assert re.search(text, said, re.DOTALL), (text, said)
+        message = refusal(call)
+        assert re.search(text, message, re.DOTALL), (text, message)
