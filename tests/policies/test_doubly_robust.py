@@ -60,7 +60,7 @@ class Fixed:
 
 
 @cache
-def patterns():
+def list_patterns():
     """Return (chance, clicked, shown) of all ways in which the pairs can be shown and examined."""
     outcomes = [
         [
@@ -75,7 +75,7 @@ def patterns():
     return [(chance.prod(), clicked > 0, is_shown > 0) for chance, clicked, is_shown in ways]
 
 
-def expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
+def compute_expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
     """Return the expectations of estimates over all patterns, by the library's own code."""
     user, item = np.array(PAIRS).T
     estimators = [resolve_estimator(label) for label in labels]
@@ -92,7 +92,7 @@ def expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: su
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
     full_data = sum_candidates(SCORES, SPLIT, reward_fit, weight, [metric], **options)
     total = 0.0
-    for chance, is_clicked, is_shown in patterns():
+    for chance, is_clicked, is_shown in list_patterns():
         metric_rewards = full_data.metrics[metric.label]
         data = type(full_data)(
             user=user[is_shown],
@@ -132,7 +132,7 @@ def test_expectations_over_all_exposure_patterns_are_the_truth_and_the_errors_of
 ):
     is_right = {"ips": propensity is P, "dm": reward is not WRONG_M}
     is_right["dr"] = is_right["ips"] or is_right["dm"]
-    for label, estimates in zip(BIAS, expectations(BIAS, propensity, reward), strict=True):
+    for label, estimates in zip(BIAS, compute_expectations(BIAS, propensity, reward), strict=True):
         off = sum((BIAS[label](P / propensity, reward) * GAIN)[pair] for pair in PAIRS) / 2
         assert estimates == pytest.approx(TRUTH + off, abs=1e-12), label
         assert (abs(off) < 1e-12) == is_right[label]
@@ -143,13 +143,13 @@ def test_numerator_and_denominator_of_a_mean_metric_are_each_exact(right):
     # recall@2: two of four relevant pairs: item 2 of user 0 at place 2; item 1 of user 1 on 1 or 2.
     recall = ipseval.metric("recall@2")
     models = (P, WRONG_M) if right == "P" else (WRONG_P, RELEVANT.astype(float))
-    parts = expectations(
+    parts = compute_expectations(
         ["dr"], *models, recall, part=lambda sums: (sums.numerator.sum(), sums.denominator.sum())
     )
     assert parts == pytest.approx(np.array([[2, 4]]), abs=1e-12)
 
 
-def shown_world(seed=5):
+def simulate_world(seed=5):
     """Return a world with impressions at two places and their propensities."""
     world = random_world(seed, n_users=16, n_items=15)
     rng = np.random.default_rng(seed)
@@ -170,7 +170,7 @@ LABELS = ["dm", "dr", "snips-impressions"]
 
 
 @cache
-def tied_places(scores):
+def list_tied_ranks(scores):
     """Return for each score of a user's candidates the places that it shares, a loop over all others."""
     return [
         np.arange(sum(score > item_score for score in scores), sum(score >= item_score for score in scores))
@@ -179,7 +179,7 @@ def tied_places(scores):
     ]
 
 
-def by_loops(world, log, curve, fitted, label):
+def estimate_with_loops(world, log, curve, fitted, label):
     """Return estimator label -> estimate, with Python's loops alone."""
     split = world.split
     metric = ipseval.metric(label)
@@ -199,7 +199,7 @@ def by_loops(world, log, curve, fitted, label):
     bottom = dict.fromkeys(LABELS, 0.0)
     for u, items in candidates.items():
         rewards = fitted.predict(np.full(len(items), u), np.array(items))
-        tied_ranks = tied_places(tuple(world.scores[u, items].tolist()))
+        tied_ranks = list_tied_ranks(tuple(world.scores[u, items].tolist()))
         for i, m, places in zip(items, rewards, tied_ranks, strict=True):
             if label == "atop":  # at the mean rank
                 places = places.mean(keepdims=True)
@@ -216,7 +216,7 @@ def by_loops(world, log, curve, fitted, label):
 
 
 def test_estimates_are_those_of_plain_loops():
-    world, log = shown_world()
+    world, log = simulate_world()
     curve = ExaminationCurve.known([1.0, 0.6])
     rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
     result = evaluate_rewards(
@@ -231,13 +231,15 @@ def test_estimates_are_those_of_plain_loops():
     reward_fit = rewards.fit(world.split)
     for label in METRICS:
         estimates = {estimator: result.estimate("m", label, estimator).value for estimator in LABELS}
-        assert estimates == pytest.approx(by_loops(world, log, curve, reward_fit, label), rel=1e-10), label
+        assert estimates == pytest.approx(
+            estimate_with_loops(world, log, curve, reward_fit, label), rel=1e-10
+        ), label
     assert (result.frame["std_error"] > 0).all()
 
 
 @pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3)])
 def test_reward_models_have_not_seen_the_user_and_add_up(model):
-    world, log = shown_world()
+    world, log = simulate_world()
     split = world.split
     reward_fit = Rewards(log, model, n_folds=4, rng=0).fit(split)
     for user in (0, 7):
@@ -269,7 +271,7 @@ def test_the_item_reward_is_the_shrunk_click_rate():
 
 
 def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
-    world, log = shown_world()
+    world, log = simulate_world()
     models = {"m": world.scores}
     split = world.split
     good = {"propensity": LoggedPropensity(log), "estimators": ["dr"], "metrics": ["recall@3"]}
@@ -309,7 +311,7 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
 )
 def test_rewards_say_what_they_lack(error, words, given):
     with pytest.raises(error, match=words):
-        Rewards(shown_world()[1], **given)
+        Rewards(simulate_world()[1], **given)
 
 
 @pytest.mark.parametrize(
@@ -412,7 +414,7 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
 
 
 def test_without_a_propensity_the_reward_model_alone_is_asked():
-    world, log = shown_world()
+    world, log = simulate_world()
     rewards = Rewards(log, ItemReward(), rng=0)
     with_p = {"propensity": LoggedPropensity(log), "low_ess": "ignore"}
     for options, label in (({}, "dm"), (with_p, "dr")):
@@ -421,7 +423,7 @@ def test_without_a_propensity_the_reward_model_alone_is_asked():
 
 
 def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):
-    world, log = shown_world()
+    world, log = simulate_world()
     result = evaluate_rewards(
         {"m": world.scores, "n": -world.scores},
         world.split,

@@ -21,7 +21,7 @@ OTHER = np.array([[0.4, 0.4], [0.4, 0.2], [0.2, 0.4]])
 CLICK = np.array([[0.9, 0.4], [0.5, 0.1], [0.3, 0.2]])
 
 
-def log_of(items, positions, clicks):
+def build_log(items, positions, clicks):
     items = np.asarray(items)
     positions = np.asarray(positions)
     users = np.arange(items.size)
@@ -52,13 +52,13 @@ def test_expectations_over_all_logs_of_two_users_are_the_value():
     np.testing.assert_allclose(total, (new * click).sum() / 2, rtol=0, atol=1e-12)
 
 
-def drawn(rng, n):
+def draw_log(rng, n):
     places = rng.integers(0, 2, n)
     items = (rng.random((n, 1)) > LOGGED[:, places].cumsum(axis=0).T).sum(axis=1)
-    return log_of(items, places, rng.random(n) < CLICK[items, places])
+    return build_log(items, places, rng.random(n) < CLICK[items, places])
 
 
-def obp(log, action_dist, estimated):
+def estimate_with_obp(log, action_dist, estimated):
     """Return the estimates of OBP (IPW, SNIPW, DM, DR, SNDR), as its source has them."""
     rows = np.arange(len(log))
     place = log.position - 1
@@ -75,7 +75,7 @@ def obp(log, action_dist, estimated):
 
 
 def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
-    log = drawn(np.random.default_rng(0), 400)
+    log = draw_log(np.random.default_rng(0), 400)
     labels = ["ips", "snips", "dm", "dr", "dr-sn", "ips-cv"]
     evaluation = evaluate_policies(log, {"new": NEW}, estimators=labels, n_folds=2, shrinkage=3.0, rng=1)
     # The reward model written out: two halves of the users, click rates shrunk to those of the place.
@@ -90,7 +90,10 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
             rates[item, row] = (log.clicked[here].sum() + 3 * level) / (here.sum() + 3)
     w = NEW[log.item, log.position - 1] / log.propensity
     beta = np.cov(w * log.clicked, w)[0, 1] / w.var(ddof=1)
-    expected = {**obp(log, NEW, rates), "ips-cv": np.mean(w * log.clicked) - beta * (w.mean() - 1)}
+    expected = {
+        **estimate_with_obp(log, NEW, rates),
+        "ips-cv": np.mean(w * log.clicked) - beta * (w.mean() - 1),
+    }
     assert dict(
         zip(evaluation.frame["estimator"], evaluation.frame["estimate"], strict=True)
     ) == pytest.approx({label: expected[label] for label in labels}, rel=1e-12)
@@ -98,7 +101,10 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
 
 def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow():
     evaluation = evaluate_policies(
-        drawn(np.random.default_rng(0), 4000), {"new": NEW, "other": OTHER}, estimators=["ips", "dr"], rng=0
+        draw_log(np.random.default_rng(0), 4000),
+        {"new": NEW, "other": OTHER},
+        estimators=["ips", "dr"],
+        rng=0,
     )
     text = repr(evaluation)
     assert text.startswith(
@@ -116,26 +122,26 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert max(map(len, text.splitlines())) <= 100
     # Two digits of the half-width, .05 to .1: three decimals, though the whole width has two digits with two.
     small_evaluation = evaluate_policies(
-        drawn(np.random.default_rng(0), 250), {"new": NEW}, estimators=["ips"], rng=0
+        draw_log(np.random.default_rng(0), 250), {"new": NEW}, estimators=["ips"], rng=0
     )
     row = small_evaluation.frame.iloc[0]
     assert 0.1 < row["ci_high"] - row["ci_low"] < 0.2
     assert f"{row['estimate']:.3f} [".replace("0.", ".") in repr(small_evaluation)
     small_evaluation = evaluate_policies(
-        drawn(np.random.default_rng(0), 170), {"new": NEW}, estimators=["ips"], rng=0
+        draw_log(np.random.default_rng(0), 170), {"new": NEW}, estimators=["ips"], rng=0
     )
     row = small_evaluation.frame.iloc[0]
     assert 0.2 < row["ci_high"] - row["ci_low"] < 0.3
     assert f"{row['estimate']:.2f} [".replace("0.", ".") in repr(small_evaluation)
     single_evaluation = evaluate_policies(
-        drawn(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0
+        draw_log(np.random.default_rng(0), 500), {"new": NEW}, estimators=["dm"], rng=0
     )
     assert "One policy: its value by dm is in the table above." in repr(single_evaluation)
     assert "new" in single_evaluation.to_html()
 
 
 def test_a_policy_that_lists_the_first_item_everywhere_meets_rows():
-    log = log_of([0, 1, 0, 2], [0, 0, 0, 0], [1, 0, 0, 1])
+    log = build_log([0, 1, 0, 2], [0, 0, 0, 0], [1, 0, 0, 1])
     always = pd.DataFrame({"user": range(4), "item": 0, "position": 1})
     evaluation = evaluate_policies(log, {"always": always}, estimators=["ips"], rng=0)
     assert evaluation.frame["estimate"].tolist() == pytest.approx(
@@ -144,7 +150,7 @@ def test_a_policy_that_lists_the_first_item_everywhere_meets_rows():
 
 
 def test_rows_that_a_policy_never_shows_are_counted_and_said():
-    log = log_of([0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 1])
+    log = build_log([0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 1])
     never = np.array([[0, 0.5], [1, 0.3], [0, 0.2]])  # of the first place it shows item 1 alone
     evaluation = evaluate_policies(log, {"never": never}, estimators=["ips"], rng=0)
     assert evaluation.overlap["share_unmatched"].tolist() == [0.5]
@@ -162,7 +168,7 @@ def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
     n = 400
     for _ in range(n):
         evaluation = evaluate_policies(
-            drawn(rng, 500), {"new": NEW, "other": OTHER}, estimators=labels, rng=0
+            draw_log(rng, 500), {"new": NEW, "other": OTHER}, estimators=labels, rng=0
         )
         frame = evaluation.frame[evaluation.frame["policy"] == "new"].set_index("estimator")
         for label in labels:
@@ -177,7 +183,7 @@ def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
     assert max(widths["ips-cv"], widths["dr"]) < widths["ips"]
 
 
-def limits(total, variance, further):
+def compute_limits(total, variance, further):
     """Return the quantiles of gamma distributions, the upper one with a further click, by scipy."""
     extra_event = total + further, variance + further**2
     low = gamma.ppf(0.025, total**2 / variance, scale=variance / total)
@@ -185,7 +191,7 @@ def limits(total, variance, further):
 
 
 def test_intervals_have_the_limits_of_weighted_counts():
-    log = drawn(np.random.default_rng(5), 60)
+    log = draw_log(np.random.default_rng(5), 60)
     evaluation = evaluate_policies(
         log, {"new": NEW}, estimators=["ips", "snips", "dr", "dm", "ips-cv"], shrinkage=3.0, rng=0
     )
@@ -194,7 +200,7 @@ def test_intervals_have_the_limits_of_weighted_counts():
     further = (w**2).sum() / w.sum()
     for label, mass in (("ips", 60), ("snips", w.sum())):
         row = frame.loc[label]
-        expected = limits((w * log.clicked).sum() / mass, row["std_error"] ** 2, further / mass)
+        expected = compute_limits((w * log.clicked).sum() / mass, row["std_error"] ** 2, further / mass)
         assert row[["ci_low", "ci_high"]].tolist() == pytest.approx(expected)
     # dr: the distances of ips from its limits; what its own variance has on top is added as normal.
     ips = frame.loc["ips"]
@@ -211,20 +217,20 @@ def test_intervals_have_the_limits_of_weighted_counts():
     # ips-cv: the distances of the clicks of ips, with the smaller variance that is left.
     cv_row = frame.loc["ips-cv"]
     assert cv_row["std_error"] < ips["std_error"]
-    ends = np.array(limits(ips["estimate"], cv_row["std_error"] ** 2, further / 60)) - ips["estimate"]
+    ends = np.array(compute_limits(ips["estimate"], cv_row["std_error"] ** 2, further / 60)) - ips["estimate"]
     expected = cv_row["estimate"] + ends
     assert cv_row[["ci_low", "ci_high"]].tolist() == pytest.approx(expected.tolist())
 
 
 def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_there_is_none():
-    log = log_of([0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 0])
+    log = build_log([0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 0])
     row = evaluate_policies(log, {"log": LOGGED}, estimators=["ips"], rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([0, -np.log(0.025) / 4])
     never = np.array([[0, 0], [0, 1.0], [1, 0]])
-    row = evaluate_policies(log_of([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2, rng=0).frame.iloc[0]
+    row = evaluate_policies(build_log([0, 0], [0, 1], [1, 0]), {"n": never}, n_folds=2, rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].isna().all()
     evaluation = evaluate_policies(
-        log_of([0, 0], [0, 1], [1, 0]), {"n": never}, estimators=["ips-cv"], n_folds=2, rng=0
+        build_log([0, 0], [0, 1], [1, 0]), {"n": never}, estimators=["ips-cv"], n_folds=2, rng=0
     )
     assert evaluation.frame["estimate"].tolist() == [0.0]
     assert evaluation.overlap.loc[0].tolist() == ["n", 0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 1.0]
@@ -232,11 +238,13 @@ def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_the
 
 def test_an_estimate_is_held_against_what_the_policy_earned_itself():
     rng = np.random.default_rng(6)
-    evaluation = evaluate_policies(drawn(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"], rng=0)
-    own_log = drawn(rng, 100)  # made by the logged policy
+    evaluation = evaluate_policies(
+        draw_log(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"], rng=0
+    )
+    own_log = draw_log(rng, 100)  # made by the logged policy
     row = evaluation.against(own_log, "log").iloc[0]
     rate = own_log.clicked.mean()
-    seen = rate, *limits(rate, rate * (1 - rate) / 99, 1 / 100)
+    seen = rate, *compute_limits(rate, rate * (1 - rate) / 99, 1 / 100)
     mine = evaluation.frame.set_index("policy").loc["log", ["estimate", "ci_low", "ci_high"]].tolist()
     gap = mine[0] - rate
     low = gap - np.hypot(mine[0] - mine[1], seen[2] - rate)
@@ -245,7 +253,7 @@ def test_an_estimate_is_held_against_what_the_policy_earned_itself():
     assert row["agrees"] == (low <= 0 <= high)
     with pytest.raises(InputError, match="policy must name the one that made the log: one of new, log"):
         evaluation.against(own_log)
-    single_table = evaluate_policies(drawn(np.random.default_rng(6), 200), {"log": LOGGED}, rng=0).against(
+    single_table = evaluate_policies(draw_log(np.random.default_rng(6), 200), {"log": LOGGED}, rng=0).against(
         own_log
     )
     assert single_table["policy"].tolist() == ["log"] * 3
@@ -254,7 +262,7 @@ def test_an_estimate_is_held_against_what_the_policy_earned_itself():
         evaluation.against(own_log, "none")
 
 
-def sparse(rng, n):
+def draw_sparse_log(rng, n):
     """Return a log with about 10 clicks whose weights under a uniform policy reach 30, and the true value."""
     quality = rng.normal(size=20)
     chance = np.exp(1.5 * (0.5 * quality + 0.87 * rng.normal(size=20)))
@@ -274,7 +282,7 @@ def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
     hits = dict.fromkeys(("ips", "snips", "dr", "dr-sn"), 0)
     normal = 0
     for _ in range(n):
-        log, truth = sparse(rng, 2000)
+        log, truth = draw_sparse_log(rng, 2000)
         frame = evaluate_policies(
             log, {"uniform": np.full((20, 1), 1 / 20)}, estimators=list(hits), rng=0
         ).frame
@@ -287,7 +295,7 @@ def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
 
 
 def test_differences_with_a_control_variate_are_never_wider():
-    log = drawn(np.random.default_rng(2), 300)
+    log = draw_log(np.random.default_rng(2), 300)
     evaluation = evaluate_policies(log, {"new": NEW, "other": OTHER, "log": LOGGED}, rng=0)
     table = evaluation.compare(reference="log").set_index(["policy", "estimator"])
     for policy in ("new", "other"):
@@ -315,13 +323,13 @@ def test_differences_with_a_control_variate_are_never_wider():
 
 
 def test_the_logged_policy_has_its_observed_click_rate():
-    log = drawn(np.random.default_rng(3), 200)
+    log = draw_log(np.random.default_rng(3), 200)
     evaluation = evaluate_policies(log, {"log": LOGGED}, estimators=["ips", "snips", "ips-cv"], rng=0)
     assert evaluation.frame["estimate"].tolist() == pytest.approx([log.clicked.mean()] * 3, rel=1e-12)
 
 
 def test_what_cannot_be_evaluated_is_refused():
-    log = drawn(np.random.default_rng(3), 20)
+    log = draw_log(np.random.default_rng(3), 20)
     plain = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
     with pytest.raises(PropensityError, match="the log has no propensities"):
         evaluate_policies(plain, {"new": NEW}, rng=0)
@@ -353,7 +361,7 @@ def test_what_cannot_be_evaluated_is_refused():
             evaluate_policies(log, {"new": NEW}, rng=0, **option)
 
 
-def earned(**policies):
+def evaluate_earnings(**policies):
     """Return the evaluation by ips of policies that earn a value, and swing around it by user."""
     rows = np.ones(100)
     sign = np.tile([1.0, -1.0], 50)
@@ -376,7 +384,9 @@ def earned(**policies):
     ],
 )
 def test_the_verdict_says_from_whom_the_highest_is_told_apart(gaps, words):
-    evaluation = earned(**{name: (5 - z / np.sqrt(99), 1.0) for name, z in gaps.items()}, a=(5.0, 0.0))
+    evaluation = evaluate_earnings(
+        **{name: (5 - z / np.sqrt(99), 1.0) for name, z in gaps.items()}, a=(5.0, 0.0)
+    )
     text = " ".join(repr(evaluation).split())
     assert f"By ips, a earns most. {words}" in text
     assert "50 effective impressions of 100." in text

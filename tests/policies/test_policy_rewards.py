@@ -26,7 +26,7 @@ from tests.inside.policies import (
 )
 
 
-def parts_of_open_bandit(folder, *campaigns):
+def iterate_open_bandit(folder, *campaigns):
     """Yield a log, that of the other policy, the other policy's name and the places."""
     for campaign in campaigns:
         study = load_open_bandit(folder, campaign=campaign)
@@ -49,13 +49,13 @@ def few_strengths(monkeypatch):
     monkeypatch.setattr("ipseval.policies._click_rates.STRENGTHS", FEW)
 
 
-def at_the_mode(
+def maximize_posterior(
     clicks: np.ndarray, expected: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return factors, the means that they lie around, and the slope, by a minimizer for each strength."""
     seen = expected > 0
 
-    def lost(parameters, a):
+    def compute_loss(parameters, a):
         mu = (expected * np.exp(parameters[0] + parameters[1] * z))[seen]
         c = clicks[seen]
         # Of the negative binomial and the normal distribution, but for what neither reads a nor parameters.
@@ -66,7 +66,7 @@ def at_the_mode(
     fits = []
     start = np.zeros(2)
     for a in FEW:
-        fits.append((minimize(lost, start, args=(a,), jac=True, tol=1e-6), a))
+        fits.append((minimize(compute_loss, start, args=(a,), jac=True, tol=1e-6), a))
         start = fits[-1][0].x  # of the next strength the mode is near
     best, a = min(fits, key=lambda one: one[0].fun)
     middle = np.exp(best.x[0] + best.x[1] * z)
@@ -86,7 +86,7 @@ def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_s
     z = np.array([1.5, 1, 0.5, -0.5, -1, -1.5])
     clicks = np.array(clicks, dtype=float)
     expected = np.array(expected, dtype=float)
-    factors, middle, slope = at_the_mode(clicks, expected, z)
+    factors, middle, slope = maximize_posterior(clicks, expected, z)
     assert 0.1 < slope < 1
     estimates = shrink_factors(clicks, expected, z)
     np.testing.assert_allclose(estimates, factors, rtol=1e-4)
@@ -104,7 +104,7 @@ def test_factors_of_very_unequal_shares_are_at_the_mode():
     clicks = np.array([0.0, 0, 2, 0, 0, 0])
     z = np.log(impressions + 0.5)
     np.testing.assert_allclose(
-        shrink_factors(clicks, impressions, z), at_the_mode(clicks, impressions, z)[0], rtol=1e-4
+        shrink_factors(clicks, impressions, z), maximize_posterior(clicks, impressions, z)[0], rtol=1e-4
     )
 
 
@@ -178,7 +178,7 @@ def test_open_bandit_from_loading_to_intervals(shared_data):
 
 def test_dr_is_that_of_obp_with_the_same_reward_model_on_open_bandit(shared_data):
     # Of one log all places and the last one, of the other the second.
-    for log, target_log, target, places in list(parts_of_open_bandit(shared_data("open-bandit"), "men"))[::3]:
+    for log, target_log, target, places in list(iterate_open_bandit(shared_data("open-bandit"), "men"))[::3]:
         policy = open_bandit.policy_of(target_log, target, places)
         assert open_bandit.same_model(log, policy, places) < 1e-12
 
@@ -186,7 +186,7 @@ def test_dr_is_that_of_obp_with_the_same_reward_model_on_open_bandit(shared_data
 @pytest.mark.slow
 def test_relative_errors_on_open_bandit_are_not_above_those_of_obp(shared_data):
     all_errors = []
-    for log, target_log, target, places in parts_of_open_bandit(shared_data("open-bandit"), "men", "women"):
+    for log, target_log, target, places in iterate_open_bandit(shared_data("open-bandit"), "men", "women"):
         rate = target_log.clicked.mean()
         for whose, evaluation in zip(
             ("ours", "obp"), open_bandit.estimates(log, target_log, target, places), strict=True
@@ -197,7 +197,7 @@ def test_relative_errors_on_open_bandit_are_not_above_those_of_obp(shared_data):
     assert (errors.loc["ours"] <= errors.loc["obp"] + 1e-12).all(axis=None)
 
 
-def shown(n_users: int = 12, n_items: int = 9) -> ShownData:
+def draw_shown_pairs(n_users: int = 12, n_items: int = 9) -> ShownData:
     rng = np.random.default_rng(3)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.4)
     train = ipseval.Interactions.from_frame(
@@ -224,7 +224,7 @@ def test_one_factor_is_kept():
 @pytest.mark.parametrize("shrinkage", [3.0, 0.0])
 def test_a_factor_reward_is_the_ridge_regression_of_its_terms(shrinkage):
     # Terms of a pair: the item's mean, p_k q_k, and their sum times the mean; standardised by examinations.
-    data = shown()
+    data = draw_shown_pairs()
     ridge = 2.0
     model = FactorReward(n_factors=2, ridge=ridge, shrinkage=shrinkage)
     reward = model.fit(data)
@@ -308,7 +308,7 @@ def test_a_reward_model_without_training_interactions_or_factors_has_none():
 
 
 def test_factors_are_those_of_the_largest_singular_values():
-    data = shown()
+    data = draw_shown_pairs()
     matrix = np.zeros((12, 9))
     matrix[data.train.user, data.train.item] = 1
     left_vectors, values, right = np.linalg.svd(matrix)
@@ -319,7 +319,7 @@ def test_factors_are_those_of_the_largest_singular_values():
 
 
 def test_sums_of_a_factor_reward_over_all_items_are_those_of_its_predictions():
-    reward = FactorReward(n_factors=3).fit(shown())
+    reward = FactorReward(n_factors=3).fit(draw_shown_pairs())
     item = np.arange(9)
     for user in (0, 11):
         assert reward.total(np.array([user])) == pytest.approx(reward.predict(np.full(9, user), item).sum())

@@ -33,7 +33,7 @@ from tests.inside.propensity import (
 
 
 @cache
-def two_samples(n_users: int = 60, seed: int = 0):
+def make_samples(n_users: int = 60, seed: int = 0):
     """Every user has training items, held-out positives and exposures, so that nobody is left out."""
     rng = np.random.default_rng(seed)
     rows = []
@@ -53,18 +53,18 @@ def is_low(train, user, item):
     return (item < 10).astype(float)[:, None]
 
 
-def ratio(split, exposure, **options):
+def fit_ratio(split, exposure, **options):
     settings = {"rng": 0, "cross_fit": 4, **options}
     return DensityRatioPropensity(exposure, biased=split.test, **settings).fit(split.train)
 
 
 @pytest.fixture(scope="module", name="fitted")
-def fitted_weights():
-    return ratio(*two_samples())
+def fit_shared_propensity():
+    return fit_ratio(*make_samples())
 
 
 @pytest.fixture
-def one_ridge(monkeypatch):
+def single_ridge(monkeypatch):
     """Seven of them take longer, and say nothing of what is read, dealt, held or scaled."""
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
@@ -112,25 +112,25 @@ def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fi
     )
 
 
-@pytest.mark.usefixtures("one_ridge")  # the mixture of ridges reads all users
+@pytest.mark.usefixtures("single_ridge")  # the mixture of ridges reads all users
 def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure():
-    split, exposure = two_samples()
+    split, exposure = make_samples()
     is_user = exposure.user == 7
     item = np.where(is_user, (exposure.item + 11) % 30, exposure.item)
     keep = ~np.isin(exposure.user * 30 + item, split.train.pair_key)
     changed_exposure = RandomExposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
-    propensity = ratio(split, exposure)
-    changed_propensity = ratio(split, changed_exposure)
+    propensity = fit_ratio(split, exposure)
+    changed_propensity = fit_ratio(split, changed_exposure)
     is_user_pair = split.test.user == 7
     change = np.abs(weights(propensity, split.test) / weights(changed_propensity, split.test) - 1)
     assert change[is_user_pair].max() < 1e-12
     assert change[~is_user_pair].max() > 1e-4
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_all_models_are_on_one_scale():
-    split, exposure = two_samples()
-    odds = ratio(split, exposure, n_assignments=3, cross_fit=5).function
+    split, exposure = make_samples()
+    odds = fit_ratio(split, exposure, n_assignments=3, cross_fit=5).function
     x = odds.features(split.test.user, split.test.item)
     per_user = compute_user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
     for assignment in range(3):
@@ -152,7 +152,7 @@ def test_all_models_are_on_one_scale():
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
-    split, exposure = two_samples()
+    split, exposure = make_samples()
     larger_exposure = RandomExposure(
         np.concatenate([exposure.user, split.train.user[:5]]),
         np.concatenate([exposure.item, split.train.item[:5]]),
@@ -160,7 +160,7 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
         split.n_users,
         split.n_items,
     )
-    propensity = ratio(split, larger_exposure)
+    propensity = fit_ratio(split, larger_exposure)
     assert propensity.fit.n_dropped == 5
     assert np.array_equal(weights(fitted, split.test), weights(propensity, split.test))
     assert "5 exposures left out" in repr(propensity.fit)
@@ -169,14 +169,14 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
 def test_fit_repeats_with_its_seed_and_knows_every_pair(fitted):
     user, item = np.divmod(np.arange(60 * 30), 30)
     values = fitted.at(user, item)
-    assert np.array_equal(ratio(*two_samples()).at(user, item), values)
+    assert np.array_equal(fit_ratio(*make_samples()).at(user, item), values)
     assert np.isfinite(values).all()
     assert pickle.loads(pickle.dumps(fitted)).at(user, item) == pytest.approx(values)
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
-    split, exposure = two_samples()
+    split, exposure = make_samples()
     scores = np.random.default_rng(0).random((60, 30))
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
     model = DensityRatioPropensity(exposure, cross_fit=3, rng=0)
@@ -198,8 +198,8 @@ def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them()
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     # Held-out and random positives are drawn alike: the slopes are noise only. 300 users.
-    split, exposure = two_samples(300)
-    propensity = ratio(split, exposure, features=is_low)
+    split, exposure = make_samples(300)
+    propensity = fit_ratio(split, exposure, features=is_low)
     assert weights(propensity, split.test) == pytest.approx(1, abs=0.35)
     # Out of fold a noise slope is as often wrong as right: 1/2 ± 4·sqrt(1/12·(1/1200 + 1/1440)) or so.
     assert propensity.fit.auc == pytest.approx(0.5, abs=0.05)
@@ -224,7 +224,7 @@ def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_od
 
 
 def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
-    split, exposure = two_samples()
+    split, exposure = make_samples()
     biased = split.test.select((split.test.item + split.test.user) % 7 < 1 + split.test.user % 5)
     small_exposure = exposure.select(exposure.user < 31)
     with warnings.catch_warnings():
@@ -284,9 +284,9 @@ def test_a_fit_prints_what_it_read_and_what_it_left_out(fitted):
     ]
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_pairs(monkeypatch):
-    split, exposure = two_samples()
+    split, exposure = make_samples()
 
     def count_pairs(model):
         sample = model.fit(split.train).fit.problem.sample
@@ -313,15 +313,15 @@ def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_p
         assert count_pairs(DensityRatioPropensity(exposure, split.test, **settings))[2].max() == n_pairs
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew():
-    split, exposure = two_samples()
+    split, exposure = make_samples()
 
     def with_constants(train, user, item):
         return np.column_stack([is_low(train, user, item), np.full(item.size, 0.1), np.zeros(item.size)])
 
     propensity, extended_propensity = (
-        ratio(split, exposure, features=make) for make in (is_low, with_constants)
+        fit_ratio(split, exposure, features=make) for make in (is_low, with_constants)
     )
     assert propensity.fit.feature_names == ("x1",)
     assert extended_propensity.fit.feature_names == ("x1", "x2", "x3")
@@ -338,10 +338,10 @@ def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew(
     assert answers[0] != answers[1]
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():
-    split, exposure = two_samples()
-    fold = ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
+    split, exposure = make_samples()
+    fold = fit_ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
     assert fold.shape == (2, 60)
     for row in fold:
         assert sorted(np.bincount(row[:22])) == [5, 5, 6, 6]
@@ -349,10 +349,10 @@ def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_thems
     assert (fold[0] != fold[1]).any()
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
-    split, exposure = two_samples(seed=5)
-    free, limited = (ratio(split, exposure, limit=limit) for limit in (None, 0.8))
+    split, exposure = make_samples(seed=5)
+    free, limited = (fit_ratio(split, exposure, limit=limit) for limit in (None, 0.8))
     odds = limited.function
     x = odds.features(split.test.user, split.test.item)
     n_above = n_at_least = 0
@@ -368,9 +368,9 @@ def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
         n_at_least += int((values > limit - 1e-12)[is_fold].sum())
     assert 0.1 * len(split.test) < n_above <= limited.fit.n_limited <= n_at_least
     assert free.fit.n_limited == 0
-    assert ratio(split, exposure, limit=1.0).fit.n_limited <= 4  # in each fold the largest, by rounding
+    assert fit_ratio(split, exposure, limit=1.0).fit.n_limited <= 4  # in each fold the largest, by rounding
     # In two of three assignments, or in all of them.
-    limited = ratio(split, exposure, limit=0.8, n_assignments=3)
+    limited = fit_ratio(split, exposure, limit=0.8, n_assignments=3)
     odds = limited.function
     user = split.test.user
     x = odds.features(user, split.test.item)
@@ -381,15 +381,15 @@ def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
     assert (n_limited >= 2).sum() <= limited.fit.n_limited <= (n_limited >= 2).sum() + 12
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_samples_that_features_tell_apart_warn_of_poor_overlap():
-    split, exposure = two_samples(seed=1)
+    split, exposure = make_samples(seed=1)
 
-    def tell_apart(train, user, item):
+    def separate_samples(train, user, item):
         return (np.isin(user * 30 + item, split.test.pair_key) * 1.0 + 1e-3 * item)[:, None]
 
     with pytest.warns(PositivityWarning, match="covers the random positives poorly") as caught:
-        propensity = ratio(split, exposure, features=tell_apart)
+        propensity = fit_ratio(split, exposure, features=separate_samples)
     assert np.isfinite(weights(propensity, split.test)).all()
     assert caught[0].filename == __file__
     shares = [f"leave {propensity.fit.ess_share:.0%} of the", f"and {propensity.fit.uncovered:.0%} of the"]
@@ -399,8 +399,8 @@ def test_samples_that_features_tell_apart_warn_of_poor_overlap():
 @pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")
 @pytest.mark.parametrize("n_users", [1, 3])
 def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
-    split, exposure = two_samples()
-    propensity = ratio(split, exposure.select(exposure.user < n_users))
+    split, exposure = make_samples()
+    propensity = fit_ratio(split, exposure.select(exposure.user < n_users))
     assert np.isfinite(weights(propensity, split.test)).all()
     positives = split.test.select(split.test.user < n_users)
     model = DensityRatioPropensity(exposure, biased=positives, cross_fit=8, rng=0)
@@ -410,7 +410,7 @@ def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
 
 
 def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it(fitted):
-    log = two_samples()[0].test
+    log = make_samples()[0].test
     again = fitted.fit.refit(np.ones(60, dtype=int))
     assert weights(again, log) == pytest.approx(weights(fitted, log), rel=1e-6)
     counts = np.random.default_rng(0).multinomial(60, np.full(60, 1 / 60))
@@ -436,7 +436,7 @@ WORLDS = {
 METRICS = ("atop", "recall@10")
 
 
-def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> pd.DataFrame:
+def compute_remaining_bias(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> pd.DataFrame:
     """Return |estimate − truth| under snips-global by metric (mean over six recommenders) and weights."""
     world = World(n_users=n_users, n_items=400, n_factors=3, selection=1.5, rng=seed, **options)
     split = world.split(rng=seed + 100)
@@ -451,7 +451,7 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
     truth = world.truth(models, METRICS, split)
     weights = {
         "item": KnownPropensity(item=item_propensity).fit(split),
-        "pair": ratio(split, exposure, rng=seed, cross_fit=cross_fit),
+        "pair": fit_ratio(split, exposure, rng=seed, cross_fit=cross_fit),
     }
     ranks = {name: ipseval.rank_positives(model, split) for name, model in models.items()}
     out = {}
@@ -468,7 +468,7 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
 def test_exposure_of_a_tenth_of_the_users_halves_the_bias_that_true_item_weights_leave(world):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        tables = [bias_left(WORLDS[world], seed) for seed in range(6)]
+        tables = [compute_remaining_bias(WORLDS[world], seed) for seed in range(6)]
     mean = sum(tables) / len(tables)
     assert (mean.pair < 0.5 * mean.item).all(), mean
     assert all((table.pair < table.item).all() for table in tables), tables
@@ -477,5 +477,5 @@ def test_exposure_of_a_tenth_of_the_users_halves_the_bias_that_true_item_weights
 def test_exposure_of_a_tenth_of_the_users_lowers_the_bias_in_one_small_world():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        table = bias_left(WORLDS["weak popularity bias"], 0, n_users=200, cross_fit=3)
+        table = compute_remaining_bias(WORLDS["weak popularity bias"], 0, n_users=200, cross_fit=3)
     assert (table.pair < table.item).all(), table

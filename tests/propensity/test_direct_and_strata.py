@@ -13,7 +13,7 @@ from ipseval.errors import DataWarning, IdentificationWarning
 from ipseval.propensity import DirectPropensity, StratifiedPropensity
 
 
-def make(n_users, popularity, exposures, positives):
+def make_data(n_users, popularity, exposures, positives):
     """Return a log with the given n* and an exposure with the given counts per item."""
     user = np.concatenate([np.arange(count) for count in popularity])
     item = np.repeat(np.arange(len(popularity)), popularity)
@@ -32,7 +32,7 @@ EXPOSED = [100, 100, 100, 100, 100, 100]
 LIKED = [3, 8, 12, 16, 20, 24]  # q = .08, .12, …: exactly .04·√(n*/2), b = ½
 
 
-def quiet(model, log):
+def fit_quietly(model, log):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
         return model.fit(log)
@@ -41,8 +41,8 @@ def quiet(model, log):
 @pytest.mark.parametrize("shrinkage", [1e-9, 50.0, "fit"])
 def test_direct_equals_the_power_law_where_the_power_law_is_exact(shrinkage):
     # P = n*/(|U| q) with |U| = 500: 8/(500·.08) = .2, 18/(500·.12) = .3, .4, .5, .6; n* = 0 has none.
-    log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
-    propensity = quiet(DirectPropensity(exposure, shrinkage=shrinkage), log)
+    log, exposure = make_data(500, POPULARITY, EXPOSED, LIKED)
+    propensity = fit_quietly(DirectPropensity(exposure, shrinkage=shrinkage), log)
     assert np.isnan(propensity.item[0])
     assert propensity.item[1:] == pytest.approx([0.2, 0.3, 0.4, 0.5, 0.6], abs=1e-6)
     assert propensity.is_probability
@@ -50,16 +50,16 @@ def test_direct_equals_the_power_law_where_the_power_law_is_exact(shrinkage):
 
 def test_shrinkage_mixes_the_item_with_the_line_by_k_exposures():
     positives = [3, 10, 10, 16, 20, 24]  # two items off the line
-    log, exposure = make(500, POPULARITY, EXPOSED, positives)
-    propensity = quiet(DirectPropensity(exposure, shrinkage=100.0), log)
+    log, exposure = make_data(500, POPULARITY, EXPOSED, positives)
+    propensity = fit_quietly(DirectPropensity(exposure, shrinkage=100.0), log)
     slope = propensity.fit.slope
     line = np.exp(slope[0] + slope[1] * np.log([8, 18, 32, 50, 72]))
     rate = (np.array(positives[1:]) + 100 * line) / (100 + 100)
     assert propensity.item[1:] == pytest.approx(np.array(POPULARITY[1:]) / (500 * rate))
     assert propensity.model == "direct from random exposure, shrunk with K = 100"
     # By moments, of seen items alone: 1/K = Σ((pos − μ)² − μ)/Σ expo² λ.
-    log, exposure = make(500, POPULARITY, EXPOSED, [90, 8, 20, 9, 40, 24])
-    propensity = quiet(DirectPropensity(exposure), log)
+    log, exposure = make_data(500, POPULARITY, EXPOSED, [90, 8, 20, 9, 40, 24])
+    propensity = fit_quietly(DirectPropensity(exposure), log)
     positives = np.array([8, 20, 9, 40, 24])
     slope = propensity.fit.slope
     line = np.exp(slope[0] + slope[1] * np.log([8, 18, 32, 50, 72]))
@@ -86,7 +86,7 @@ def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
 
 
 def test_direct_values_above_one_are_capped_counted_and_warned_of():
-    log, exposure = make(80, POPULARITY, [60] * 6, [3, 8, 12, 16, 20, 24])
+    log, exposure = make_data(80, POPULARITY, [60] * 6, [3, 8, 12, 16, 20, 24])
     with pytest.warns(DataWarning, match=r"4 of 6 items came out with a propensity above 1"):
         propensity = DirectPropensity(exposure, shrinkage=1e-9).fit(log)
     # n*/(|U| q) = 8/(80·8/60) = .75, 18/(80·12/60) = 1.125, …: all but the first are above 1.
@@ -97,7 +97,7 @@ def test_direct_values_above_one_are_capped_counted_and_warned_of():
 def test_strata_pool_items_worked_by_hand():
     # Thirds: {8, 18}, {32}, {50, 72}. P = Σn*/(|U| · items · Σpos/Σexpo):
     # 26/(500·2·.10) = .26, 32/(500·.16) = .4, 122/(500·2·.22) = .5545.
-    log, exposure = make(500, POPULARITY, EXPOSED, LIKED)
+    log, exposure = make_data(500, POPULARITY, EXPOSED, LIKED)
     propensity = StratifiedPropensity(exposure, n_strata=3).fit(log)
     expected = [np.nan, 0.26, 0.26, 0.4, 122 / 220, 122 / 220]
     assert propensity.item == pytest.approx(expected, nan_ok=True)
@@ -106,6 +106,6 @@ def test_strata_pool_items_worked_by_hand():
 
 
 def test_equal_counts_share_a_stratum():
-    log, exposure = make(50, [5, 5, 5, 5, 9], [20] * 5, [4, 4, 4, 4, 8])
+    log, exposure = make_data(50, [5, 5, 5, 5, 9], [20] * 5, [4, 4, 4, 4, 8])
     propensity = StratifiedPropensity(n_strata=4, exposure=exposure).fit(log)
     assert np.unique(propensity.item[:4]).size == 1

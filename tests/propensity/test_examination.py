@@ -14,7 +14,7 @@ from ipseval.propensity import ExaminationCurve, ExaminationModel
 THETA = 1 / np.arange(1, 6) ** 0.8
 
 
-def simulated(rng, *, n_users=1500, n_slates=6, n_items=60, noise=0.08):
+def simulate_log(rng, *, n_users=1500, n_slates=6, n_items=60, noise=0.08):
     """Return a log whose rankings follow item quality, with noise: position depends on relevance."""
     quality = rng.beta(2, 5, n_items)
     user = np.repeat(rng.integers(0, n_users, n_users * n_slates), THETA.size)
@@ -26,7 +26,7 @@ def simulated(rng, *, n_users=1500, n_slates=6, n_items=60, noise=0.08):
     return ImpressionLog.from_frame(frame, position="position")
 
 
-def table(counts):
+def build_log(counts):
     """Return a log of (item, position, impressions, clicks), each impression by another user."""
     rows = [(item, position, number < clicks) for item, position, n, clicks in counts for number in range(n)]
     frame = pd.DataFrame(rows, columns=["item", "position", "clicked"])
@@ -35,12 +35,12 @@ def table(counts):
 
 def test_harvesting_of_one_item_is_the_ratio_of_its_click_rates():
     # (3/10) / (6/12) = .6; item 2 was shown at one position only and says nothing.
-    log = table([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
+    log = build_log([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
     assert ExaminationModel("harvesting").fit(log).theta == pytest.approx([1, 0.6], abs=1e-9)
 
 
 def test_randomised_positions_need_the_rates_alone():
-    log = table([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
+    log = build_log([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
     with pytest.warns(UserWarning, match="more examined than the first"):
         curve = ExaminationModel("randomised").fit(log)
     assert curve.theta == pytest.approx([1, (43 / 60) / (6 / 12)])
@@ -49,7 +49,7 @@ def test_randomised_positions_need_the_rates_alone():
 def test_em_reaches_the_largest_likelihood(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
     # Two items at two positions: four rates and θ, γ_1, γ_2.
-    log = table([(1, 1, 40, 20), (1, 2, 40, 8), (2, 1, 40, 30), (2, 2, 40, 16)])
+    log = build_log([(1, 1, 40, 20), (1, 2, 40, 8), (2, 1, 40, 30), (2, 2, 40, 16)])
     clicks = np.array([[20, 8], [30, 16]])
 
     def loss(at):
@@ -63,7 +63,7 @@ def test_em_reaches_the_largest_likelihood(monkeypatch):
 def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 160)  # plain ones take thousands
     monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
-    log = simulated(np.random.default_rng(3), n_users=20, n_items=30)
+    log = simulate_log(np.random.default_rng(3), n_users=20, n_items=30)
     clicks = np.zeros((log.n_items, 5))
     impressions = np.zeros((log.n_items, 5))
     np.add.at(clicks, (log.item, log.position - 1), log.clicked)
@@ -81,7 +81,7 @@ def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
 
 def test_a_known_curve_is_recovered_where_position_follows_relevance(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 20)  # forty take longer
-    log = simulated(np.random.default_rng(7), n_users=600)
+    log = simulate_log(np.random.default_rng(7), n_users=600)
     for method in ("harvesting", "em"):
         curve = ExaminationModel(method).fit(log)
         assert (np.abs(curve.theta - THETA)[1:] < 4 * curve.std_error[1:]).all()
@@ -91,7 +91,7 @@ def test_a_known_curve_is_recovered_where_position_follows_relevance(monkeypatch
 
 
 def test_groups_of_rows_take_the_place_of_items():
-    log = simulated(np.random.default_rng(7), n_users=10, n_items=10)
+    log = simulate_log(np.random.default_rng(7), n_users=10, n_items=10)
     item_curve, group_curve = (
         ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item)
     )
@@ -139,7 +139,7 @@ def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
 def test_a_curve_that_does_not_settle_is_refused(method, monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 2)
     with pytest.raises(InputError, match="did not settle in 2 steps; use another method"):
-        ExaminationModel(method).fit(simulated(np.random.default_rng(3), n_users=20, n_items=30))
+        ExaminationModel(method).fit(simulate_log(np.random.default_rng(3), n_users=20, n_items=30))
 
 
 def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them():
@@ -157,7 +157,7 @@ def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them()
 @pytest.mark.parametrize("method", ["harvesting", "em"])
 def test_standard_errors_are_those_of_repeated_logs(method):
     curves = [
-        ExaminationModel(method).fit(simulated(np.random.default_rng(seed), n_users=400))
+        ExaminationModel(method).fit(simulate_log(np.random.default_rng(seed), n_users=400))
         for seed in range(40)
     ]
     spread = np.std([curve.theta for curve in curves], axis=0, ddof=1)
@@ -170,7 +170,7 @@ def test_standard_errors_are_those_of_repeated_logs(method):
 
 
 def test_a_position_that_beats_the_first_is_named_and_scaled():
-    log = table([(1, 1, 20, 5), (1, 2, 20, 10)])
+    log = build_log([(1, 1, 20, 5), (1, 2, 20, 10)])
     with pytest.warns(UserWarning, match=r"1 positions came out as more examined .*at most 2"):
         curve = ExaminationModel().fit(log)
     assert curve.theta == pytest.approx([1, 2])
@@ -178,15 +178,15 @@ def test_a_position_that_beats_the_first_is_named_and_scaled():
 
 
 def test_a_position_that_no_group_links_has_no_chance():
-    log = table([(1, 1, 9, 3), (1, 2, 9, 3), (2, 3, 9, 3)])
+    log = build_log([(1, 1, 9, 3), (1, 2, 9, 3), (2, 3, 9, 3)])
     curve = ExaminationModel().fit(log)
     assert np.isnan(curve.theta).tolist() == [False, False, True]
     assert curve.frame["n_impressions"].tolist() == [9, 9, 9]
     # An item without a click links nothing: whatever the examination, it says that nobody wants it.
-    log = table([(1, 1, 9, 3), (1, 2, 9, 3), (2, 1, 9, 0), (2, 3, 9, 0)])
+    log = build_log([(1, 1, 9, 3), (1, 2, 9, 3), (2, 1, 9, 0), (2, 3, 9, 0)])
     assert ExaminationModel().fit(log).theta == pytest.approx([1, 1, np.nan], nan_ok=True)
 
 
 def test_em_of_clicks_alone_examines_every_position():
-    curve = ExaminationModel("em").fit(table([(1, 1, 4, 4), (1, 2, 4, 4)]))
+    curve = ExaminationModel("em").fit(build_log([(1, 1, 4, 4), (1, 2, 4, 4)]))
     assert (curve.theta.tolist(), curve.std_error.tolist()) == ([1, 1], [0, 0])

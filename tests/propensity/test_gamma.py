@@ -20,18 +20,18 @@ METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
 N_LISTS = 400
 
 
-def counted_items(seed: int = 0, n_items: int = 200, gamma: float = 0.8):
+def simulate_counts(seed: int = 0, n_items: int = 200, gamma: float = 0.8):
     rng = np.random.default_rng(seed)
     popularity = np.floor((1 - rng.random(n_items)) ** -0.9).clip(1, 300)
     share = 0.004 * popularity**gamma * np.exp(0.7 * rng.standard_normal(n_items))
     return popularity, rng.binomial(N_LISTS, -np.expm1(-share)).astype(float)
 
 
-def fit(popularity, list_counts, n_lists=N_LISTS, method="negative-binomial", **options):
+def fit_logged(popularity, list_counts, n_lists=N_LISTS, method="negative-binomial", **options):
     return fit_gamma(popularity, list_counts, n_lists, method, **{"source": "logging-policy", **options})
 
 
-def joint_likelihood(popularity, list_counts):
+def maximize_joint_likelihood(popularity, list_counts):
     """Newton from the Poisson fit: statsmodels' BFGS may stop short of its tolerance, by the last bit."""
     x = add_constant(np.log(popularity))
     poisson = GLM(list_counts, x, family=families.Poisson()).fit()
@@ -42,11 +42,11 @@ def joint_likelihood(popularity, list_counts):
     return joint
 
 
-def plain_statsmodels(popularity, list_counts, method):
+def fit_ungrouped(popularity, list_counts, method):
     """Every item a row, no grouping: the fit that the grouped one must equal."""
     x = add_constant(np.log(popularity))
     if method == "negative-binomial":
-        joint = joint_likelihood(popularity, list_counts)
+        joint = maximize_joint_likelihood(popularity, list_counts)
         family = families.NegativeBinomial(alpha=joint.params[2])
         robust = GLM(list_counts, x, family=family).fit(cov_type="HC0")
         return joint.params[1], robust.bse[1]
@@ -61,17 +61,17 @@ def plain_statsmodels(popularity, list_counts, method):
 
 @pytest.mark.parametrize("method", ["negative-binomial", "poisson", "cloglog"])
 def test_grouped_fit_equals_the_plain_statsmodels_fit_of_every_item(method):
-    popularity, list_counts = counted_items()
-    slope, error = plain_statsmodels(popularity, list_counts, method)
-    gamma_fit = fit(popularity, list_counts, method=method, drop_top=0)
+    popularity, list_counts = simulate_counts()
+    slope, error = fit_ungrouped(popularity, list_counts, method)
+    gamma_fit = fit_logged(popularity, list_counts, method=method, drop_top=0)
     assert gamma_fit.gamma == pytest.approx(slope, abs=2e-5)
     assert gamma_fit.standard_error == pytest.approx(error, rel=2e-4)
 
 
 def test_dispersion_equals_that_of_the_joint_maximum_likelihood_fit():
-    popularity, list_counts = counted_items(3)
-    joint = joint_likelihood(popularity, list_counts)
-    gamma_fit = fit(popularity, list_counts, drop_top=0)
+    popularity, list_counts = simulate_counts(3)
+    joint = maximize_joint_likelihood(popularity, list_counts)
+    gamma_fit = fit_logged(popularity, list_counts, drop_top=0)
     assert gamma_fit.result.converged
     assert gamma_fit.dispersion == pytest.approx(joint.params[2], rel=1e-6)
     assert np.abs(joint.model.score(np.append(gamma_fit.slope, gamma_fit.dispersion))).max() < 1e-3
@@ -82,7 +82,7 @@ def test_dispersion_is_found_where_items_vary_little_and_where_they_vary_much(sp
     rng = np.random.default_rng(5)
     popularity = rng.integers(1, 60, 300).astype(float)
     list_counts = rng.poisson(10 * popularity**0.5 * np.exp(spread * rng.standard_normal(300))).astype(float)
-    gamma_fit = fit(popularity, list_counts, 10**6, drop_top=0)
+    gamma_fit = fit_logged(popularity, list_counts, 10**6, drop_top=0)
     start = np.append(gamma_fit.slope, gamma_fit.dispersion)
     model = NegativeBinomial
     joint = model(list_counts, add_constant(np.log(popularity))).fit(start, method="newton", disp=0)
@@ -94,24 +94,24 @@ def test_dispersion_is_found_where_items_vary_little_and_where_they_vary_much(sp
 def test_dispersion_of_few_items_whose_likelihood_is_flat_is_the_maximum_too(counts):
     popularity = np.arange(1.0, 9)
     list_counts = np.array(counts, dtype=float)
-    gamma_fit = fit(popularity, list_counts, 10**6, drop_top=0)
-    joint = joint_likelihood(popularity, list_counts)
+    gamma_fit = fit_logged(popularity, list_counts, 10**6, drop_top=0)
+    joint = maximize_joint_likelihood(popularity, list_counts)
     assert np.append(gamma_fit.slope, gamma_fit.dispersion) == pytest.approx(joint.params, rel=1e-6)
 
 
 def test_dispersion_of_other_models_is_the_chi_square_of_pearson_by_degree_of_freedom():
     popularity = np.array([1.0, 1, 1, 2, 3, 4, 5])
     list_counts = np.array([4.0, 4, 1, 7, 5, 9, 8])
-    gamma_fit = fit(popularity, list_counts, method="poisson", drop_top=0)
+    gamma_fit = fit_logged(popularity, list_counts, method="poisson", drop_top=0)
     mean = np.exp(gamma_fit.slope[0]) * popularity**gamma_fit.gamma
     assert gamma_fit.dispersion == pytest.approx(((list_counts - mean) ** 2 / mean).sum() / 5)
     with pytest.warns(IdentificationWarning, match="2 levels"):
-        assert fit([1, 2], [3, 5], method="poisson", drop_top=0).dispersion is None
+        assert fit_logged([1, 2], [3, 5], method="poisson", drop_top=0).dispersion is None
 
 
 def test_counts_that_vary_less_than_poisson_give_dispersion_0_and_the_poisson_slope():
     popularity = np.repeat([1.0, 2.0, 4.0, 8.0, 16.0], 3)
-    gamma_fit = fit(popularity, np.sqrt(popularity) * np.tile([19.0, 20.0, 21.0], 5), drop_top=0)
+    gamma_fit = fit_logged(popularity, np.sqrt(popularity) * np.tile([19.0, 20.0, 21.0], 5), drop_top=0)
     assert gamma_fit.dispersion == 0
     assert gamma_fit.n_levels == 5  # enough to say nothing of them
     assert gamma_fit.gamma == pytest.approx(0.5, abs=1e-9)
@@ -122,7 +122,7 @@ def test_an_exact_curve_is_found_exactly_and_printed(method):
     popularity = np.array([1.0, 2.0, 5.0, 10.0, 50.0, 200.0])
     rate = 0.02 * popularity**0.9  # saturates under cloglog: 0.9 of the lists at n* = 200
     expected = -np.expm1(-rate) if method == "cloglog" else rate / 10
-    gamma_fit = fit(popularity, N_LISTS * expected, method=method, drop_top=0)
+    gamma_fit = fit_logged(popularity, N_LISTS * expected, method=method, drop_top=0)
     assert (gamma_fit.gamma, gamma_fit.eta) == pytest.approx((0.9, 0.95), abs=1e-7)
     assert gamma_fit.result.params[1] == gamma_fit.gamma
     assert f"gamma = {gamma_fit.gamma:.3f} ± {gamma_fit.standard_error:.3f}" in repr(gamma_fit)
@@ -133,20 +133,20 @@ def test_level_ols_is_the_line_through_log_level_means_worked_by_hand():
     # level 8, never recommended at all, is left out. With x = log2 n* = 0, 1, 2 the slope is
     # (log2 4 − log2 2)/2 = 1/2: the middle point of an equally spaced line has no influence.
     with pytest.warns(IdentificationWarning, match="4 levels only"):
-        gamma_fit = fit([1, 2, 2, 4, 4, 8], [2, 2, 4, 8, 0, 0], method="level-ols", drop_top=0)
+        gamma_fit = fit_logged([1, 2, 2, 4, 4, 8], [2, 2, 4, 8, 0, 0], method="level-ols", drop_top=0)
     assert gamma_fit.gamma == pytest.approx(0.5, abs=1e-12)
     with pytest.warns(IdentificationWarning, match="3 levels only"):  # of which two were recommended
-        gamma_fit = fit([1, 2, 4], [3, 6, 0], method="level-ols", drop_top=0)
+        gamma_fit = fit_logged([1, 2, 4], [3, 6, 0], method="level-ols", drop_top=0)
     assert gamma_fit.gamma == pytest.approx(1, abs=1e-12)
     assert gamma_fit.dispersion is None
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_order_of_items_and_unseen_items_have_no_influence(method):
-    popularity, list_counts = counted_items(4)
+    popularity, list_counts = simulate_counts(4)
     order = np.random.default_rng(0).permutation(popularity.size)
-    gamma_fit = fit(popularity, list_counts, method=method)
-    permuted_fit = fit(
+    gamma_fit = fit_logged(popularity, list_counts, method=method)
+    permuted_fit = fit_logged(
         np.append(popularity[order], [0, 0]), np.append(list_counts[order], [5, 0]), method=method
     )
     assert permuted_fit.gamma == pytest.approx(gamma_fit.gamma, abs=1e-9)
@@ -155,19 +155,21 @@ def test_order_of_items_and_unseen_items_have_no_influence(method):
 
 @pytest.mark.parametrize("method", ["negative-binomial", "poisson", "level-ols"])
 def test_unit_of_popularity_has_no_influence(method):
-    popularity, list_counts = counted_items(5)
-    rescaled_fit = fit(7 * popularity, list_counts, method=method)
-    assert rescaled_fit.gamma == pytest.approx(fit(popularity, list_counts, method=method).gamma, abs=1e-7)
+    popularity, list_counts = simulate_counts(5)
+    rescaled_fit = fit_logged(7 * popularity, list_counts, method=method)
+    assert rescaled_fit.gamma == pytest.approx(
+        fit_logged(popularity, list_counts, method=method).gamma, abs=1e-7
+    )
 
 
 def test_the_most_popular_items_are_dropped_and_equal_ones_stay_together():
     popularity = np.array([1.0] * 94 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     list_counts = np.r_[np.arange(94.0), np.full(6, 50.0)]
-    gamma_fit = fit(popularity, list_counts, drop_top=0.01)
+    gamma_fit = fit_logged(popularity, list_counts, drop_top=0.01)
     assert (gamma_fit.n_items, gamma_fit.n_top_dropped) == (99, 1)
     tied_counts = np.array([1.0] * 50 + [2.0] * 50)
     with pytest.warns(IdentificationWarning, match="levels"):
-        assert fit(tied_counts, np.full(100, 20.0), drop_top=0.02).n_top_dropped == 0
+        assert fit_logged(tied_counts, np.full(100, 20.0), drop_top=0.02).n_top_dropped == 0
 
 
 def test_lists_give_the_same_fit_as_their_counts():
@@ -175,7 +177,7 @@ def test_lists_give_the_same_fit_as_their_counts():
     lists = np.array([rng.choice(30, size=5, replace=False) for _ in range(200)])
     popularity = np.arange(1.0, 31.0)
     counts = np.bincount(lists.ravel(), minlength=30)
-    assert fit(popularity, lists, None).gamma == fit(popularity, counts, 200).gamma
+    assert fit_logged(popularity, lists, None).gamma == fit_logged(popularity, counts, 200).gamma
 
 
 # What a fit warns about -----------------------------------------------------------------------------------
@@ -185,14 +187,14 @@ def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     popularity = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
     assert warn_about_fit(1.0, 5, extra_note=None, failure=None) == ()
     with pytest.warns(IdentificationWarning, match=r"2 > 1 says that true .* \(n_i ∝ n\*_i\^-0.5\)"):
-        gamma_fit = fit(popularity, popularity**2, drop_top=0)
+        gamma_fit = fit_logged(popularity, popularity**2, drop_top=0)
     assert "falls as observed popularity rises" in gamma_fit.warnings[0]
 
 
 def test_lists_of_the_evaluated_recommender_warn_in_two_lines_why_n_star_is_not_enough():
-    popularity, list_counts = counted_items(7)
+    popularity, list_counts = simulate_counts(7)
     with pytest.warns(IdentificationWarning, match="under evaluation") as caught:
-        fit(popularity, list_counts, source="evaluated")
+        fit_logged(popularity, list_counts, source="evaluated")
     reason = str(caught[0].message).split("\n", 1)[1]
     assert reason.count("\n") == 1
     assert "n* alone fits every P" in reason
@@ -201,7 +203,7 @@ def test_lists_of_the_evaluated_recommender_warn_in_two_lines_why_n_star_is_not_
 def test_unstated_source_is_a_note_and_not_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        gamma_fit = fit_gamma(*counted_items(7), N_LISTS)
+        gamma_fit = fit_gamma(*simulate_counts(7), N_LISTS)
     assert "say source='logging-policy'" in gamma_fit.warnings[0]
     assert "say source='logging-policy'" in repr(gamma_fit)
 
@@ -209,7 +211,7 @@ def test_unstated_source_is_a_note_and_not_a_warning():
 def test_a_fit_that_does_not_converge_warns(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 1)
     with pytest.warns(DataWarning, match="did not converge"):
-        gamma_fit = fit(*counted_items(8), method="poisson")
+        gamma_fit = fit_logged(*simulate_counts(8), method="poisson")
     assert "did not converge" in " ".join(gamma_fit.warnings)
 
 
@@ -219,13 +221,13 @@ def test_counts_that_statsmodels_refuses_are_refused_in_words(monkeypatch):
 
     monkeypatch.setattr(GLM, "fit", refuse)
     with pytest.raises(InputError, match=r"admit no fit of γ by poisson \(x{80}\)\.$"):
-        fit(*counted_items(8), method="poisson")
+        fit_logged(*simulate_counts(8), method="poisson")
 
 
 # Intervals ------------------------------------------------------------------------------------------------
 
 
-def drawn_lists(seed: int = 0, n_lists: int = 60, k: int = 10, n_items: int = 200, gamma: float = 0.8):
+def draw_lists(seed: int = 0, n_lists: int = 60, k: int = 10, n_items: int = 200, gamma: float = 0.8):
     rng = np.random.default_rng(seed)
     popularity = np.floor((1 - rng.random(n_items)) ** -1.0).clip(1, 200)
     item_effect = rng.standard_normal(n_items)
@@ -235,8 +237,8 @@ def drawn_lists(seed: int = 0, n_lists: int = 60, k: int = 10, n_items: int = 20
 
 @pytest.mark.parametrize("method", METHODS)
 def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
-    popularity, lists = drawn_lists(1)
-    gamma_fit = fit(popularity, lists, None, method).bootstrap(3, rng=5)
+    popularity, lists = draw_lists(1)
+    gamma_fit = fit_logged(popularity, lists, None, method).bootstrap(3, rng=5)
     n_lists = lists.shape[0]
     times = np.random.default_rng(5).multinomial(n_lists, np.full(n_lists, 1 / n_lists), size=3)
     for replicate, list_weights in zip(gamma_fit.replicates, times, strict=True):
@@ -247,12 +249,12 @@ def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
             x = add_constant(np.log(popularity[is_used]))
             slope = GLM(counts[is_used], x, family=family).fit().params[1]
         else:
-            slope = fit(popularity, counts, n_lists, method).gamma
+            slope = fit_logged(popularity, counts, n_lists, method).gamma
         assert replicate == pytest.approx(slope, abs=1e-6)
 
 
 def test_a_bootstrap_repeats_with_its_seed_and_gives_percentiles_beside_the_normal_interval():
-    gamma_fit = fit(*drawn_lists(2), None)
+    gamma_fit = fit_logged(*draw_lists(2), None)
     first = gamma_fit.bootstrap(39, rng=1)
     second = gamma_fit.bootstrap(39, rng=1)
     assert np.array_equal(first.replicates, second.replicates)
@@ -266,7 +268,7 @@ def test_a_bootstrap_repeats_with_its_seed_and_gives_percentiles_beside_the_norm
 
 
 def test_resamples_without_an_end_are_left_out_and_named(monkeypatch):
-    gamma_fit = fit(*drawn_lists(2), None, "poisson")
+    gamma_fit = fit_logged(*draw_lists(2), None, "poisson")
     monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 1)
     resampled_fit = gamma_fit.bootstrap(3, rng=1)
     assert np.isnan(resampled_fit.replicates).all()
@@ -284,7 +286,9 @@ def test_a_resample_that_holds_nothing_has_no_slope_and_leaves_the_others_alone(
 
 def test_a_bootstrap_of_lists_without_dispersion_is_that_of_counts():
     lists = np.array([[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]])  # every item in two lists
-    binomial_fit, poisson_fit = (fit(range(1, 6), lists, None, method, drop_top=0) for method in METHODS[:2])
+    binomial_fit, poisson_fit = (
+        fit_logged(range(1, 6), lists, None, method, drop_top=0) for method in METHODS[:2]
+    )
     assert binomial_fit.dispersion == 0
     assert binomial_fit.bootstrap(5, rng=0).replicates == pytest.approx(
         poisson_fit.bootstrap(5, rng=0).replicates
@@ -292,7 +296,7 @@ def test_a_bootstrap_of_lists_without_dispersion_is_that_of_counts():
 
 
 def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
-    gamma_fit = fit(*counted_items(1), method="poisson")
+    gamma_fit = fit_logged(*simulate_counts(1), method="poisson")
     numbers = {"gamma": 0.5, "standard_error": 0.1, "n_items": 1234, "n_levels": 56, "warnings": ("a\nb",)}
     plain = replace(gamma_fit, **numbers, n_top_dropped=0)
     lines = [
@@ -312,8 +316,8 @@ def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
 
 
 def test_intervals_refuse_what_they_cannot_give():
-    popularity, list_counts = counted_items(9)
-    gamma_fit = fit(popularity, list_counts)
+    popularity, list_counts = simulate_counts(9)
+    gamma_fit = fit_logged(popularity, list_counts)
     with pytest.raises(InputError, match="no bootstrap replicates yet"):
         gamma_fit.conf_int(kind="bootstrap")
     with pytest.raises(InputError, match="needs the lists"):

@@ -34,7 +34,7 @@ TABLE = {
 METHODS = ("level-ols", "negative-binomial", "cloglog")
 
 
-def world(seed: int, gamma: float, noise: float, n_items=N_ITEMS, n_lists=N_LISTS, length=LENGTH):
+def simulate_lists(seed: int, gamma: float, noise: float, n_items=N_ITEMS, n_lists=N_LISTS, length=LENGTH):
     """Return n* and the lists, (n_lists, length)."""
     rng = np.random.default_rng(seed)
     popularity = np.floor(1 / (1 - rng.random(n_items))).clip(1, 1000)
@@ -46,13 +46,16 @@ def world(seed: int, gamma: float, noise: float, n_items=N_ITEMS, n_lists=N_LIST
     return popularity, np.concatenate(blocks)
 
 
-def estimates(gamma: float, noise: float, n_repetitions: int, **sizes) -> np.ndarray:
+def repeat_estimates(gamma: float, noise: float, n_repetitions: int, **sizes) -> np.ndarray:
     """Return γ by repetition and method."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)  # γ > 1, by construction
         return np.array(
             [
-                [fit_gamma(*world(seed, gamma, noise, **sizes), method=method).gamma for method in METHODS]
+                [
+                    fit_gamma(*simulate_lists(seed, gamma, noise, **sizes), method=method).gamma
+                    for method in METHODS
+                ]
                 for seed in range(n_repetitions)
             ]
         )
@@ -61,7 +64,7 @@ def estimates(gamma: float, noise: float, n_repetitions: int, **sizes) -> np.nda
 @pytest.mark.slow
 @pytest.mark.parametrize(("noise", "gamma"), TABLE)
 def test_every_method_has_the_bias_that_was_computed_for_it(noise, gamma):
-    table = estimates(gamma, noise, REPETITIONS)
+    table = repeat_estimates(gamma, noise, REPETITIONS)
     error = table.std(axis=0, ddof=1) / np.sqrt(REPETITIONS)
     # Both sides are means over four draws of the world, and the printed one is rounded to .01.
     tolerance = 4 * np.sqrt(2) * error + 0.005
@@ -70,7 +73,7 @@ def test_every_method_has_the_bias_that_was_computed_for_it(noise, gamma):
 
 def test_cloglog_is_free_of_the_bias_that_saturated_lists_give_the_others():
     # Half of the slots go to items that are in nearly every list. 5 draws; four standard errors.
-    table = estimates(0.9, 0, 5, n_items=400, n_lists=60, length=20)
+    table = repeat_estimates(0.9, 0, 5, n_items=400, n_lists=60, length=20)
     ols, negative_binomial, cloglog = table.mean(axis=0)
     error = table.std(axis=0, ddof=1) / np.sqrt(5)
     assert abs(cloglog - 0.9) < 4 * error[2]
@@ -78,13 +81,15 @@ def test_cloglog_is_free_of_the_bias_that_saturated_lists_give_the_others():
     assert ols < 0.9 - 4 * error[0]
 
 
-def coverage(gamma: float, n_repetitions: int, **sizes) -> float:
+def compute_coverage(gamma: float, n_repetitions: int, **sizes) -> float:
     """Return how often the 95 % bootstrap interval over lists covers γ."""
     hits = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", IdentificationWarning)
         for seed in range(n_repetitions):
-            gamma_fit = fit_gamma(*world(seed, gamma, 0, **sizes), method="cloglog").bootstrap(399, rng=seed)
+            gamma_fit = fit_gamma(*simulate_lists(seed, gamma, 0, **sizes), method="cloglog").bootstrap(
+                399, rng=seed
+            )
             low, high = gamma_fit.conf_int(kind="bootstrap")
             hits.append(low <= gamma <= high)
     return float(np.mean(hits))
@@ -93,4 +98,4 @@ def coverage(gamma: float, n_repetitions: int, **sizes) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 1.7])
 def test_bootstrap_interval_covers_gamma_in_93_to_97_percent_of_400_worlds(gamma):
-    assert 0.93 <= coverage(gamma, 400, n_items=2000, n_lists=1000) <= 0.97
+    assert 0.93 <= compute_coverage(gamma, 400, n_items=2000, n_lists=1000) <= 0.97

@@ -174,7 +174,7 @@ def test_a_model_with_its_log_is_fitted_by_evaluate():
     assert result.frame["estimate"].between(0, 1).all()
 
 
-def uniform_log(rng, *, propensity=None):
+def draw_uniform_log(rng, *, propensity=None):
     item = rng.integers(0, 5, 4000)
     frame = pd.DataFrame({"user": range(4000), "item": item, "clicked": False, "position": 1})
     frame["p"] = 0.2 if propensity is None else propensity[item]
@@ -182,16 +182,16 @@ def uniform_log(rng, *, propensity=None):
 
 
 def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
-    right = check_logged(uniform_log(np.random.default_rng(1)))
+    right = check_logged(draw_uniform_log(np.random.default_rng(1)))
     assert right["passes"].all()
     total = right[right["check"] == "sum"].iloc[0]
     assert (total["value"], total["expected"]) == pytest.approx((5, 5))
     assert right[right["check"] == "item"]["value"].mean() == pytest.approx(1)
     wrong = check_logged(
-        uniform_log(np.random.default_rng(1), propensity=np.array([0.4, 0.3, 0.1, 0.1, 0.1]))
+        draw_uniform_log(np.random.default_rng(1), propensity=np.array([0.4, 0.3, 0.1, 0.1, 0.1]))
     )
     assert not wrong[wrong["check"] == "item"]["passes"].any()
-    failing_checks = check_logged(uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
+    failing_checks = check_logged(draw_uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
     assert not failing_checks[failing_checks["check"] == "sum"]["passes"].any()
 
 

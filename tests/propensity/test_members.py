@@ -23,7 +23,7 @@ ITEM = np.array([0, 1, 0, 1])
 TABLE = np.array([[0.1, 0.2], [0.5, 1.0]])  # a = (.2, 1), p = (.5, 1)
 
 
-def members():
+def build_members():
     frame = pd.DataFrame({"user": list("baab"), "item": [2, 2, 1, 1], "propensity": [1, 0.2, 0.1, 0.5]})
     return {
         "pair": KnownPropensity(pair=frame).fit(LOG),
@@ -34,7 +34,7 @@ def members():
 
 @pytest.mark.parametrize("name", ["pair", "rank one", "function"])
 def test_members_answer_alike_and_so_do_their_steps(name):
-    member = members()[name]
+    member = build_members()[name]
     assert member.at(USER, ITEM) == pytest.approx(TABLE.ravel())
     assert member.clip(floor=0.3).at(USER, ITEM) == pytest.approx([0.3, 0.3, 0.5, 1.0])
     # Weights 10, 5, 2, 1 before; 10/3, 10/3, 2, 1 after: (20/3 + 5/3) of 18 are cut.
@@ -46,7 +46,10 @@ def test_members_answer_alike_and_so_do_their_steps(name):
 
 
 def test_members_print_what_they_are():
-    propensities = {**members(), "item": KnownPropensity(item=[2.0, 4.0], is_probability=False).fit(LOG)}
+    propensities = {
+        **build_members(),
+        "item": KnownPropensity(item=[2.0, 4.0], is_probability=False).fit(LOG),
+    }
     assert {name: repr(propensity) for name, propensity in propensities.items()} == {
         "pair": "Propensity(known per user–item pair; per user–item pair; probability)",
         "rank one": "Propensity(known factors; user factor × item factor; probability)",

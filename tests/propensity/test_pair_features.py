@@ -12,7 +12,7 @@ from ipseval.propensity import profile_features
 from tests.inside.propensity import compute_mean_similarity
 
 
-def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
+def draw_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
     rng = np.random.default_rng(seed)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.15)
     frame = pd.DataFrame({"user": user, "item": item})
@@ -25,7 +25,7 @@ def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
 def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, shape, monkeypatch):
     monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_GATHER", gather)
     monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_ROWS", block)
-    log = random_log(1, *shape)
+    log = draw_log(1, *shape)
     item_users = [set(log.user[log.item == i].tolist()) for i in range(shape[1])]
     rng = np.random.default_rng(2)
     user = rng.integers(0, shape[0], 40)

@@ -12,14 +12,14 @@ from scipy.special import zeta
 from ipseval.propensity import fit_popularity_exponent
 
 
-def zipf(seed: int, exponent: float, size: int = 2000) -> np.ndarray:
+def draw_zipf(seed: int, exponent: float, size: int = 2000) -> np.ndarray:
     return np.random.default_rng(seed).zipf(exponent, size)
 
 
 @pytest.mark.parametrize(("seed", "exponent"), [(0, 2.3), (1, 1.8)])
 def test_agrees_with_the_powerlaw_package(seed, exponent):
     powerlaw = pytest.importorskip("powerlaw")
-    counts = np.minimum(zipf(seed, exponent, 300), 10**6)
+    counts = np.minimum(draw_zipf(seed, exponent, 300), 10**6)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         theirs = powerlaw.Fit(counts, discrete=True, estimate_discrete=False, verbose=False).power_law
@@ -54,7 +54,7 @@ def test_exponent_solves_the_likelihood_equation_summed_term_by_term():
 
 
 def test_standard_error_is_the_spread_of_repeated_fits():
-    fits = [fit_popularity_exponent(zipf(seed, 2.5, 300), xmin=1) for seed in range(60)]
+    fits = [fit_popularity_exponent(draw_zipf(seed, 2.5, 300), xmin=1) for seed in range(60)]
     spread = np.std([fit.exponent for fit in fits], ddof=1)
     # The standard deviation of 60 values is known to 1/sqrt(118) = 9 %; four times that.
     assert np.mean([fit.standard_error for fit in fits]) == pytest.approx(spread, rel=0.36)

@@ -17,7 +17,7 @@ ZERO = np.zeros(3, dtype=np.int64)
 ITEMS = np.arange(3)
 
 
-def share_of(propensity: Propensity, user, item) -> float:
+def compute_cut_share(propensity: Propensity, user, item) -> float:
     """Return the share of the weight that clipping cut."""
     removed_weight, total_weight = propensity.cut_weight(user, item)
     return removed_weight / total_weight
@@ -28,11 +28,11 @@ def test_cut_share_is_the_lost_weight_worked_by_hand():
     twice = KNOWN.clip(floor=0.15).clip(floor=0.25)
     assert twice.unclipped is KNOWN
     for clipped_propensity in (KNOWN.clip(floor=0.25), twice):
-        assert share_of(clipped_propensity, ZERO, ITEMS) == pytest.approx(7 / 17)
-    assert share_of(KNOWN, ZERO, ITEMS) == 0
+        assert compute_cut_share(clipped_propensity, ZERO, ITEMS) == pytest.approx(7 / 17)
+    assert compute_cut_share(KNOWN, ZERO, ITEMS) == 0
     # Pairs (0, 1) and (1, 0) have weights 10 and 2, clipped to 4 and 2; (1, 2) has none.
     pairs = np.array([0, 1, 1]), np.array([1, 0, 2])
-    assert share_of(PAIR.clip(floor=0.25), *pairs) == pytest.approx(6 / 12)
+    assert compute_cut_share(PAIR.clip(floor=0.25), *pairs) == pytest.approx(6 / 12)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_cut_share_is_a_share_and_clipping_never_raises_a_weight(values, floor):
     item = np.arange(len(values))
     clipped_propensity = raw.clip(floor=floor)
     assert np.all(clipped_propensity.item >= raw.item)
-    assert 0 <= share_of(clipped_propensity, user, item) < 1
+    assert 0 <= compute_cut_share(clipped_propensity, user, item) < 1
 
 
 @pytest.mark.parametrize("rho", [0.2, 0.5])

@@ -22,13 +22,13 @@ from tests.inside.propensity import (
     fit_odds_slopes,
     fit_slopes,
 )
-from tests.propensity.test_density_ratio import ratio, two_samples
+from tests.propensity.test_density_ratio import fit_ratio, make_samples
 
 
 @pytest.mark.parametrize(("n_exposed", "limit"), [(60, None), (20, 0.99)])
 def test_the_influence_of_a_user_is_the_derivative_of_the_slopes_by_how_often_it_counts(n_exposed, limit):
-    split, exposure = two_samples()
-    problem = ratio(split, exposure.select(exposure.user < n_exposed), limit=limit).fit.problem
+    split, exposure = make_samples()
+    problem = fit_ratio(split, exposure.select(exposure.user < n_exposed), limit=limit).fit.problem
     sample = problem.sample
     step = 1e-3
 
@@ -114,8 +114,8 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
 def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users(monkeypatch):
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0, 30.0))
-    split, exposure = two_samples()
-    propensity = ratio(split, exposure, limit=None, cross_fit=20)
+    split, exposure = make_samples()
+    propensity = fit_ratio(split, exposure, limit=None, cross_fit=20)
     user = split.test.user
     item = split.test.item
     step = 1e-4 * np.random.default_rng(0).normal(size=60)
@@ -141,8 +141,8 @@ def test_axes_of_an_error_are_those_along_which_the_parameters_move():
 
 
 def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
-    split, exposure = two_samples()
-    propensity = ratio(split, exposure)
+    split, exposure = make_samples()
+    propensity = fit_ratio(split, exposure)
     user = split.test.user
     item = split.test.item
     values = propensity.at(user, item)
