@@ -1,4 +1,4 @@
-"""Doubly robust estimates: every exposure pattern of small worlds, a plain oracle, and what is refused."""
+"""Doubly robust estimates: all exposure patterns of small simulations, plain loops, and errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Fixed:
 
 @cache
 def list_patterns():
-    """Return (chance, clicked, shown) of all ways in which the pairs can be shown and examined."""
+    """Return (probability, clicked, shown) of all combinations in which pairs are shown and examined."""
     outcomes = [
         [
             (1 - SHOWN[pair], 0, 0),
@@ -76,7 +76,7 @@ def list_patterns():
 
 
 def compute_expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
-    """Return the expectations of estimates over all patterns, by the library's own code."""
+    """Return the expectations of estimates over all patterns, computed by the library."""
     user, item = np.array(PAIRS).T
     estimators = [resolve_estimator(label) for label in labels]
     ranks = ipseval.rank_positives(
@@ -127,9 +127,7 @@ BIAS = {
 
 @pytest.mark.parametrize("propensity", [P, WRONG_P], ids=["right P", "wrong P"])
 @pytest.mark.parametrize("reward", [RELEVANT.astype(float), WRONG_M], ids=["right reward", "wrong reward"])
-def test_expectations_over_all_exposure_patterns_are_the_truth_and_the_errors_of_what_is_read(
-    propensity, reward
-):
+def test_expectations_over_all_exposure_patterns_are_the_truth_or_the_known_bias(propensity, reward):
     is_right = {"ips": propensity is P, "dm": reward is not WRONG_M}
     is_right["dr"] = is_right["ips"] or is_right["dm"]
     for label, estimates in zip(BIAS, compute_expectations(BIAS, propensity, reward), strict=True):
@@ -150,7 +148,7 @@ def test_numerator_and_denominator_of_a_mean_metric_are_each_exact(right):
 
 
 def simulate_world(seed=5):
-    """Return a world with impressions at two places and their propensities."""
+    """Return a simulation with impressions at two positions and their propensities."""
     world = random_world(seed, n_users=16, n_items=15)
     rng = np.random.default_rng(seed)
     split = world.split
@@ -171,7 +169,7 @@ LABELS = ["dm", "dr", "snips-impressions"]
 
 @cache
 def list_tied_ranks(scores):
-    """Return for each score of a user's candidates the places that it shares, a loop over all others."""
+    """Return the tied ranks of each score of a user's candidates, by a loop over the remaining scores."""
     return [
         np.arange(sum(score > item_score for score in scores), sum(score >= item_score for score in scores))
         + 1.0
@@ -180,7 +178,7 @@ def list_tied_ranks(scores):
 
 
 def estimate_with_loops(world, log, curve, fitted, label):
-    """Return estimator label -> estimate, with Python's loops alone."""
+    """Return estimator label -> estimate, computed with Python loops only."""
     split = world.split
     metric = ipseval.metric(label)
     seen = set(split.train.pair_key.tolist())
@@ -215,7 +213,7 @@ def estimate_with_loops(world, log, curve, fitted, label):
     return {estimator: top[estimator] / split.n_users for estimator in LABELS}
 
 
-def test_estimates_are_those_of_plain_loops():
+def test_estimates_equal_plain_loops():
     world, log = simulate_world()
     curve = ExaminationCurve.known([1.0, 0.6])
     rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
@@ -238,7 +236,7 @@ def test_estimates_are_those_of_plain_loops():
 
 
 @pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3)])
-def test_reward_models_have_not_seen_the_user_and_add_up(model):
+def test_reward_models_are_fitted_without_the_user_and_totals_add_up(model):
     world, log = simulate_world()
     split = world.split
     reward_fit = Rewards(log, model, n_folds=4, rng=0).fit(split)
@@ -270,7 +268,7 @@ def test_the_item_reward_is_the_shrunk_click_rate():
     assert train.n_items == 30
 
 
-def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
+def test_invalid_requests_raise_before_models_are_ranked():
     world, log = simulate_world()
     models = {"m": world.scores}
     split = world.split
@@ -309,7 +307,7 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
         (InputError, "examination must be", {"examination": [1.0, 0.5]}),
     ],
 )
-def test_rewards_say_what_they_lack(error, words, given):
+def test_rewards_name_missing_input(error, words, given):
     with pytest.raises(error, match=words):
         Rewards(simulate_world()[1], **given)
 
@@ -323,7 +321,7 @@ def test_rewards_say_what_they_lack(error, words, given):
         (FactorReward, "n_factors"),
     ],
 )
-def test_penalties_are_not_below_zero_and_there_is_a_factor(model, name):
+def test_penalties_are_at_least_zero_and_factors_at_least_one(model, name):
     smallest, too_small = (1, 0) if name == "n_factors" else (0.0, -0.5)
     assert getattr(model(**{name: smallest}), name) == smallest
     with pytest.raises(InputError, match=f"{name} must be"):
@@ -360,7 +358,7 @@ def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
         Rewards(log, Wrong([np.nan]), n_folds=2, rng=0).fit(SPLIT)
 
 
-def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
+def test_reward_estimators_name_missing_data_and_exclude_users():
     user, item = np.array(PAIRS).T
     reward_fit = FittedRewards.of(
         ShownData(user, item, np.ones(7), THETA[user, item], SPLIT.train),
@@ -413,7 +411,7 @@ def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
         sum_candidates(*arguments, **options)
 
 
-def test_without_a_propensity_the_reward_model_alone_is_asked():
+def test_without_a_propensity_only_the_reward_model_is_used():
     world, log = simulate_world()
     rewards = Rewards(log, ItemReward(), rng=0)
     with_p = {"propensity": LoggedPropensity(log), "low_ess": "ignore"}
@@ -422,7 +420,7 @@ def test_without_a_propensity_the_reward_model_alone_is_asked():
         assert frame["estimator"].unique().tolist() == [label]
 
 
-def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):
+def test_estimates_with_impressions_are_saved_and_reported_and_excluded_from_sensitivity_to_gamma(tmp_path):
     world, log = simulate_world()
     result = evaluate_rewards(
         {"m": world.scores, "n": -world.scores},

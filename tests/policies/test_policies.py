@@ -1,4 +1,4 @@
-"""Values of other policies: every outcome of a small world, OBP's formulas, and intervals."""
+"""Values of policies: all outcomes of a small simulation, the formulas of OBP, and intervals."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def draw_log(rng, n):
 
 
 def estimate_with_obp(log, action_dist, estimated):
-    """Return the estimates of OBP (IPW, SNIPW, DM, DR, SNDR), as its source has them."""
+    """Return the estimates of OBP (IPW, SNIPW, DM, DR, SNDR), with the formulas of its source."""
     rows = np.arange(len(log))
     place = log.position - 1
     w = action_dist[log.item, place] / log.propensity
@@ -74,7 +74,7 @@ def estimate_with_obp(log, action_dist, estimated):
     }
 
 
-def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
+def test_estimates_equal_the_formulas_of_obp_with_the_same_reward_model():
     log = draw_log(np.random.default_rng(0), 400)
     labels = ["ips", "snips", "dm", "dr", "dr-sn", "ips-cv"]
     evaluation = evaluate_policies(log, {"new": NEW}, estimators=labels, n_folds=2, shrinkage=3.0, rng=1)
@@ -99,7 +99,7 @@ def test_estimates_are_those_of_obps_formulas_with_the_same_reward_model():
     ) == pytest.approx({label: expected[label] for label in labels}, rel=1e-12)
 
 
-def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow():
+def test_the_printed_result_names_the_best_policy_and_the_overlap():
     evaluation = evaluate_policies(
         draw_log(np.random.default_rng(0), 4000),
         {"new": NEW, "other": OTHER},
@@ -140,7 +140,7 @@ def test_the_printed_result_names_the_highest_policy_and_what_the_weights_allow(
     assert "new" in single_evaluation.to_html()
 
 
-def test_a_policy_that_lists_the_first_item_everywhere_meets_rows():
+def test_a_policy_that_lists_the_first_item_everywhere_matches_rows():
     log = build_log([0, 1, 0, 2], [0, 0, 0, 0], [1, 0, 0, 1])
     always = pd.DataFrame({"user": range(4), "item": 0, "position": 1})
     evaluation = evaluate_policies(log, {"always": always}, estimators=["ips"], rng=0)
@@ -149,7 +149,7 @@ def test_a_policy_that_lists_the_first_item_everywhere_meets_rows():
     )  # one click of four rows, p = .5
 
 
-def test_rows_that_a_policy_never_shows_are_counted_and_said():
+def test_rows_that_a_policy_never_shows_are_counted_and_reported():
     log = build_log([0, 0, 1, 2], [0, 0, 0, 1], [1, 0, 0, 1])
     never = np.array([[0, 0.5], [1, 0.3], [0, 0.2]])  # of the first place it shows item 1 alone
     evaluation = evaluate_policies(log, {"never": never}, estimators=["ips"], rng=0)
@@ -184,7 +184,7 @@ def test_intervals_cover_the_value_and_control_variates_do_not_widen_them():
 
 
 def compute_limits(total, variance, further):
-    """Return the quantiles of gamma distributions, the upper one with a further click, by scipy."""
+    """Return quantiles of gamma distributions by scipy, the upper one with an extra click."""
     extra_event = total + further, variance + further**2
     low = gamma.ppf(0.025, total**2 / variance, scale=variance / total)
     return low, gamma.ppf(0.975, extra_event[0] ** 2 / extra_event[1], scale=extra_event[1] / extra_event[0])
@@ -222,7 +222,7 @@ def test_intervals_have_the_limits_of_weighted_counts():
     assert cv_row[["ci_low", "ci_high"]].tolist() == pytest.approx(expected.tolist())
 
 
-def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_there_is_none():
+def test_without_clicks_the_upper_limit_is_exact_and_without_weights_missing():
     log = build_log([0, 1, 2, 0], [0, 0, 1, 1], [0, 0, 0, 0])
     row = evaluate_policies(log, {"log": LOGGED}, estimators=["ips"], rng=0).frame.iloc[0]
     assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([0, -np.log(0.025) / 4])
@@ -236,7 +236,7 @@ def test_without_clicks_the_upper_limit_is_the_exact_one_and_without_weights_the
     assert evaluation.overlap.loc[0].tolist() == ["n", 0.0, 0.0, pytest.approx(np.nan, nan_ok=True), 0.0, 1.0]
 
 
-def test_an_estimate_is_held_against_what_the_policy_earned_itself():
+def test_an_estimate_is_compared_with_the_click_rate_of_the_policy():
     rng = np.random.default_rng(6)
     evaluation = evaluate_policies(
         draw_log(rng, 200), {"new": NEW, "log": LOGGED}, estimators=["snips"], rng=0
@@ -276,7 +276,7 @@ def draw_sparse_log(rng, n):
 
 
 @pytest.mark.slow
-def test_intervals_hold_the_value_where_clicks_are_few_and_normal_ones_do_not():
+def test_intervals_cover_the_value_where_clicks_are_few_and_normal_intervals_do_not():
     rng = np.random.default_rng(8)
     n = 400
     hits = dict.fromkeys(("ips", "snips", "dr", "dr-sn"), 0)
@@ -328,7 +328,7 @@ def test_the_logged_policy_has_its_observed_click_rate():
     assert evaluation.frame["estimate"].tolist() == pytest.approx([log.clicked.mean()] * 3, rel=1e-12)
 
 
-def test_what_cannot_be_evaluated_is_refused():
+def test_invalid_policies_raise():
     log = draw_log(np.random.default_rng(3), 20)
     plain = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]])
     with pytest.raises(PropensityError, match="the log has no propensities"):
@@ -362,7 +362,7 @@ def test_what_cannot_be_evaluated_is_refused():
 
 
 def evaluate_earnings(**policies):
-    """Return the evaluation by ips of policies that earn a value, and swing around it by user."""
+    """Return the evaluation by ips of policies with a mean value that varies by user."""
     rows = np.ones(100)
     sign = np.tile([1.0, -1.0], 50)
     gains = {name: value + swing * sign for name, (value, swing) in policies.items()}
@@ -383,7 +383,7 @@ def evaluate_earnings(**policies):
         ({"b": 2.0, "c": 2.1}, "It does not differ significantly from b and c."),
     ],
 )
-def test_the_verdict_says_from_whom_the_highest_is_told_apart(gaps, words):
+def test_the_verdict_names_the_policies_that_differ_significantly_from_the_best(gaps, words):
     evaluation = evaluate_earnings(
         **{name: (5 - z / np.sqrt(99), 1.0) for name, z in gaps.items()}, a=(5.0, 0.0)
     )

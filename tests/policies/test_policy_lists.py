@@ -1,4 +1,4 @@
-"""Lists and chances of policies on a log of six rows, worked by hand."""
+"""Lists and probabilities of policies on a log of six rows, with hand-computed values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LISTS = pd.DataFrame(
 )  # items 7 and 8, users 8 and 9 are not in the log
 
 
-def test_lists_are_worth_what_is_worked_by_hand():
+def test_lists_have_hand_computed_values():
     options = {"n_folds": 3, "shrinkage": 2.0, "rng": 0}  # each user is judged by the two others
     evaluation = evaluate_policies(
         SMALL, {"lists": LISTS}, estimators=["ips", "dm", "dcg"],
@@ -57,7 +57,7 @@ def test_lists_are_worth_what_is_worked_by_hand():
     )
 
 
-def test_the_dcg_of_chances_adds_up_over_places_and_a_log_without_positions_has_one():
+def test_the_dcg_of_a_table_adds_up_over_positions_and_a_log_without_positions_has_one():
     evaluation = evaluate_policies(SMALL, {"new": NEW}, estimators=["dcg"], n_folds=2, rng=0)
     worth = NEW[:, 0] + NEW[:, 1] / np.log2(3)
     assert evaluation.frame["estimate"][0] == pytest.approx((2 * worth[0] / 0.5 + worth[2] / 0.25) / 6)

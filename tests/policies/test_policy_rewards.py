@@ -1,4 +1,4 @@
-"""Reward models, click rates and counts of rare events against slow definitions; Open Bandit beside OBP."""
+"""Reward models, click rates and counts of rare events against slow definitions; Open Bandit against OBP."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.inside.policies import (
 
 
 def iterate_open_bandit(folder, *campaigns):
-    """Yield a log, that of the other policy, the other policy's name and the places."""
+    """Yield a log, the log of the target policy, its name and the positions."""
     for campaign in campaigns:
         study = load_open_bandit(folder, campaign=campaign)
         logs = {"random": study.random, "bts": study.bts}
@@ -45,14 +45,14 @@ FEW = STRENGTHS[::5]
 
 @pytest.fixture
 def few_strengths(monkeypatch):
-    """A minimizer is run for each strength, so that there are but eleven of them."""
+    """Use eleven strengths: the tests run a minimizer for each of them."""
     monkeypatch.setattr("ipseval.policies._click_rates.STRENGTHS", FEW)
 
 
 def maximize_posterior(
     clicks: np.ndarray, expected: np.ndarray, z: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return factors, the means that they lie around, and the slope, by a minimizer for each strength."""
+    """Return factors, their prior means and the slope, by a minimizer for each strength."""
     seen = expected > 0
 
     def compute_loss(parameters, a):
@@ -82,7 +82,7 @@ def maximize_posterior(
     ],
 )
 @pytest.mark.usefixtures("few_strengths")
-def test_factors_lie_around_what_the_policy_preferred_as_far_as_the_likelihood_says(clicks, expected):
+def test_factors_are_shrunk_towards_the_shares_of_the_policy_by_likelihood(clicks, expected):
     z = np.array([1.5, 1, 0.5, -0.5, -1, -1.5])
     clicks = np.array(clicks, dtype=float)
     expected = np.array(expected, dtype=float)
@@ -123,7 +123,7 @@ def test_items_that_a_learning_policy_rarely_shows_are_expected_to_be_clicked_le
     np.testing.assert_allclose(equal_rates, 0.01, rtol=0.01)
 
 
-def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
+def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_position():
     impressions = np.full((30, 2), 1000.0)
     clicks = np.tile([[5.0, 20.0]], (30, 1))
     np.testing.assert_allclose(estimate_click_rates(impressions, clicks), clicks / impressions, rtol=1e-6)
@@ -133,7 +133,7 @@ def test_cells_that_differ_by_chance_alone_have_the_rate_of_the_place():
     np.testing.assert_allclose(rates, [[1.0, 0.1, 0.0]], rtol=1e-3)
 
 
-def test_a_click_rate_is_that_of_the_place_times_factors_of_the_item_and_of_the_cell():
+def test_a_click_rate_is_the_rate_of_the_position_times_item_and_cell_factors():
     impressions = np.array([[900.0, 40.0], [30.0, 300.0], [8.0, 1.0], [200.0, 0.0]])
     clicks = np.array([[80.0, 2.0], [1.0, 9.0], [0.0, 1.0], [30.0, 0.0]])
     level = clicks.sum(axis=0) / impressions.sum(axis=0)
@@ -151,7 +151,7 @@ def test_strengths_go_from_a_tenth_of_a_click_to_ten_thousand():
     assert (STRENGTHS[[0, 10, 50]].tolist(), STRENGTHS.size) == ([0.1, 1.0, 1e4], 51)
 
 
-def test_shrunk_click_rates_come_from_the_users_of_the_other_folds():
+def test_shrunk_click_rates_come_from_the_users_of_the_remaining_folds():
     # Items 0, 0, 1, 1 at places 0, 0, 0, 1; the last user is the other fold.
     log = ipseval.ImpressionLog(
         np.arange(4), np.array([0, 0, 1, 1]), np.arange(4), np.arange(3), np.array([1, 0, 0, 1], dtype=bool)
@@ -208,7 +208,7 @@ def draw_shown_pairs(n_users: int = 12, n_items: int = 9) -> ShownData:
     return ShownData(key // n_items, key % n_items, clicked, rng.uniform(0.3, 1.0, 60), train)
 
 
-def test_one_factor_is_kept():
+def test_small_matrices_keep_one_factor():
     # Every user has every item: the matrix of ones has rank one, and one factor gives it back.
     pairs = pd.DataFrame({"user": np.repeat([0, 1, 2], 3), "item": np.tile([0, 1, 2], 3)})
     user, item = _compute_truncated_svd(ipseval.Interactions.from_frame(pairs), 1)
@@ -269,7 +269,7 @@ def test_equal_weights_give_the_exact_poisson_interval(count, weight):
     assert high == pytest.approx(weight * chi2.ppf(0.95, 2 * count + 2) / 2, rel=1e-10)
 
 
-def test_intervals_cover_at_least_as_often_as_they_say_for_moderate_weights():
+def test_intervals_have_at_least_nominal_coverage_for_moderate_weights():
     rng = np.random.default_rng(0)
     weights = rng.gamma(2.0, 1.0, 400)
     rate = 0.01
@@ -307,7 +307,7 @@ def test_a_reward_model_without_training_interactions_or_factors_has_none():
         ItemReward().fit(empty)
 
 
-def test_factors_are_those_of_the_largest_singular_values():
+def test_factors_belong_to_the_largest_singular_values():
     data = draw_shown_pairs()
     matrix = np.zeros((12, 9))
     matrix[data.train.user, data.train.item] = 1
@@ -318,7 +318,7 @@ def test_factors_are_those_of_the_largest_singular_values():
     assert data.select(data.user < 6).factors(3)[0] is p  # made once
 
 
-def test_sums_of_a_factor_reward_over_all_items_are_those_of_its_predictions():
+def test_sums_of_a_factor_reward_over_all_items_equal_the_sums_of_predictions():
     reward = FactorReward(n_factors=3).fit(draw_shown_pairs())
     item = np.arange(9)
     for user in (0, 11):

@@ -1,4 +1,4 @@
-"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest stays."""
+"""The basis of every propensity: transforms keep it, and combinations have the weakest one."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def build_log() -> ipseval.ImpressionLog:
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_propensity_says_what_it_rests_on(model, basis):
+def test_every_propensity_reports_its_basis(model, basis):
     assert model.fit(SPLIT.train).basis == basis
 
 
-def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
+def test_impressions_have_a_fitted_basis_and_logged_propensities_the_declared_one():
     impressions = build_log()
     assert ipseval.ImpressionPropensity().fit(impressions).basis == "fitted"
     assert LoggedPropensity().fit(impressions).basis == "fitted"
@@ -71,7 +71,7 @@ def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
     assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "fitted"
 
 
-def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
+def test_transforms_keep_the_basis_and_combinations_have_the_weakest():
     power_law = ipseval.PowerLawPropensity(gamma="fit", exposure=build_exposure()).fit(SPLIT.train)
     assert power_law.clip(floor=float(np.nanmin(power_law.item)) * 2).basis == "exposure"
     assert weakest_basis("design", "fitted", "exposure") == "fitted"

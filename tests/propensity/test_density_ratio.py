@@ -1,4 +1,4 @@
-"""User × item weights from random exposure: features, odds, cross-fitting, and what they repair."""
+"""User × item weights from random exposure: features, odds, cross-fitting, and the bias they remove."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.inside.propensity import (
 
 @cache
 def make_samples(n_users: int = 60, seed: int = 0):
-    """Every user has training items, held-out positives and exposures, so that nobody is left out."""
+    """Return a split and an exposure in which every user has training items, positives and exposures."""
     rng = np.random.default_rng(seed)
     rows = []
     for user in range(n_users):
@@ -49,7 +49,7 @@ def make_samples(n_users: int = 60, seed: int = 0):
 
 
 def is_low(train, user, item):
-    """One feature: whether the item's code is below 10."""
+    """Return one feature: whether the item's code is below 10."""
     return (item < 10).astype(float)[:, None]
 
 
@@ -65,7 +65,7 @@ def fit_shared_propensity():
 
 @pytest.fixture
 def single_ridge(monkeypatch):
-    """Seven of them take longer, and say nothing of what is read, dealt, held or scaled."""
+    """Fit with one ridge: seven of them take longer, and most tests do not depend on their number."""
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
 
@@ -74,7 +74,7 @@ def weights(propensity, log):
     return 1 / propensity.at(log.user, log.item)
 
 
-def test_the_penalised_logistic_fit_is_the_maximum_that_scipy_finds():
+def test_the_penalised_logistic_fit_equals_the_maximum_of_scipy():
     rng = np.random.default_rng(0)
     design = np.column_stack([np.ones(200), rng.normal(size=(200, 3))])
     y = rng.random(200) < 0.4
@@ -113,7 +113,7 @@ def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fi
 
 
 @pytest.mark.usefixtures("single_ridge")  # the mixture of ridges reads all users
-def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure():
+def test_no_user_is_weighted_by_a_model_that_was_fitted_to_its_exposure():
     split, exposure = make_samples()
     is_user = exposure.user == 7
     item = np.where(is_user, (exposure.item + 11) % 30, exposure.item)
@@ -128,7 +128,7 @@ def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure():
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_all_models_are_on_one_scale():
+def test_the_models_of_all_folds_have_the_same_scale():
     split, exposure = make_samples()
     odds = fit_ratio(split, exposure, n_assignments=3, cross_fit=5).function
     x = odds.features(split.test.user, split.test.item)
@@ -166,7 +166,7 @@ def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
     assert "5 exposures left out" in repr(propensity.fit)
 
 
-def test_fit_repeats_with_its_seed_and_knows_every_pair(fitted):
+def test_a_fit_is_reproducible_and_defined_for_every_pair(fitted):
     user, item = np.divmod(np.arange(60 * 30), 30)
     values = fitted.at(user, item)
     assert np.array_equal(fit_ratio(*make_samples()).at(user, item), values)
@@ -175,7 +175,7 @@ def test_fit_repeats_with_its_seed_and_knows_every_pair(fitted):
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
+def test_without_held_out_positives_part_of_the_training_log_is_set_aside():
     split, exposure = make_samples()
     scores = np.random.default_rng(0).random((60, 30))
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
@@ -223,7 +223,7 @@ def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_od
     )
 
 
-def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
+def test_the_fit_describes_its_samples_and_its_weights():
     split, exposure = make_samples()
     biased = split.test.select((split.test.item + split.test.user) % 7 < 1 + split.test.user % 5)
     small_exposure = exposure.select(exposure.user < 31)
@@ -267,7 +267,7 @@ def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
     assert fit.feature_names[:4] == ("popularity", "popularity^2", "similarity", "similarity^2")
 
 
-def test_a_fit_prints_what_it_read_and_what_it_left_out(fitted):
+def test_a_fit_prints_its_samples_and_its_exclusions(fitted):
     numbers = {"n_random": 1200, "n_random_users": 30, "n_biased": 4000, "n_users": 1500, "strength": 0.456}
     shares = {"ridge": 12.34, "auc": 0.6789, "calibration_gap": 0.0123, "ess_share": 0.5, "uncovered": 0.034}
     fit = replace(fitted.fit, **numbers, **shares, n_limited=0, n_dropped=0)
@@ -314,7 +314,7 @@ def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_p
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew():
+def test_a_constant_feature_has_slope_zero_and_new_pairs_are_computed_again():
     split, exposure = make_samples()
 
     def with_constants(train, user, item):
@@ -339,7 +339,7 @@ def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew(
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():
+def test_folds_are_balanced_separately_over_users_with_random_positives():
     split, exposure = make_samples()
     fold = fit_ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
     assert fold.shape == (2, 60)
@@ -350,7 +350,7 @@ def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_thems
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
+def test_odds_are_limited_at_the_quantile_of_the_log_and_the_number_is_reported():
     split, exposure = make_samples(seed=5)
     free, limited = (fit_ratio(split, exposure, limit=limit) for limit in (None, 0.8))
     odds = limited.function
@@ -382,7 +382,7 @@ def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
 
 
 @pytest.mark.usefixtures("single_ridge")
-def test_samples_that_features_tell_apart_warn_of_poor_overlap():
+def test_samples_that_features_separate_warn_of_poor_overlap():
     split, exposure = make_samples(seed=1)
 
     def separate_samples(train, user, item):

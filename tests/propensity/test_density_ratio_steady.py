@@ -1,4 +1,4 @@
-"""The density ratio over draws of exposed users, over seeds, and for a handful: simulated worlds and Coat."""
+"""The density ratio over draws of exposed users, over seeds, and for a handful: simulations and Coat."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BIASED = ("popularity", "self-selection", "mixture")  # AOA is off by .1 and mor
 
 @pytest.fixture(name="few_folds")
 def three_folds(monkeypatch):
-    """Twenty, as by default, take six times as long and are in the slow tests; seven ridges, three times."""
+    """Fit with three folds and two ridges: the defaults take six and three times as long."""
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
     monkeypatch.setattr(
@@ -33,7 +33,7 @@ def a_small_world():
     return replace(world, ranks={name: world.ranks[name] for name in ("popular", "EASE")})
 
 
-def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small, few_folds):
+def test_the_error_reduction_is_relative_to_the_error_of_the_unweighted_average(small, few_folds):
     users = small.exposed[:25]
     frame = ipseval.evaluate_ranks(
         small.ranks,
@@ -50,7 +50,7 @@ def test_what_is_removed_is_the_share_of_the_plain_error_by_the_truth(small, few
     assert small.removed(users, 3)[1] == pytest.approx(expected)
 
 
-def test_a_row_has_a_number_of_each_metric_and_the_worst_is_below_the_mean(small, few_folds, monkeypatch):
+def test_a_row_has_a_number_for_every_metric_and_the_worst_is_below_the_mean(small, few_folds, monkeypatch):
     monkeypatch.setattr(steady, "SIZES", (20, 500))
     monkeypatch.setattr(steady, "N_RESAMPLES", 2)
     small_row, full_row = steady.rows(small, 2)  # 500 users are not there
@@ -61,7 +61,7 @@ def test_a_row_has_a_number_of_each_metric_and_the_worst_is_below_the_mean(small
     assert full_row[4:6] == ["–", "–"]
 
 
-def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, few_folds, monkeypatch):
+def test_a_handful_of_exposed_users_gives_a_fit_or_a_plain_error(small, few_folds, monkeypatch):
     monkeypatch.setattr(steady, "HANDFUL", (1, 2, 5))
     ends = list(steady.handful(small, n_draws=1))
     assert len(ends) == 3
@@ -69,7 +69,7 @@ def test_a_handful_of_exposed_users_gives_a_fit_or_an_error_in_words(small, few_
     assert steady.ended([*ends, "ZeroDivisionError"])[2] == "ZeroDivisionError"
 
 
-def test_coverage_is_over_new_worlds_with_and_without_the_error_of_the_weights(few_folds, monkeypatch):
+def test_coverage_is_over_new_simulations_with_and_without_the_error_of_the_weights(few_folds, monkeypatch):
     calls = []
     simulate = steady.simulated
     monkeypatch.setattr(steady, "SIZES", (25,))
@@ -87,7 +87,7 @@ def test_coverage_is_over_new_worlds_with_and_without_the_error_of_the_weights(f
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BIASED)
-def test_in_worlds_with_bias_no_draw_harms_seeds_agree_and_refits_spread_as_printed(name):
+def test_in_biased_simulations_no_draw_harms_and_seeds_agree_and_refits_vary_as_printed(name):
     world = steady.simulated(name)
     for size in steady.SIZES:
         assert (steady.draws(world, size, 30) > 0).all()

@@ -69,7 +69,7 @@ def test_shrinkage_mixes_the_item_with_the_line_by_k_exposures():
     assert propensity.item[1:] == pytest.approx(np.array(POPULARITY[1:]) / (500 * rate))
 
 
-def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
+def test_shrinkage_by_moments_recovers_the_spread_of_items():
     rng = np.random.default_rng(0)
     n_items = 30_000
     strength = 60.0
@@ -85,7 +85,7 @@ def test_strength_by_moments_finds_the_spread_that_items_were_drawn_with():
     assert model._resolve_shrinkage(np.array([4.0]), np.array([0.0]), np.array([0.25])) == np.inf
 
 
-def test_direct_values_above_one_are_capped_counted_and_warned_of():
+def test_direct_values_above_one_are_capped_and_counted_with_a_warning():
     log, exposure = make_data(80, POPULARITY, [60] * 6, [3, 8, 12, 16, 20, 24])
     with pytest.warns(DataWarning, match=r"4 of 6 items came out with a propensity above 1"):
         propensity = DirectPropensity(exposure, shrinkage=1e-9).fit(log)
@@ -94,7 +94,7 @@ def test_direct_values_above_one_are_capped_counted_and_warned_of():
     assert propensity.n_capped == 4
 
 
-def test_strata_pool_items_worked_by_hand():
+def test_strata_have_hand_computed_propensities():
     # Thirds: {8, 18}, {32}, {50, 72}. P = Σn*/(|U| · items · Σpos/Σexpo):
     # 26/(500·2·.10) = .26, 32/(500·.16) = .4, 122/(500·2·.22) = .5545.
     log, exposure = make_data(500, POPULARITY, EXPOSED, LIKED)

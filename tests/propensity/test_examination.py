@@ -39,7 +39,7 @@ def test_harvesting_of_one_item_is_the_ratio_of_its_click_rates():
     assert ExaminationModel("harvesting").fit(log).theta == pytest.approx([1, 0.6], abs=1e-9)
 
 
-def test_randomised_positions_need_the_rates_alone():
+def test_randomised_positions_need_only_click_rates():
     log = build_log([(1, 1, 12, 6), (1, 2, 10, 3), (2, 2, 50, 40)])
     with pytest.warns(UserWarning, match="more examined than the first"):
         curve = ExaminationModel("randomised").fit(log)
@@ -60,7 +60,7 @@ def test_em_reaches_the_largest_likelihood(monkeypatch):
     assert ExaminationModel("em").fit(log).theta[1] == pytest.approx(best.x[0], abs=1e-5)
 
 
-def test_the_accelerated_em_ends_where_plain_steps_end_after_fewer(monkeypatch):
+def test_accelerated_em_reaches_the_solution_of_plain_em_in_fewer_steps(monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 160)  # plain ones take thousands
     monkeypatch.setattr("ipseval.propensity._examination.N_USER_GROUPS", 2)  # the errors are not read
     log = simulate_log(np.random.default_rng(3), n_users=20, n_items=30)
@@ -90,7 +90,7 @@ def test_a_known_curve_is_recovered_where_position_follows_relevance(monkeypatch
     assert (THETA - naive.theta)[-1] > 4 * naive.std_error[-1]
 
 
-def test_groups_of_rows_take_the_place_of_items():
+def test_custom_groups_replace_items():
     log = simulate_log(np.random.default_rng(7), n_users=10, n_items=10)
     item_curve, group_curve = (
         ExaminationModel("harvesting", group=group).fit(log) for group in ("item", log.item)
@@ -98,7 +98,7 @@ def test_groups_of_rows_take_the_place_of_items():
     np.testing.assert_array_equal(item_curve.theta, group_curve.theta)
 
 
-def test_pairs_are_groups_and_so_are_any_rows_that_are_alike():
+def test_pairs_and_custom_groups_are_units_of_relevance():
     # Pair (0, 0) has rates of 2/2 and 1/2, pair (1, 0) of 1/2 and 1/4: both say 1/2, as items say 5/12 : 3/4.
     counts = [(0, 1, 2, 2), (0, 2, 2, 1), (1, 1, 2, 1), (1, 2, 4, 1)]
     rows = [(user, place, number < good) for user, place, n, good in counts for number in range(n)]
@@ -136,13 +136,13 @@ def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
 
 
 @pytest.mark.parametrize("method", ["harvesting", "em"])
-def test_a_curve_that_does_not_settle_is_refused(method, monkeypatch):
+def test_a_curve_that_does_not_converge_raises(method, monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 2)
     with pytest.raises(InputError, match="did not settle in 2 steps; use another method"):
         ExaminationModel(method).fit(simulate_log(np.random.default_rng(3), n_users=20, n_items=30))
 
 
-def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them():
+def test_the_standard_error_of_three_users_is_the_leave_one_out_jackknife():
     # At position 1 each of them clicks 2 of 2, at position 2 one of them 0, one 1 and one 2. Without each:
     # 3/4, 2/4 and 1/4, and 2/3 of their squares around the mean, 2/16, is 1/12.
     clicked = [1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]
@@ -155,7 +155,7 @@ def test_the_standard_error_of_three_users_is_that_of_leaving_out_each_of_them()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["harvesting", "em"])
-def test_standard_errors_are_those_of_repeated_logs(method):
+def test_standard_errors_equal_the_spread_over_repeated_logs(method):
     curves = [
         ExaminationModel(method).fit(simulate_log(np.random.default_rng(seed), n_users=400))
         for seed in range(40)
@@ -169,7 +169,7 @@ def test_standard_errors_are_those_of_repeated_logs(method):
     )
 
 
-def test_a_position_that_beats_the_first_is_named_and_scaled():
+def test_a_position_that_is_examined_more_than_the_first_warns_and_is_scaled():
     log = build_log([(1, 1, 20, 5), (1, 2, 20, 10)])
     with pytest.warns(UserWarning, match=r"1 positions came out as more examined .*at most 2"):
         curve = ExaminationModel().fit(log)
@@ -177,7 +177,7 @@ def test_a_position_that_beats_the_first_is_named_and_scaled():
     assert curve.at([1, 2]) == pytest.approx([0.5, 1])
 
 
-def test_a_position_that_no_group_links_has_no_chance():
+def test_a_position_that_no_group_links_to_the_first_has_no_estimate():
     log = build_log([(1, 1, 9, 3), (1, 2, 9, 3), (2, 3, 9, 3)])
     curve = ExaminationModel().fit(log)
     assert np.isnan(curve.theta).tolist() == [False, False, True]

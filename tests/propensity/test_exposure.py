@@ -1,4 +1,4 @@
-"""γ calibrated on random exposure, and the value that holds such a sample."""
+"""γ calibrated on random exposure, and the class of such samples."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_held_out_calibration_fits_the_weights_that_noisy_counts_need(typical):
 
 
 @pytest.mark.parametrize(("mean", "spread"), [(5, 0.9), (20, 0.4)])
-def test_warning_of_noise_names_about_the_gamma_without_it(mean, spread):
+def test_the_noise_warning_names_the_approximate_gamma_without_noise(mean, spread):
     rng = np.random.default_rng(2)
     true = np.exp(rng.standard_normal(20_000) * spread)
     popularity = rng.poisson(mean * true)  # q ∝ E[n*]^½: γ = 0 without the noise of n*
@@ -143,7 +143,7 @@ def test_noise_share_is_weighted_mean_inverse_count_over_variance_of_log_counts(
     assert share == pytest.approx((1 / 2 + 1 / 21) / 2 / (np.log(20) / 2) ** 2)
 
 
-def test_noise_as_large_as_the_spread_of_counts_leaves_no_gamma_to_name():
+def test_noise_as_large_as_the_spread_of_counts_allows_no_corrected_gamma():
     with pytest.warns(IdentificationWarning, match=r"median 3\) takes about 100% off .* would be far lower"):
         fit = fit_gamma_from_exposure([1, 2, 3, 4, 5], [50] * 5, [5, 7, 9, 11, 13])
     assert (fit.method, fit.scale) == ("random exposure, poisson", None)
@@ -203,7 +203,7 @@ def test_exposure_reads_ratings_with_a_threshold():
     assert RandomExposure.from_ratings(log, threshold=4).positive.tolist() == [False, True]
 
 
-def test_a_calibrated_scale_above_one_is_capped_with_a_warning_and_counted():
+def test_a_calibrated_propensity_above_one_is_capped_and_counted_with_a_warning():
     # 3 users, one liked by the exposure sample in 10: n* of 3 means P = 3/(3 · .1) = 10 without a cap.
     frame = pd.DataFrame({"user": [0, 1, 2, 0, 1, 0], "item": [0, 0, 0, 1, 1, 2]})
     log = Interactions.from_frame(frame)

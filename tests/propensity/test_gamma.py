@@ -32,7 +32,7 @@ def fit_logged(popularity, list_counts, n_lists=N_LISTS, method="negative-binomi
 
 
 def maximize_joint_likelihood(popularity, list_counts):
-    """Newton from the Poisson fit: statsmodels' BFGS may stop short of its tolerance, by the last bit."""
+    """Return the joint fit by Newton from the Poisson fit: BFGS may end one bit above its tolerance."""
     x = add_constant(np.log(popularity))
     poisson = GLM(list_counts, x, family=families.Poisson()).fit()
     start = np.append(poisson.params, 0.5)
@@ -43,7 +43,7 @@ def maximize_joint_likelihood(popularity, list_counts):
 
 
 def fit_ungrouped(popularity, list_counts, method):
-    """Every item a row, no grouping: the fit that the grouped one must equal."""
+    """Return the fit with one row per item, which the grouped fit must equal."""
     x = add_constant(np.log(popularity))
     if method == "negative-binomial":
         joint = maximize_joint_likelihood(popularity, list_counts)
@@ -78,7 +78,7 @@ def test_dispersion_equals_that_of_the_joint_maximum_likelihood_fit():
 
 
 @pytest.mark.parametrize(("spread", "low", "high"), [(0.1, 0.001, 0.05), (2.0, 2.72, 9)])
-def test_dispersion_is_found_where_items_vary_little_and_where_they_vary_much(spread, low, high):
+def test_dispersion_is_estimated_for_small_and_large_variation_of_items(spread, low, high):
     rng = np.random.default_rng(5)
     popularity = rng.integers(1, 60, 300).astype(float)
     list_counts = rng.poisson(10 * popularity**0.5 * np.exp(spread * rng.standard_normal(300))).astype(float)
@@ -99,7 +99,7 @@ def test_dispersion_of_few_items_whose_likelihood_is_flat_is_the_maximum_too(cou
     assert np.append(gamma_fit.slope, gamma_fit.dispersion) == pytest.approx(joint.params, rel=1e-6)
 
 
-def test_dispersion_of_other_models_is_the_chi_square_of_pearson_by_degree_of_freedom():
+def test_dispersion_of_the_remaining_models_is_pearson_chi_square_per_degree_of_freedom():
     popularity = np.array([1.0, 1, 1, 2, 3, 4, 5])
     list_counts = np.array([4.0, 4, 1, 7, 5, 9, 8])
     gamma_fit = fit_logged(popularity, list_counts, method="poisson", drop_top=0)
@@ -118,7 +118,7 @@ def test_counts_that_vary_less_than_poisson_give_dispersion_0_and_the_poisson_sl
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_an_exact_curve_is_found_exactly_and_printed(method):
+def test_an_exact_curve_is_recovered_and_printed(method):
     popularity = np.array([1.0, 2.0, 5.0, 10.0, 50.0, 200.0])
     rate = 0.02 * popularity**0.9  # saturates under cloglog: 0.9 of the lists at n* = 200
     expected = -np.expm1(-rate) if method == "cloglog" else rate / 10
@@ -128,7 +128,7 @@ def test_an_exact_curve_is_found_exactly_and_printed(method):
     assert f"gamma = {gamma_fit.gamma:.3f} ± {gamma_fit.standard_error:.3f}" in repr(gamma_fit)
 
 
-def test_level_ols_is_the_line_through_log_level_means_worked_by_hand():
+def test_level_ols_is_the_line_through_hand_computed_log_level_means():
     # Levels 1, 2, 4 have means 2, 3, 4: an item of level 4 that was never recommended counts as 0, while
     # level 8, never recommended at all, is left out. With x = log2 n* = 0, 1, 2 the slope is
     # (log2 4 − log2 2)/2 = 1/2: the middle point of an equally spaced line has no influence.
@@ -162,7 +162,7 @@ def test_unit_of_popularity_has_no_influence(method):
     )
 
 
-def test_the_most_popular_items_are_dropped_and_equal_ones_stay_together():
+def test_the_most_popular_items_are_dropped_and_ties_are_treated_alike():
     popularity = np.array([1.0] * 94 + [2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     list_counts = np.r_[np.arange(94.0), np.full(6, 50.0)]
     gamma_fit = fit_logged(popularity, list_counts, drop_top=0.01)
@@ -191,7 +191,7 @@ def test_gamma_above_one_warns_that_popularity_would_be_inverted():
     assert "falls as observed popularity rises" in gamma_fit.warnings[0]
 
 
-def test_lists_of_the_evaluated_recommender_warn_in_two_lines_why_n_star_is_not_enough():
+def test_lists_of_the_evaluated_recommender_warn_that_gamma_is_not_identified():
     popularity, list_counts = simulate_counts(7)
     with pytest.warns(IdentificationWarning, match="under evaluation") as caught:
         fit_logged(popularity, list_counts, source="evaluated")
@@ -215,7 +215,7 @@ def test_a_fit_that_does_not_converge_warns(monkeypatch):
     assert "did not converge" in " ".join(gamma_fit.warnings)
 
 
-def test_counts_that_statsmodels_refuses_are_refused_in_words(monkeypatch):
+def test_counts_that_statsmodels_rejects_raise_a_plain_error(monkeypatch):
     def refuse(*_, **__):
         raise ValueError(100 * "x")
 
@@ -253,7 +253,7 @@ def test_bootstrap_replicate_equals_the_fit_of_the_resampled_lists(method):
         assert replicate == pytest.approx(slope, abs=1e-6)
 
 
-def test_a_bootstrap_repeats_with_its_seed_and_gives_percentiles_beside_the_normal_interval():
+def test_a_bootstrap_is_reproducible_and_its_interval_has_its_percentiles():
     gamma_fit = fit_logged(*draw_lists(2), None)
     first = gamma_fit.bootstrap(39, rng=1)
     second = gamma_fit.bootstrap(39, rng=1)
@@ -267,7 +267,7 @@ def test_a_bootstrap_repeats_with_its_seed_and_gives_percentiles_beside_the_norm
     assert first.conf_int(0.5, kind="bootstrap") == pytest.approx(np.quantile(first.replicates, [0.25, 0.75]))
 
 
-def test_resamples_without_an_end_are_left_out_and_named(monkeypatch):
+def test_resamples_that_do_not_converge_are_left_out_and_reported(monkeypatch):
     gamma_fit = fit_logged(*draw_lists(2), None, "poisson")
     monkeypatch.setattr("ipseval.propensity._count_models.MAX_ITERATIONS", 1)
     resampled_fit = gamma_fit.bootstrap(3, rng=1)
@@ -275,7 +275,7 @@ def test_resamples_without_an_end_are_left_out_and_named(monkeypatch):
     assert resampled_fit.warnings == ("3 of 3 bootstrap refits did not converge and are left out.",)
 
 
-def test_a_resample_that_holds_nothing_has_no_slope_and_leaves_the_others_alone():
+def test_a_resample_without_recommendations_has_no_slope_and_does_not_change_the_remaining_slopes():
     x = np.log([1.0, 2, 4])
     size = np.array([2.0, 1, 1])
     totals = np.array([[6.0, 6, 12], [0, 0, 0], [4, 8, 16]])  # 3, 6, 12 an item; none; 2, 8, 16
@@ -284,7 +284,7 @@ def test_a_resample_that_holds_nothing_has_no_slope_and_leaves_the_others_alone(
     assert slopes == pytest.approx([1, np.nan, expected.params[1]], nan_ok=True)
 
 
-def test_a_bootstrap_of_lists_without_dispersion_is_that_of_counts():
+def test_lists_without_dispersion_have_the_same_bootstrap_as_poisson_counts():
     lists = np.array([[0, 1], [2, 3], [4, 0], [1, 2], [3, 4]])  # every item in two lists
     binomial_fit, poisson_fit = (
         fit_logged(range(1, 6), lists, None, method, drop_top=0) for method in METHODS[:2]
@@ -295,7 +295,7 @@ def test_a_bootstrap_of_lists_without_dispersion_is_that_of_counts():
     )
 
 
-def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
+def test_a_fit_prints_its_exclusions_its_resamples_and_its_scale():
     gamma_fit = fit_logged(*simulate_counts(1), method="poisson")
     numbers = {"gamma": 0.5, "standard_error": 0.1, "n_items": 1234, "n_levels": 56, "warnings": ("a\nb",)}
     plain = replace(gamma_fit, **numbers, n_top_dropped=0)
@@ -315,7 +315,7 @@ def test_a_fit_prints_what_was_left_out_its_resamples_and_its_scale():
     ]
 
 
-def test_intervals_refuse_what_they_cannot_give():
+def test_intervals_reject_invalid_requests():
     popularity, list_counts = simulate_counts(9)
     gamma_fit = fit_logged(popularity, list_counts)
     with pytest.raises(InputError, match="no bootstrap replicates yet"):
@@ -326,7 +326,7 @@ def test_intervals_refuse_what_they_cannot_give():
         gamma_fit.conf_int(95)
 
 
-def test_the_frequency_of_each_popularity_stands_beside_the_curve_of_the_fit():
+def test_the_frequency_of_each_popularity_has_the_curve_of_the_fit():
     counts = [0, 1, 1, 2, 4, 8]
     list_counts = [0, 2, 4, 5, 7, 9]
     for method in ("poisson", "cloglog"):

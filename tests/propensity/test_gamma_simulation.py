@@ -71,7 +71,7 @@ def test_every_method_has_the_bias_that_was_computed_for_it(noise, gamma):
     assert np.all(np.abs(table.mean(axis=0) - TABLE[noise, gamma]) < tolerance), (table.mean(0), tolerance)
 
 
-def test_cloglog_is_free_of_the_bias_that_saturated_lists_give_the_others():
+def test_cloglog_has_no_bias_for_saturated_lists():
     # Half of the slots go to items that are in nearly every list. 5 draws; four standard errors.
     table = repeat_estimates(0.9, 0, 5, n_items=400, n_lists=60, length=20)
     ols, negative_binomial, cloglog = table.mean(axis=0)

@@ -30,7 +30,7 @@ USER = np.array([0, 0, 0, 1])
 ITEM = np.array([0, 1, 2, 2])
 
 
-def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
+def test_with_infinite_shrinkage_the_propensity_is_the_item_probability_over_the_slates_of_the_user():
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(LOG)
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
     expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
@@ -40,7 +40,7 @@ def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
     np.testing.assert_allclose(p.at(1 - USER, ITEM), expected, rtol=1e-14)
 
 
-def test_where_all_users_have_as_many_slates_an_item_has_one_chance_and_none_without_a_showing():
+def test_with_equal_numbers_of_slates_an_item_has_one_propensity_and_none_if_never_shown():
     # Two slates each, by their times: item 1 is in three of four, item 2 in one, and item 3 in none.
     frame = pd.DataFrame({"user": list("aabb"), "item": [1, 1, 1, 2], "clicked": 0, "time": [5, 9, 5, 7]})
     log = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3])
@@ -56,7 +56,7 @@ def test_where_all_users_have_as_many_slates_an_item_has_one_chance_and_none_wit
     assert ImpressionPropensity().fit(single_row).item.tolist() == [1.0]
 
 
-def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
+def test_one_slate_is_left_out_and_the_remaining_slates_are_shrunk_to_the_item():
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(LOG)
     # a, item 1: .8 of one other slate, with 2 · 1.6/3; item 2: shown in no other slate; item 3: not shown.
     # b, item 3: no other slate at all, which leaves the item's chance.
@@ -69,7 +69,7 @@ def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
     assert np.isnan(p.at(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
 
 
-def test_the_repetition_of_a_small_log_is_worked_by_hand():
+def test_the_repetition_of_a_small_log_has_its_hand_computed_value():
     # Pairs of slates of one user: one, with one item twice, so that E x(x − 1) is 2/2. Items are in 2, 1 and
     # 1 of 3 slates: Σ s² = 6/9, Σ s(1 − s) = 6/9, ρ = (1 − 6/9)/(6/9) = 1/2, K = 1.
     propensity = ImpressionPropensity().fit(LOG)
@@ -80,7 +80,7 @@ def test_the_repetition_of_a_small_log_is_worked_by_hand():
     assert ImpressionPropensity().fit(distinct_slates).model == "from impressions, by item"
 
 
-def test_weights_recover_shares_of_items_where_policies_know_the_user():
+def test_weights_recover_item_shares_under_personalised_policies():
     rng = np.random.default_rng(0)
     n_users = 3000
     k = 4.85
@@ -102,14 +102,14 @@ def test_weights_recover_shares_of_items_where_policies_know_the_user():
         assert abs(inside.mean() - share) > 0.2  # the plain share is far off
 
 
-def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
+def test_with_one_slate_per_user_the_propensity_is_the_frequency_of_the_item():
     frame = FRAME.drop(columns=["query"])
     p = ImpressionPropensity().fit(ImpressionLog.from_frame(frame))
     assert p.item.tolist() == [0.5, 0.5, 0.5]
     assert p.is_probability
 
 
-def test_the_mixing_is_learnt_from_what_users_are_shown_again():
+def test_shrinkage_is_fitted_from_repeated_impressions():
     rng = np.random.default_rng(3)
     n_users = 3000
     n_slates = 5
@@ -128,7 +128,7 @@ def test_the_mixing_is_learnt_from_what_users_are_shown_again():
     assert ImpressionPropensity().fit(ImpressionLog.from_frame(frame, query="query")).function.shrinkage > 100
 
 
-def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance_to_users_with_one_page():
+def test_a_deterministic_policy_warns_and_users_with_one_page_get_the_item_probability():
     # Two pages for the first user, one for each of the others.
     pages = [(0, 0, [0, 1]), (0, 1, [0, 1]), (1, 0, [1, 2]), (2, 0, [2, 3]), (3, 0, [2, 3])]
     rows = [(user, page, item, item == 2) for user, page, items in pages for item in items]
@@ -154,7 +154,7 @@ def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance
         assert ImpressionPropensity(shrinkage=1.0).fit(every_item).item is None
 
 
-def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
+def test_logged_propensities_are_the_probability_of_at_least_one_slate_of_the_user():
     p = LoggedPropensity(examination=CURVE).fit(LOG)
     # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
     np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
@@ -195,7 +195,7 @@ def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
     assert not failing_checks[failing_checks["check"] == "sum"]["passes"].any()
 
 
-def test_checks_of_a_small_log_are_worked_by_hand():
+def test_checks_of_a_small_log_have_hand_computed_values():
     # Position 1: weights 2, 4, 5, 1; item 1 is there twice. Position 2: one impression, with a chance of 1.
     rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
     frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})

@@ -1,4 +1,4 @@
-"""Labels of propensity models, and what the errors of a power law name."""
+"""Labels of propensity models, and the errors of a power law."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
         assert required == ["self", "train"], name
 
 
-def test_partitions_of_users_read_a_label_too():
+def test_partitions_of_users_accept_a_label():
     fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
     assert fitted.item == pytest.approx([1, 2, 3])
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):

@@ -1,4 +1,4 @@
-"""Members of a propensity: per item, per pair, rank one, function; the steps that they went through."""
+"""Kinds of propensities (per item, per pair, rank one, function) and their transforms."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def build_members():
 
 
 @pytest.mark.parametrize("name", ["pair", "rank one", "function"])
-def test_members_answer_alike_and_so_do_their_steps(name):
+def test_members_and_their_transforms_have_equal_values(name):
     member = build_members()[name]
     assert member.at(USER, ITEM) == pytest.approx(TABLE.ravel())
     assert member.clip(floor=0.3).at(USER, ITEM) == pytest.approx([0.3, 0.3, 0.5, 1.0])
@@ -136,7 +136,7 @@ def test_a_chain_holds_the_largest_propensity_of_a_scale_and_the_cap():
     assert slope[:1] == pytest.approx(np.log(4 / 100) / 2)
 
 
-def test_a_chain_knows_its_derivative():
+def test_a_chain_computes_its_derivative_by_gamma():
     propensity = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 2, 5, 9, 40])
     propensity = propensity.clip(floor=0.45).held_out(test_fraction=0.2, counted_on="log")
     chain = propensity.gamma_chain()
@@ -144,7 +144,7 @@ def test_a_chain_knows_its_derivative():
     assert chain.at(0.5)[1] == pytest.approx((high - low) / 2e-6, abs=1e-8)
 
 
-def test_clipping_before_holding_out_is_counted_on_the_held_out_scale():
+def test_clipping_before_holding_out_cuts_weights_on_the_held_out_scale():
     first = PowerLawPropensity(gamma=0.0, scale="max").fit(popularity=[1, 100])
     propensity = first.clip(floor=0.2).held_out(test_fraction=0.5, counted_on="log")
     # P = .1 and 1, clipped .2 and 1; held out .5P/(1 − .5P): 1/19 and 1, clipped 1/9 and 1.

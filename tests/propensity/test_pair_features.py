@@ -40,7 +40,7 @@ def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, shape
         assert value == pytest.approx(np.mean(cosines) if cosines else 0.0)
 
 
-def test_features_worked_by_hand():
+def test_features_have_hand_computed_values():
     # Items 0 and 1 are both in the profiles of users 0 and 1, item 2 only in that of user 0; user 2 has none.
     frame = pd.DataFrame({"user": [0, 0, 1, 1, 0], "item": [0, 1, 0, 1, 2]})
     log = Interactions.from_frame(frame, users=[0, 1, 2, 3], items=[0, 1, 2])

@@ -1,4 +1,4 @@
-"""The exponent of the popularity distribution, against the powerlaw package and slow arithmetic."""
+"""The exponent of the popularity distribution, against the powerlaw package and direct sums."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_distance_is_the_largest_gap_at_any_whole_number():
     assert exponent_fit.ks_distance == pytest.approx(np.abs(cdf - empirical).max())
 
 
-def test_xmin_is_found_where_the_tail_begins():
+def test_xmin_is_fitted_at_the_start_of_the_tail():
     # Uniform up to 9, a power law from 10 on.
     rng = np.random.default_rng(3)
     head = rng.integers(1, 10, 3000)
@@ -88,7 +88,7 @@ def test_xmin_is_found_where_the_tail_begins():
     assert (small_fit.xmin, small_fit.ks_distance) == (7, min(distances))
 
 
-def test_levels_stand_beside_what_the_power_law_expects():
+def test_levels_have_observed_and_expected_numbers_of_items():
     fit = fit_popularity_exponent([0, 1, 1, 2, 3], xmin=2)
     frame = fit.levels([1, 1, 2, 3, 0])
     assert frame["popularity"].tolist() == [1, 2, 3]

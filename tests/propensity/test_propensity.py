@@ -1,4 +1,4 @@
-"""The propensity value: clipping, the held-out propensity; and the policies of the power law."""
+"""Propensity values: clipping, the held-out propensity, and the options of the power law."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def compute_cut_share(propensity: Propensity, user, item) -> float:
     return removed_weight / total_weight
 
 
-def test_cut_share_is_the_lost_weight_worked_by_hand():
+def test_the_cut_share_has_its_hand_computed_value():
     # Weights 10, 5, 2; a floor of .25 makes them 4, 4, 2: 7 of 17 are cut, whatever was clipped before.
     twice = KNOWN.clip(floor=0.15).clip(floor=0.25)
     assert twice.unclipped is KNOWN
@@ -45,7 +45,7 @@ def test_cut_share_is_the_lost_weight_worked_by_hand():
         ({"gamma": 0, "scale": 0.1, "unseen": "smooth", "smoothing": 9}, [0.3, 0.1 * np.sqrt(13), 0.5]),
     ],
 )
-def test_a_power_law_is_worked_by_hand_for_every_scale_and_policy(options, expected):
+def test_a_power_law_has_hand_computed_values_for_every_scale_and_option(options, expected):
     propensity = PowerLawPropensity(**options).fit(popularity=[0, 4, 16])
     assert propensity.item == pytest.approx(expected, nan_ok=True)
     assert propensity.is_probability == ("scale" in options)
@@ -63,7 +63,7 @@ def test_cut_share_is_a_share_and_clipping_never_raises_a_weight(values, floor):
 
 
 @pytest.mark.parametrize("rho", [0.2, 0.5])
-def test_held_out_propensity_is_the_share_of_what_is_not_in_train(rho):
+def test_held_out_propensity_is_a_share_of_the_pairs_that_are_not_in_train(rho):
     # Enumerate one relevant pair: observed with P, then in test with ρ, else in train.
     for p in (0.05, 0.5, 1.0):
         in_test = p * rho

@@ -1,4 +1,4 @@
-"""What each user moves the weights of a density ratio by, against fits that count it a little more."""
+"""Influence of each user on the weights of a density ratio, against fits with slightly changed counts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_influence_of_a_user_is_the_derivative_of_the_slopes_by_how_often_it
         assert influence[user] == pytest.approx(expected, abs=1e-6 * np.abs(expected).max())
 
 
-def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
+def test_a_newton_step_without_a_user_approximates_the_fit_without_that_user():
     rng = np.random.default_rng(5)
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 30)
     user = np.where(kind == RANDOM, np.arange(90) % 28, -1)  # of 28 users two have two random positives
@@ -79,7 +79,7 @@ def test_a_newton_step_leaves_a_user_out_as_a_fit_to_all_others_does():
     assert changes[:5] == pytest.approx(expected, abs=0.03 * np.abs(expected).max())
 
 
-def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_left_out():
+def test_ridges_are_weighted_by_their_predictions_for_users_left_out():
     rng = np.random.default_rng(2)
     kind = np.repeat([BIASED, RANDOM, UNIFORM], 60)
     user = np.append(np.arange(60) % 30, [np.arange(60) % 29, np.arange(60) % 30])
@@ -111,7 +111,7 @@ def test_ridges_count_by_how_well_they_predict_the_random_positives_of_users_lef
         assert compute_ridge_weights(x, sample).tolist() == [0, 0, 0, 0, 0, 0, 1]
 
 
-def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users(monkeypatch):
+def test_the_change_of_the_propensity_equals_a_refit_to_slightly_reweighted_users(monkeypatch):
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0, 30.0))
     split, exposure = make_samples()
@@ -128,7 +128,7 @@ def test_the_change_of_the_propensity_is_that_of_a_refit_to_slightly_other_users
     assert np.sum(change * expected) / np.sum(expected**2) == pytest.approx(1, abs=0.1)
 
 
-def test_axes_of_an_error_are_those_along_which_the_parameters_move():
+def test_axes_of_an_error_are_the_directions_in_which_the_parameters_vary():
     direction = np.array([[3.0, 4.0]])  # two users, of whom the second moves the parameters twice as far back
     for scale in (1.0, 1e-12):
         error = FitError.of(
@@ -153,7 +153,7 @@ def test_the_change_of_a_clipped_propensity_is_zero_where_it_is_clipped():
     assert np.array_equal(change[~low], propensity.error.change(user, item)[~low])
 
 
-def test_the_log_odds_of_a_pair_are_the_median_over_assignments_held_at_each_limit():
+def test_the_log_odds_of_a_pair_are_the_median_over_assignments_with_their_limits():
     # Three assignments of two users to two folds; one feature with slope 1, 2, …, 6 in the six models.
     slope = np.arange(1.0, 7).reshape(3, 2, 1)
     level = np.array([[0.0, 1], [0, 1], [0, 1]])

@@ -38,7 +38,7 @@ def test_the_best_items_of_scores_are_lists_without_training_items(simple_log):
         count_recommendations(rank_best_items(SCORES, simple_log, 2), foreign_log, k=2)
 
 
-def test_frames_are_cut_at_k_by_rank_or_by_score(simple_log):
+def test_frames_are_truncated_at_k_by_rank_or_by_score(simple_log):
     rank_frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "rank": [2, 3, 1, 1]})
     score_frame = pd.DataFrame({"user": [0, 0, 0, 1], "item": [3, 1, 2, 0], "score": [0.5, 0.1, 0.9, 0.3]})
     for frame in (rank_frame, score_frame):
@@ -66,7 +66,7 @@ def test_ties_for_the_last_places_are_drawn_evenly_and_repeat_with_the_seed():
     assert (count_recommendations(top, log, k=2, rng=1) != counts).nnz == 0
 
 
-def test_infinite_scores_take_places_like_others_and_few_candidates_make_a_shorter_list():
+def test_infinite_scores_are_ranked_and_few_candidates_make_a_shorter_list():
     log = Interactions.from_frame(pd.DataFrame({"user": [0], "item": [4]}), users=[0], items=range(5))
     top = rank_best_items(np.array([[np.inf, np.inf, np.inf, 1.0, 0.0]]), log, 2)  # three for two places
     counts = count_recommendations(top, log, k=2, rng=0).sum(axis=0)

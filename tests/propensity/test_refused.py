@@ -1,4 +1,4 @@
-"""What propensity models, fits of γ, exposures and labels refuse, and what they say of it."""
+"""Errors of propensity models, fits of γ, exposures and labels."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ CASES: dict[str, Callable[[], object]] = {
 
 
 def catch_refusal(call: Callable[[], object]) -> str:
-    """Return what is said of a call that is refused, or nothing."""
+    """Return the message of the error that a call raises, or nothing."""
     try:
         call()
     except ipseval.InputError as error:
@@ -352,7 +352,7 @@ def catch_refusal(call: Callable[[], object]) -> str:
     return ""
 
 
-def test_what_is_refused_says_what_came():
+def test_errors_name_the_value_that_was_passed():
     for text, call in CASES.items():
         message = catch_refusal(call)
         assert re.search(text, message, re.DOTALL), (text, message)
