@@ -89,8 +89,8 @@ class RewardEstimator(Estimator):
         super().check(metric, is_probability=is_probability, n_relevant=n_relevant)
         if not metric.adds_up:
             raise InputError(
-                f"{self.label} adds up contributions of single items, which {metric.label} has none of. Use "
-                "recall@k, precision@k, dcg@k, mean_dcg@k or rbp."
+                f"{self.label} adds up contributions of single items, and {metric.label} has no such "
+                "contributions. Use recall@k, precision@k, dcg@k, mean_dcg@k or rbp."
             )
         metric.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of the rank
         if self.weighted and not is_probability:

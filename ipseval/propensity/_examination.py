@@ -460,4 +460,4 @@ def _iterate_to_convergence(
         state = next_state
         if np.abs(changes).max() < TOLERANCE:
             return state
-    raise InputError(f"the examination curve did not settle in {MAX_STEPS} steps; use another method.")
+    raise InputError(f"the examination curve did not converge in {MAX_STEPS} steps; use another method.")

@@ -34,7 +34,9 @@ EVALUATED_LISTS = (
     "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
     + NOT_IDENTIFIED
 )
-UNKNOWN_SOURCE = "γ describes whoever made the lists; say source='logging-policy' if that produced the log."
+UNKNOWN_SOURCE = (
+    "γ describes the recommender that made the lists; pass source='logging-policy' if it produced the log."
+)
 NOT_CONVERGED = "the fit of γ did not converge; do not use it."
 
 RESAMPLES_PER_BLOCK = 64  # keeps the memory of a bootstrap at 64 × (n_lists + n_levels) numbers

@@ -123,7 +123,7 @@ class PairFeatures:
         spread = x.std(axis=0)
         is_variable = spread > 1e-9 * np.abs(x).max(axis=0)  # or constant but for rounding
         scale = np.where(is_variable, spread, np.inf)
-        return cls(train, compute, x.mean(axis=0), scale)
+        return cls(train=train, compute=compute, centre=x.mean(axis=0), scale=scale)
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return the features of pairs, (n_pairs, n_features)."""

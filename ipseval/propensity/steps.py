@@ -55,7 +55,7 @@ def _hold_out(p: FloatArray, slope: FloatArray, *, test_fraction: float, counted
     if n_above:
         raise PropensityError(
             f"{n_above} of {p.size} propensities of being in train exceed 1 − ρ = {1 - rho:g}, the largest "
-            "that a random split allows. Check the scale, or say counted_on='log'."
+            "that a random split allows. Check the scale, or pass counted_on='log'."
         )
     # The check above leaves values over 1 only through rounding.
     in_test = np.minimum(rho / (1 - rho) * in_train / (1 - in_train), 1.0)

@@ -283,7 +283,7 @@ def test_invalid_requests_raise_before_models_are_ranked():
         ipseval.evaluate(models, split, **good)
     with pytest.raises(InputError, match="rewards must be"):
         run(rewards=None)
-    with pytest.raises(InputError, match="adds up contributions of single items, which ndcg@3"):
+    with pytest.raises(InputError, match="adds up contributions of single items, and ndcg@3"):
         run(metrics=["ndcg@3"])
     with pytest.raises(PropensityError, match="needs the chance of being shown"):
         run(propensity=ipseval.PowerLawPropensity(gamma=0))

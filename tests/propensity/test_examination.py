@@ -138,7 +138,7 @@ def test_a_known_curve_has_positions_from_one_on_and_prints_five_of_them():
 @pytest.mark.parametrize("method", ["harvesting", "em"])
 def test_a_curve_that_does_not_converge_raises(method, monkeypatch):
     monkeypatch.setattr("ipseval.propensity._examination.MAX_STEPS", 2)
-    with pytest.raises(InputError, match="did not settle in 2 steps; use another method"):
+    with pytest.raises(InputError, match="did not converge in 2 steps; use another method"):
         ExaminationModel(method).fit(simulate_log(np.random.default_rng(3), n_users=20, n_items=30))
 
 

@@ -204,8 +204,8 @@ def test_unstated_source_is_a_note_and_not_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         gamma_fit = fit_gamma(*simulate_counts(7), N_LISTS)
-    assert "say source='logging-policy'" in gamma_fit.warnings[0]
-    assert "say source='logging-policy'" in repr(gamma_fit)
+    assert "pass source='logging-policy'" in gamma_fit.warnings[0]
+    assert "pass source='logging-policy'" in repr(gamma_fit)
 
 
 def test_a_fit_that_does_not_converge_warns(monkeypatch):

@@ -161,7 +161,15 @@ def test_the_log_odds_of_a_pair_are_the_median_over_assignments_with_their_limit
     fold = np.array([[0, 1], [0, 1], [1, 0]])
     limit_gradient = np.full((3, 2, 1), 10.0)
     mean = np.full((3, 2, 1), 0.5)
-    odds = CrossFittedOdds(None, fold, slope, limit, level, limit_gradient, mean)
+    odds = CrossFittedOdds(
+        features=None,
+        fold=fold,
+        slope=slope,
+        limit=limit,
+        level=level,
+        limit_gradient=limit_gradient,
+        level_gradient=mean,
+    )
     user = np.array([0, 0, 1])
     x = np.array([[1.0], [2.0], [3.0]])
     log_odds, is_limited = odds.log_odds(user, x)
@@ -171,7 +179,15 @@ def test_the_log_odds_of_a_pair_are_the_median_over_assignments_with_their_limit
     assert is_limited.tolist() == [False, True, True]
     change = [0.5, ((2 + 10 + 10) / 3 - 0.5), ((3 + 10 + 10) / 3 - 0.5)]
     assert odds.derivative(user, x)[:, 0] == pytest.approx(change)
-    pair = CrossFittedOdds(None, fold[:2], slope[:2], limit[:2], level[:2], limit_gradient[:2], mean[:2])
+    pair = CrossFittedOdds(
+        features=None,
+        fold=fold[:2],
+        slope=slope[:2],
+        limit=limit[:2],
+        level=level[:2],
+        limit_gradient=limit_gradient[:2],
+        level_gradient=mean[:2],
+    )
     assert pair.log_odds(user, x)[1].tolist() == [False, False, False]  # one of two is not most
 
 
