@@ -28,7 +28,7 @@ import ipseval
 from ipseval import ImpressionLog, Interactions
 from ipseval.estimators import Sample
 from ipseval.estimators.labels import resolve_estimator
-from ipseval.policies._estimators import Rewarded, RewardedMetric
+from ipseval.policies._estimators import MetricRewards, RewardData
 from ipseval.policies.rewards import FittedRewards, ItemReward, ShownData
 from ipseval.propensity import ExaminationCurve, ExaminationModel
 from ipseval.ranking import RankedPositives, top_items
@@ -135,16 +135,16 @@ def estimates(world: World, policy: str, rng: np.random.Generator) -> Iterator[d
         made = {}
         for label in METRICS:
             gain, where = world.value[name, label]
-            made[label] = RewardedMetric((m_hat * gain[rank]).sum(axis=1), gain[where[member[user], item]])
-        rewarded = Rewarded(
-            user,
-            shown.clicked,
-            examined,
-            predicted,
-            1 / (p * examined),
-            total,
-            np.full(N_USERS, N_ITEMS),
-            made,
+            made[label] = MetricRewards((m_hat * gain[rank]).sum(axis=1), gain[where[member[user], item]])
+        rewarded = RewardData(
+            user=user,
+            clicked=shown.clicked,
+            examination=examined,
+            model_reward=predicted,
+            weight=1 / (p * examined),
+            candidate_reward=total,
+            n_candidates=np.full(N_USERS, N_ITEMS),
+            metrics=made,
         )
         sample = Sample(anything, np.ones(1), is_probability=True, rewarded=rewarded)
         for label in METRICS:

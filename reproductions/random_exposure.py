@@ -21,7 +21,7 @@ from scipy.stats import kendalltau
 
 from ipseval import PowerLawPropensity, Split, evaluate, fit_gamma_from_exposure, split_random
 from ipseval.data import RandomExposure
-from ipseval.propensity._exposure import noise_share
+from ipseval.propensity._exposure import compute_noise_share
 from ipseval.validation import validate
 from ipseval.validation._population import shown_outside
 from ipseval.validation.datasets import RandomExposureStudy, load_coat, load_kuairand
@@ -172,7 +172,7 @@ def gamma_table(studies: dict[str, RandomExposureStudy]) -> str:
                     biased.popularity, shown.n_exposed, shown.n_positive, min_popularity=least
                 )
             slope = (1 - fit.gamma) / 2
-            noise = noise_share(biased.popularity[kept].astype(float), shown.n_exposed[kept], slope)
+            noise = compute_noise_share(biased.popularity[kept].astype(float), shown.n_exposed[kept], slope)
             half = 1.96 * fit.standard_error
             rows.append([
                 f"{name}, n\\* ≥ {least}", f"{int(kept.sum()):,}", f"{slope:.3f} ± {half / 2:.3f}",

@@ -1,4 +1,4 @@
-"""Policies: what another way of filling pages would have earned, from the log of the present one."""
+"""Off-policy evaluation: the clicks that policies would have earned, from the log of the present policy."""
 
 from __future__ import annotations
 

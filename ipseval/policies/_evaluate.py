@@ -1,4 +1,4 @@
-"""evaluate_policies: the value of other policies under the item–position model."""
+"""evaluate_policies: estimate the value of policies under the item–position model."""
 
 from __future__ import annotations
 
@@ -12,9 +12,15 @@ import pandas as pd
 from ipseval.data import ImpressionLog
 from ipseval.errors import InputError, PropensityError
 from ipseval.estimators.labels import IPS, SNIPS
-from ipseval.policies._click_rates import cross_fitted
+from ipseval.policies._click_rates import cross_fit_click_rates
 from ipseval.policies._estimators import DM, DR
-from ipseval.policies._result import CLAIMS, PolicyEvaluation, Value, controlled, mean_of
+from ipseval.policies._result import (
+    CLAIMS,
+    PolicyEvaluation,
+    PolicyValue,
+    estimate_ratio,
+    subtract_control_variate,
+)
 from ipseval.propensity import ExaminationCurve
 from ipseval.utils.checks import (
     as_generator,
@@ -34,89 +40,108 @@ LISTS_COLUMNS = ("user", "item", "position")
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """What a policy does in the situations of a log.
+class PolicyTarget:
+    """Probabilities and discounts of a policy for the rows of a log.
 
     Attributes
     ----------
-    chance : (n,) float array
-        P_new of the logged item at its place.
-    held : (n,) int array or None
-        For lists of users: the code of the item that the list has at the row's place, −1 for none.
-    discounted : (n,) float array
-        Σ_p P_new(item at p)/log2(1 + p) of the logged item, wherever it was shown.
-    table : (n_items, n_places) float array or None
-        For a policy that does not depend on the user: all its chances.
+    probability : (n,) float array
+        P_new of the logged item at its position.
+    list_item : (n,) int array or None
+        For lists of users: the code of the item that the list has at the row's position, −1 for none.
+    discount : (n,) float array
+        Σ_p P_new(item at p)/log2(1 + p) of the logged item, at whichever position it was shown.
+    table : (n_items, n_positions) float array or None
+        All probabilities, for a policy that does not depend on the user.
     """
 
-    chance: FloatArray
-    held: IntArray | None
-    discounted: FloatArray
+    probability: FloatArray
+    list_item: IntArray | None
+    discount: FloatArray
     table: FloatArray | None
 
-    def modelled(self, reward: FloatArray, place: IntArray, fold: IntArray) -> FloatArray:
-        """Return Σ_i P_new(i at p) m̂(i, p) of each row, (n,); `reward` is (n_folds, n_items, n_places)."""
+    def predict_rewards(self, click_rates: FloatArray, position_code: IntArray, fold: IntArray) -> FloatArray:
+        """Return Σ_i P_new(i at p) m̂(i, p) of each row, from m̂ (n_folds, n_items, n_positions)."""
         if self.table is not None:
-            by_place = (self.table * reward).sum(axis=1)
-            return np.asarray(by_place[fold, place])
-        assert self.held is not None
-        return np.where(self.held >= 0, reward[fold, self.held, place], 0.0)
+            position_rewards = (self.table * click_rates).sum(axis=1)
+            return np.asarray(position_rewards[fold, position_code])
+        assert self.list_item is not None
+        list_rates = click_rates[fold, self.list_item, position_code]
+        return np.where(self.list_item >= 0, list_rates, 0.0)
 
 
-def as_target(policy: Any, log: ImpressionLog, held: IntArray, place: IntArray, name: str) -> Target:
-    """Return a policy that is a table (n_items, n_places) or a frame of lists with the rows of a log."""
+def build_target(
+    policy: Any, log: ImpressionLog, positions: IntArray, position_code: IntArray, name: str
+) -> PolicyTarget:
+    """Return the target of a table (n_items, n_positions) or of a frame of lists, for the rows of a log."""
     if isinstance(policy, np.ndarray):
-        target = _of_table(policy, log, place, held, name)
+        target = _build_table_target(policy, log, positions, position_code, name)
     elif hasattr(policy, "columns"):
-        target = _of_lists(policy, log, held[place], name)
+        target = _build_list_target(policy, log, positions[position_code], name)
     else:
         raise InputError(
             f"policy {name!r} must be an array of chances (n_items, n_places), or a frame of lists with "
             f"columns user, item and position; got {type(policy).__name__}."
         )
-    if target.held is not None and (target.held < 0).all():
+    if target.list_item is not None and (target.list_item < 0).all():
         raise InputError(
             f"policy {name!r} meets no row of the log: its lists have no item of a user at a position of the "
-            f"log (which are {examples(held)})."
+            f"log (which are {examples(positions)})."
         )
     return target
 
 
-def _of_table(policy: Any, log: ImpressionLog, place: IntArray, held: IntArray, name: str) -> Target:
-    shape = (log.n_items, held.size)
+def _build_table_target(
+    policy: Any, log: ImpressionLog, positions: IntArray, position_code: IntArray, name: str
+) -> PolicyTarget:
+    """Return the target of a policy that is the same for all users, after a check of its probabilities."""
+    shape = (log.n_items, positions.size)
     if policy.dtype.kind not in "iufb" or policy.shape != shape:
         raise InputError(f"policy {name!r} must be numbers of shape {shape}; got shape {policy.shape}.")
     table = policy.astype(np.float64)
-    off = np.abs(table.sum(axis=0) - 1)
-    if (table < 0).any() or not (off <= 1e-6).all():
+    gaps = np.abs(table.sum(axis=0) - 1)
+    if (table < 0).any() or not (gaps <= 1e-6).all():
         raise InputError(
             f"policy {name!r}: the chances at each place must be >= 0 and sum to 1; the largest gap is "
-            f"{float(np.max(off)):.3g}."
+            f"{float(np.max(gaps)):.3g}."
         )
-    discounted = table @ (1 / np.log2(1 + np.maximum(held, 1)))
-    return Target(table[log.item, place], None, discounted[log.item], table)
+    item_discount = table @ (1 / np.log2(1 + np.maximum(positions, 1)))
+    return PolicyTarget(
+        probability=table[log.item, position_code],
+        list_item=None,
+        discount=item_discount[log.item],
+        table=table,
+    )
 
 
-def _of_lists(policy: Any, log: ImpressionLog, position: IntArray, name: str) -> Target:
+def _build_list_target(policy: Any, log: ImpressionLog, position: IntArray, name: str) -> PolicyTarget:
+    """Return the target of lists of users, after a check of their positions and items."""
     columns = columns_of(policy, list(LISTS_COLUMNS))
     user = places(columns["user"], log.user_ids, f"policy {name!r}: users")
     item = places(columns["item"], log.item_ids, f"policy {name!r}: items")
-    lists = pd.DataFrame({"user": user, "position": columns["position"], "item": item})[user >= 0]
+    all_lists = pd.DataFrame({"user": user, "position": columns["position"], "item": item})
+    lists = all_lists[user >= 0]
     if lists[["user", "position"]].duplicated().any() or columns["position"].dtype.kind not in "iu":
         raise InputError(
             f"policy {name!r} must have one item at each position of a user, positions 1, 2, 3, …."
         )
     if columns["position"].min(initial=1) < position.min(initial=1):
         raise InputError(f"policy {name!r} has positions below 1; the first position of a list is 1.")
-    rows = pd.DataFrame({"user": log.user, "position": position})
-    found = rows.merge(lists, on=["user", "position"], how="left")["item"]
-    held = found.fillna(-1).to_numpy().astype(np.int64)
     if lists[["user", "item"]][lists["item"] >= 0].duplicated().any():
         raise InputError(f"policy {name!r} lists an item twice for one user.")
-    pairs = pd.DataFrame({"user": log.user, "item": log.item})
-    rank = pairs.merge(lists, on=["user", "item"], how="left")["position"].to_numpy(float)
-    discounted = np.nan_to_num(1 / np.log2(1 + np.maximum(rank, 1)))  # 0: a log without positions
-    return Target((held == log.item).astype(np.float64), held, discounted, None)
+
+    log_positions = pd.DataFrame({"user": log.user, "position": position})
+    list_item = log_positions.merge(lists, on=["user", "position"], how="left")["item"]
+    item_codes = list_item.fillna(-1).to_numpy().astype(np.int64)
+    log_items = pd.DataFrame({"user": log.user, "item": log.item})
+    list_position = log_items.merge(lists, on=["user", "item"], how="left")["position"].to_numpy(float)
+    discount = 1 / np.log2(1 + np.maximum(list_position, 1))
+    return PolicyTarget(
+        probability=(item_codes == log.item).astype(np.float64),
+        list_item=item_codes,
+        discount=np.nan_to_num(discount),  # 0 for items that are not in the list
+        table=None,
+    )
 
 
 def evaluate_policies(
@@ -130,69 +155,87 @@ def evaluate_policies(
     n_folds: int = 5,
     rng: RngLike = None,
 ) -> PolicyEvaluation:
-    """Return the clicks per impression that other policies would have had, from a log with its chances.
-
-    Item–position model: a click depends on the item, its place and the user, not on what stands beside it.
-    With p the logged chance of the item at its place, w = P_new(item at place)/p, n impressions:
-
-    * `ips`: (1/n) Σ w y; `snips`: Σ w y/Σ w;
-    * `ips-cv`: ips − β(mean w − 1) with the β of the smallest variance;
-    * `dm`: (1/n) Σ_t Σ_i P_new(i at p_t) m̂(i, p_t);
-    * `dr`: dm + (1/n) Σ w (y − m̂); `dr-sn`: dm + Σ w (y − m̂)/Σ w;
-    * `dcg`: (1/n) Σ y d(r)/(p θ), r the item's place under the new policy, d(r) = 1/log2(1 + r), θ the
-      examination of the logged place. Its expectation is Σ_i m_i d(r_i), the DCG of what users like.
-
-    m̂ is the click rate of the item at the place, cross-fitted over users: the place's rate × the item's
-    factor × a factor of the cell, both shrunk as much as the counts say (`shrinkage`). The cell's is shrunk
-    to 1, the item's to m s^β with s its share of the impressions and β ~ N(0, ¼): a policy that learns shows
-    more of what is clicked more, so that its choice tells of items that it hardly showed (for the propensity
-    as a regressor see Little & An). Where the share tells nothing, β is near 0. Users are the units of all
-    standard errors.
-
-    Intervals: clicks are few and unequal, so that Σ w y has the limits of weighted counts, quantiles of gamma
-    distributions with the estimate's variance. The upper one counts in a further click of the weight Σw²/Σw,
-    which is 1/ess in `snips`. With many clicks they become normal ones. Those of `dm` are normal, and leave
-    out the noise of m̂.
-
-    `dcg` is the value of a ranking, reward-weighted, if a click needs
-    examination and liking alone, places are examined as 1/log2(1 + r) under the new policy, and every item
-    could stand at every place of the log. Where p θ is the same for all clicks it is the plain DCG of the
-    clicked items up to a factor (Jeunen et al.); otherwise plain DCG is biased.
+    """Estimate the clicks per impression that policies would have had, from a log with propensities.
 
     Parameters
     ----------
     log : ImpressionLog
-        With propensities: the chance of the shown item at its place, given the situation.
+        With propensities: the probability of the shown item at its position, given the situation.
     policies : mapping
-        Name -> chances (n_items, n_places), the same for all users, columns by ascending position, each
-        summing to 1; or a frame of lists with columns user, item and position.
-    estimators : labels
-        Of those above.
+        Name -> probabilities (n_items, n_positions), the same for all users, columns by ascending position,
+        each summing to 1; or a frame of lists with columns user, item and position.
+    estimators : labels, default ("ips", "snips", "dr")
+        Labels of the notes.
     examination : ExaminationCurve, optional
-        θ of the log's places, for `dcg`; without it each is 1.
-    confidence_level : float
+        θ of the log's positions, for `dcg`; without it each is 1.
+    confidence_level : float, default 0.95
+        In (0, 1).
     shrinkage : float >= 0, optional
-        Impressions that the place's click rate counts for in m̂, which is then the shrunk rate of each cell.
-        Default: the strength of the largest likelihood of the counts, for items and for cells.
-    n_folds, rng
-        Of the cross-fitting.
+        Impressions that the position's click rate counts for in m̂, which is then the shrunk rate of each
+        cell. Default: the strength of the largest likelihood of the counts, for items and for cells.
+    n_folds : int, default 5
+        Folds of users for the cross-fitting, >= 2.
+    rng : int, Generator or None, default None
+        Assigns the users to folds.
+
+    Returns
+    -------
+    PolicyEvaluation
+        Values of the policies with intervals, differences between them, and diagnostics of the weights.
 
     Raises
     ------
     InputError
-        For policies of another form, and labels that are none of those above.
+        For policies of another form, and labels that are not in the notes.
     PropensityError
         For a log without propensities.
 
+    See Also
+    --------
+    evaluate_rewards : Evaluate recommenders from impressions and a reward model.
+
+    Notes
+    -----
+    Item–position model: a click depends on the item, its position and the user, not on the neighbouring
+    items. With p the logged probability of the item at its position, w = P_new(item at position)/p, and n
+    impressions:
+
+    * `ips`: (1/n) Σ w y; `snips`: Σ w y/Σ w;
+    * `ips-cv` [1]_: ips − β(mean w − 1) with the β of the smallest variance;
+    * `dm`: (1/n) Σ_t Σ_i P_new(i at p_t) m̂(i, p_t);
+    * `dr`: dm + (1/n) Σ w (y − m̂); `dr-sn`: dm + Σ w (y − m̂)/Σ w;
+    * `dcg` [2]_: (1/n) Σ y d(r)/(p θ), r the item's position under the new policy, d(r) = 1/log2(1 + r), θ
+      the examination of the logged position. Its expectation is Σ_i m_i d(r_i), the DCG of the items that
+      users like.
+
+    m̂ is the click rate of the item at the position, cross-fitted over users: the rate of the position × the
+    factor of the item × a factor of the cell, both shrunk by empirical Bayes [3]_ (`shrinkage`). The factor
+    of the cell is shrunk to 1, the factor of the item to m s^β with s its share of the impressions and
+    β ~ N(0, 1/4). A policy that learns shows more of the items that are clicked more, so that its choice is
+    informative about items with few impressions (for the propensity as a regressor see [4]_). Where the share
+    is not informative, β is near 0. Users are the units of all standard errors.
+
+    Intervals: clicks are few and unequal, so that Σ w y has the limits of weighted counts [5]_, quantiles of
+    gamma distributions with the estimate's variance. The upper limit includes one more click of the weight
+    Σw²/Σw, which is 1/ess in `snips`. With many clicks the limits become normal. The limits of `dm` are
+    normal, and do not account for the noise of m̂.
+
+    `dcg` is the reward-weighted value of a ranking, if a click needs examination and liking alone, positions
+    are examined as 1/log2(1 + r) under the new policy, and every item could be shown at every position of the
+    log. Where p θ is the same for all clicks it is the unweighted DCG of the clicked items up to a factor
+    [2]_; otherwise the unweighted DCG is biased. The item–position model is from [6]_.
+
     References
     ----------
-    Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay & Wen, Offline evaluation of ranking policies with click
-    models, KDD 2018, doi 10.1145/3219819.3220028. Jeunen, Potapov & Ustimenko, On (normalised) discounted
-    cumulative gain as an off-policy evaluation metric for top-n recommendation, KDD 2024,
-    doi 10.1145/3637528.3671687. Fay & Feuer, Confidence intervals for directly standardized rates, Statistics
-    in Medicine 16, 1997. Morris, Parametric empirical Bayes inference, JASA 78, 1983,
-    doi 10.1080/01621459.1983.10477920. Little & An, Robust likelihood-based analysis of multivariate data
-    with missing values, Statistica Sinica 14, 2004. Jeunen & Gupta, SIGIR 2026, arXiv 2602.14914 (`ips-cv`).
+    .. [1] Jeunen & Gupta, SIGIR 2026, arXiv:2602.14914
+    .. [2] Jeunen, Potapov & Ustimenko, On (normalised) discounted cumulative gain as an off-policy evaluation
+       metric for top-n recommendation, KDD 2024, doi:10.1145/3637528.3671687
+    .. [3] Morris, Parametric empirical Bayes inference, JASA 78, 1983, doi:10.1080/01621459.1983.10477920
+    .. [4] Little & An, Robust likelihood-based analysis of multivariate data with missing values, Statistica
+       Sinica 14, 2004
+    .. [5] Fay & Feuer, Confidence intervals for directly standardized rates, Statistics in Medicine 16, 1997
+    .. [6] Li, Abbasi-Yadkori, Kveton, Muthukrishnan, Vinay & Wen, Offline evaluation of ranking policies with
+       click models, KDD 2018, doi:10.1145/3219819.3220028
 
     Examples
     --------
@@ -214,62 +257,154 @@ def evaluate_policies(
     if shrinkage is not None:
         check_real("shrinkage", shrinkage, low=0.0, low_open=False)
     check_positive_int("n_folds", n_folds, minimum=2)
-    _, unit = np.unique(log.user, return_inverse=True)
-    position = np.zeros(len(log), np.int64) if log.position is None else log.position
-    held, place = np.unique(position, return_inverse=True)
-    n_units = int(unit.max()) + 1
-    fold = (as_generator(rng).permutation(n_units) % n_folds)[unit]
-    theta = np.ones(len(log)) if examination is None else examination.at(held[place])
-    reward = cross_fitted(log, place, held.size, fold, n_folds, shrinkage)
-    predicted = reward[fold, log.item, place]
 
-    def by_unit(values: FloatArray) -> FloatArray:
-        return np.bincount(unit, values, minlength=n_units).astype(np.float64)
-
-    rows = by_unit(np.ones(len(log)))
-    values: dict[tuple[str, str], Value] = {}
-    gains, weights, overlap = {}, {}, []
+    data = _prepare_log(
+        log, log.propensity, examination=examination, shrinkage=shrinkage, n_folds=n_folds, rng=rng
+    )
+    values: dict[tuple[str, str], PolicyValue] = {}
+    gains: dict[str, FloatArray] = {}
+    weights: dict[str, FloatArray] = {}
+    overlap_rows = []
     for name, policy in policies.items():
-        target = as_target(policy, log, held, place, name)
-        w = target.chance / log.propensity
-        gains[name], weights[name] = by_unit(w * log.clicked), by_unit(w)
-        modelled = mean_of(by_unit(target.modelled(reward, place, fold)), rows)
-        rest = by_unit(w * (log.clicked - predicted))
-        ips = _clicked(gains[name], rows, w)
-        snips = _clicked(gains[name], weights[name], w)
-        discount = target.discounted / (log.propensity * theta)
-        made = {
-            IPS: ips,
-            "ips-cv": _of(ips, controlled(gains[name], weights[name], rows, 1.0)),
-            SNIPS: snips,
-            DM: modelled,
-            DR: _of(ips, modelled, mean_of(rest, rows)),
-            "dr-sn": _of(snips, modelled, mean_of(rest, weights[name])),
-            "dcg": _clicked(by_unit(discount * log.clicked), rows, discount),
-        }
-        values |= {(name, label): made[label] for label in labels}
-        overlap.append(_overlap(name, w))
-    return PolicyEvaluation(values, gains, weights, rows, pd.DataFrame(overlap), confidence_level)
+        target = build_target(policy, log, data.positions, data.position_code, name)
+        weight = target.probability / log.propensity
+        gains[name] = data.sum_by_unit(weight * log.clicked)
+        weights[name] = data.sum_by_unit(weight)
+        estimates = _estimate_values(data, target, weight, gains[name], weights[name])
+        for label in labels:
+            values[name, label] = estimates[label]
+        overlap_rows.append(_describe_overlap(name, weight))
+    return PolicyEvaluation(
+        values=values,
+        gains=gains,
+        weights=weights,
+        rows=data.unit_sizes,
+        overlap=pd.DataFrame(overlap_rows),
+        confidence_level=confidence_level,
+    )
 
 
-def _clicked(values: FloatArray, mass: FloatArray, weight: FloatArray) -> Value:
-    """Return Σ values / Σ mass, where the values are clicks with the weights of the impressions."""
-    found, total = mean_of(values, mass), float(weight.sum())
-    further = float(weight @ weight / (total * mass.sum())) if total else float("nan")
-    return replace(found, clicks=found, further=further)
+@dataclass(frozen=True, eq=False)
+class _PreparedLog:
+    """A log with the units, folds, positions and click rates that all policies share."""
+
+    log: ImpressionLog
+    propensity: FloatArray  # (n,) logged
+    unit: IntArray  # (n,) unit of each row: its user
+    n_units: int
+    fold: IntArray  # (n,)
+    positions: IntArray  # (n_positions,) ascending
+    position_code: IntArray  # (n,)
+    theta: FloatArray  # (n,) examination
+    click_rates: FloatArray  # (n_folds, n_items, n_positions) m̂
+
+    def sum_by_unit(self, values: FloatArray) -> FloatArray:
+        """Return the sum of values of rows over each unit, (n_units,)."""
+        return np.bincount(self.unit, values, minlength=self.n_units).astype(np.float64)
+
+    @property
+    def unit_sizes(self) -> FloatArray:
+        """Number of impressions of each unit, (n_units,)."""
+        return self.sum_by_unit(np.ones(len(self.log)))
 
 
-def _of(clicks: Value, *parts: Value) -> Value:
-    """Return the sum of parts, in which the clicks of another value are."""
-    influence = np.sum([one.influence for one in parts], axis=0)
-    return Value(sum(one.value for one in parts), influence, clicks, clicks.further)
+def _prepare_log(
+    log: ImpressionLog,
+    propensity: FloatArray,
+    examination: ExaminationCurve | None,
+    shrinkage: float | None,
+    n_folds: int,
+    rng: RngLike,
+) -> _PreparedLog:
+    """Assign the users to folds and cross-fit the click rates."""
+    unit = np.unique(log.user, return_inverse=True)[1]
+    n_units = int(unit.max()) + 1
+    position = log.position
+    if position is None:
+        position = np.zeros(len(log), np.int64)
+    positions, position_code = np.unique(position, return_inverse=True)
+    unit_fold = as_generator(rng).permutation(n_units) % n_folds
+    fold = unit_fold[unit]
+    theta: FloatArray = np.ones(len(log))
+    if examination is not None:
+        theta = examination.at(position)
+    return _PreparedLog(
+        log=log,
+        propensity=propensity,
+        unit=unit,
+        n_units=n_units,
+        fold=fold,
+        positions=positions,
+        position_code=position_code,
+        theta=theta,
+        click_rates=cross_fit_click_rates(
+            log, position_code, positions.size, fold=fold, n_folds=n_folds, shrinkage=shrinkage
+        ),
+    )
 
 
-def _overlap(name: str, weight: FloatArray) -> dict[str, Any]:
-    total, squares = float(weight.sum()), float((weight**2).sum())
+def _estimate_values(
+    data: _PreparedLog,
+    target: PolicyTarget,
+    weight: FloatArray,
+    gain: FloatArray,
+    unit_weight: FloatArray,
+) -> dict[str, PolicyValue]:
+    """Return the value of a policy by each estimator; `gain` and `unit_weight` are Σ w y and Σ w of units."""
+    log = data.log
+    unit_sizes = data.unit_sizes
+    ips = _estimate_from_clicks(gain, unit_sizes, weight)
+    snips = _estimate_from_clicks(gain, unit_weight, weight)
+    ips_cv = subtract_control_variate(gain, unit_weight, unit_sizes, expected=1.0)
+
+    policy_rewards = target.predict_rewards(data.click_rates, data.position_code, data.fold)
+    dm = estimate_ratio(data.sum_by_unit(policy_rewards), unit_sizes)
+    predicted_clicks = data.click_rates[data.fold, log.item, data.position_code]
+    residual = data.sum_by_unit(weight * (log.clicked - predicted_clicks))
+    mean_residual = estimate_ratio(residual, unit_sizes)
+    normalized_residual = estimate_ratio(residual, unit_weight)
+
+    dcg_weight = target.discount / (data.propensity * data.theta)
+    dcg_gain = data.sum_by_unit(dcg_weight * log.clicked)
+    return {
+        IPS: ips,
+        "ips-cv": _add_values(ips, ips_cv),
+        SNIPS: snips,
+        DM: dm,
+        DR: _add_values(ips, dm, mean_residual),
+        "dr-sn": _add_values(snips, dm, normalized_residual),
+        "dcg": _estimate_from_clicks(dcg_gain, unit_sizes, dcg_weight),
+    }
+
+
+def _estimate_from_clicks(gain: FloatArray, mass: FloatArray, weight: FloatArray) -> PolicyValue:
+    """Return Σ gain / Σ mass, where gains are clicks with the weights of the impressions."""
+    estimate = estimate_ratio(gain, mass)
+    total = float(weight.sum())
+    extra_click = float("nan")
+    if total:
+        extra_click = float(weight @ weight / (total * mass.sum()))
+    return replace(estimate, clicks=estimate, extra_click=extra_click)
+
+
+def _add_values(clicks: PolicyValue, *parts: PolicyValue) -> PolicyValue:
+    """Return the sum of some parts, with the weighted clicks of another value."""
+    influences = [part.influence for part in parts]
+    return PolicyValue(
+        value=sum(part.value for part in parts),
+        influence=np.sum(influences, axis=0),
+        clicks=clicks,
+        extra_click=clicks.extra_click,
+    )
+
+
+def _describe_overlap(name: str, weight: FloatArray) -> dict[str, str | float]:
+    """Return the row of a policy in the table of overlap."""
+    total = float(weight.sum())
+    sum_of_squares = float((weight**2).sum())
     return {
         "policy": name,
-        "ess": total**2 / squares if squares else 0.0,
+        "ess": total**2 / sum_of_squares if sum_of_squares else 0.0,
         "max_weight": float(weight.max()),
         "max_weight_share": float(weight.max() / total) if total else float("nan"),
         "mean_weight": float(weight.mean()),

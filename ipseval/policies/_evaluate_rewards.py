@@ -1,4 +1,4 @@
-"""evaluate_rewards: recommenders judged by a reward model and impressions, beside the positives."""
+"""evaluate_rewards: evaluate recommenders with a reward model and impressions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ipseval.evaluation import Evaluation, evaluate
 from ipseval.evaluation.request import fitted_propensity, requested_estimators
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled.sampled_metric import requested_metrics
-from ipseval.policies._estimators import DM, DR, Rewarded, RewardedMetric
+from ipseval.policies._estimators import DM, DR, MetricRewards, RewardData
 from ipseval.policies.rewards import FittedRewards, Rewards
 from ipseval.propensity import Propensity, PropensityModel
 from ipseval.ranking import RankedPositives, rank_positives, top_items
 from ipseval.utils.checks import check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
-from ipseval.utils.types import FloatArray, IntervalMethod, LowEss, RngLike, TieChoice
+from ipseval.utils.types import FloatArray, IntArray, IntervalMethod, LowEss, RngLike, TieChoice
 
 
 def evaluate_rewards(
@@ -39,33 +39,31 @@ def evaluate_rewards(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
-    """Return the evaluation with `dm`, `dr` and `snips-impressions`; they read impressions, a reward model.
+    """Evaluate recommenders with `dm`, `dr` and `snips-impressions`, from impressions and a reward model.
 
-    Σ_C runs over all candidates of a user, shown over the shown pairs, w = 1/P, θ the chance that a pair was
-    examined, m̂ the reward model, c the contribution of an item at its rank:
-
-    * `dm`: Σ_C m̂ c / Σ_C m̂;
-    * `dr`: [Σ_C m̂ c + Σ_shown w (y − θ m̂) c] / the same with c = 1;
-    * `snips-impressions`: Σ_shown w y c / Σ_shown w y.
-
-    For metrics of kind "sum", such as dcg@k, it is the mean of the numerator over users. The best items of
-    all users are ranked, so that models need scores of all items.
+    The best items of all users are ranked, so that models need scores of all items.
 
     Parameters
     ----------
     models : mapping
         Name -> scorer or trained model, as in `evaluate`; no lists and no ranks.
     split : Split
+        Training log and test positives.
     rewards : Rewards
         Impressions of the test period and a reward model.
-    propensity : as in `evaluate`
-        The chance of being shown and examined, on the scale of probabilities; `dm` alone needs none.
-    metrics : labels or objects
-        That add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
+    propensity : Propensity, PropensityModel or str, optional
+        Probability of being shown and examined, on the scale of probabilities; `dm` needs none.
+    metrics : labels or objects, default ("recall@10", "dcg@10")
+        Metrics that add up over items: recall, precision, cg, dcg, mean_dcg, rbp, atop.
     estimators : labels or objects, optional
-        Those above, and others beside them. Default: `dr`; `dm` without a propensity.
+        The estimators of the notes, and any others. Default: `dr`; `dm` without a propensity.
     ties, confidence_level, low_ess, interval, rng, compute
         As in `evaluate`.
+
+    Returns
+    -------
+    Evaluation
+        As `evaluate` returns it.
 
     Raises
     ------
@@ -74,31 +72,52 @@ def evaluate_rewards(
     PropensityError
         For a propensity that is known up to a factor, or lacks shown pairs.
 
+    See Also
+    --------
+    evaluate_policies : Estimate the clicks of policies from a log with propensities.
+    ipseval.evaluate : Evaluate recommenders on test positives.
+
+    Notes
+    -----
+    Σ_C runs over all candidates of a user, Σ_shown over the shown pairs, w = 1/P, θ is the probability that a
+    pair was examined, m̂ the reward model, c the contribution of an item at its rank [1]_:
+
+    * `dm`: Σ_C m̂ c / Σ_C m̂;
+    * `dr`: [Σ_C m̂ c + Σ_shown w (y − θ m̂) c] / the same with c = 1;
+    * `snips-impressions`: Σ_shown w y c / Σ_shown w y.
+
+    For metrics of kind "sum", such as dcg@k, the estimate is the mean of the numerator over users.
+
     References
     ----------
-    Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv 1103.4601.
+    .. [1] Dudík, Langford & Li, Doubly robust policy evaluation and learning, ICML 2011, arXiv:1103.4601
     """
     check_type("rewards", rewards, Rewards, " Pass ipseval.policies.rewards.Rewards(log).")
-    known = fitted_propensity(propensity, lambda model: model.fit(split.train))
+    exposure_propensity = fitted_propensity(propensity, lambda model: model.fit(split.train))
     if estimators is None:
-        estimators = [DM if known is None else DR]
-    asked, chosen = requested_metrics(metrics), requested_estimators(estimators, known)
-    for one in chosen:
-        for each in asked:
-            one.check(each, is_probability=known is not None and known.is_probability, n_relevant="absent")
-    fitted = rewards.fit(split)
-    weight = shown_weights(fitted, known)
+        estimators = [DM if exposure_propensity is None else DR]
+    metric_objects = requested_metrics(metrics)
+    estimator_objects = requested_estimators(estimators, exposure_propensity)
+    is_probability = exposure_propensity is not None and exposure_propensity.is_probability
+    for estimator in estimator_objects:
+        for metric in metric_objects:
+            estimator.check(metric, is_probability=is_probability, n_relevant="absent")
+
+    reward_fit = rewards.fit(split)
+    weight = compute_pair_weights(reward_fit, exposure_propensity)
     ranks = {}
     for name, model in models.items():
-        sums = sum_candidates(model, split, fitted, weight, asked, ties=ties, name=name, compute=compute)
+        candidate_sums = sum_candidates(
+            model, split, reward_fit, weight, metric_objects, ties=ties, name=name, compute=compute
+        )
         ranked = rank_positives(model, split, name=name, compute=compute)
-        ranks[name] = replace(ranked, candidate_sums=sums)
+        ranks[name] = replace(ranked, candidate_sums=candidate_sums)
     return evaluate(
         ranks,
         split,
-        propensity=known,
-        metrics=asked,
-        estimators=chosen,
+        propensity=exposure_propensity,
+        metrics=metric_objects,
+        estimators=estimator_objects,
         ties=ties,
         confidence_level=confidence_level,
         low_ess=low_ess,
@@ -108,16 +127,16 @@ def evaluate_rewards(
     )
 
 
-def shown_weights(fitted: FittedRewards, propensity: Propensity | None) -> FloatArray:
+def compute_pair_weights(reward_fit: FittedRewards, propensity: Propensity | None) -> FloatArray:
     """Return 1/P of the shown pairs, (n_shown,); NaN without a propensity."""
-    shown = fitted.shown
+    shown = reward_fit.shown
     if propensity is None:
         return np.full(len(shown), np.nan)
     weight = np.asarray(1 / propensity.at(shown.user, shown.item))
-    n_without = int(np.isnan(weight).sum())
-    if n_without:
+    n_missing = int(np.isnan(weight).sum())
+    if n_missing:
         raise PropensityError(
-            f"{n_without} of {weight.size} shown pairs have no propensity, though they were shown. "
+            f"{n_missing} of {weight.size} shown pairs have no propensity, though they were shown. "
             "Use ImpressionPropensity(log=…), or leave these impressions out of the log."
         )
     return weight
@@ -126,52 +145,64 @@ def shown_weights(fitted: FittedRewards, propensity: Propensity | None) -> Float
 def sum_candidates(
     model: Any,
     split: Split,
-    fitted: FittedRewards,
+    reward_fit: FittedRewards,
     weight: FloatArray,
     metrics: Sequence[Metric],
     *,
     ties: TieChoice,
     name: str,
     compute: ComputeOptions,
-) -> Rewarded:
+) -> RewardData:
     """Return Σ m̂ c over all candidates of each user, and c of the shown pairs, for each metric.
 
-    Only items with a contribution are asked for: with cutoffs the k best of each user. A metric without a
+    Only items with a contribution are ranked: with cutoffs the k best of each user. A metric without a
     cutoff sorts the whole catalogue for each user, a block of users at a time.
     """
-    shown, n_items = fitted.shown, split.n_items
-    keys = shown.user * np.int64(n_items) + shown.item
-    modelled = [np.zeros(fitted.total.size) for _ in metrics]
-    at_shown = [np.zeros(keys.size) for _ in metrics]
+    shown = reward_fit.shown
+    n_items = split.n_items
+    shown_keys = shown.user * np.int64(n_items) + shown.item
+    n_users = reward_fit.total.size
+    candidate_sums = {metric.label: np.zeros(n_users) for metric in metrics}
+    pair_contributions = {metric.label: np.zeros(shown_keys.size) for metric in metrics}
 
-    def add(part: RankedPositives) -> None:
+    def add_users(top: RankedPositives) -> None:
         """Add the best items of a few users, sorted by user and item."""
-        user, item = part.user, part.item
-        key = user * np.int64(n_items) + item
-        rows = slice(*np.searchsorted(keys, [user[0] * n_items, (user[-1] + 1) * n_items]))
-        place = np.minimum(np.searchsorted(key, keys[rows]), key.size - 1)
-        found = np.flatnonzero(key[place] == keys[rows])
-        place, rows_found = place[found], found + rows.start
-        predicted = fitted.predict(user, item)
-        for metric, mine, own in zip(metrics, modelled, at_shown, strict=True):
-            c = metric.rank_contributions(part, ties=ties)
-            if c is None or not np.isfinite(c).all():
+        top_rows, shown_rows = _match_shown_pairs(top, shown_keys, n_items)
+        model_reward = reward_fit.predict(top.user, top.item)
+        for metric in metrics:
+            contributions = metric.rank_contributions(top, ties=ties)
+            if contributions is None or not np.isfinite(contributions).all():
                 raise InputError(f"{metric.label} is undefined for users with so few candidates.")
-            mine[part.users] = part.sum_by_user(predicted * c)
-            own[rows_found] = c[place]
+            candidate_sums[metric.label][top.users] = top.sum_by_user(model_reward * contributions)
+            pair_contributions[metric.label][shown_rows] = contributions[top_rows]
 
-    depth = min(max(one.cutoff or n_items for one in metrics), n_items)
-    top_items(model, split, k=depth, each=add, name=name, compute=compute)
-    return Rewarded(
-        shown.user,
-        shown.clicked,
-        shown.examined,
-        fitted.predicted,
-        weight,
-        fitted.total,
-        n_items - np.bincount(split.excluded.user, minlength=split.n_users),
-        {
-            metric.label: RewardedMetric(mine, own)
-            for metric, mine, own in zip(metrics, modelled, at_shown, strict=True)
-        },
+    cutoffs = [metric.cutoff or n_items for metric in metrics]
+    top_items(model, split, k=min(max(cutoffs), n_items), each=add_users, name=name, compute=compute)
+    metric_rewards = {}
+    for metric in metrics:
+        metric_rewards[metric.label] = MetricRewards(
+            candidate_sums=candidate_sums[metric.label],
+            pair_contributions=pair_contributions[metric.label],
+        )
+    return RewardData(
+        user=shown.user,
+        clicked=shown.clicked,
+        examination=shown.examined,
+        model_reward=reward_fit.predicted,
+        weight=weight,
+        candidate_reward=reward_fit.total,
+        n_candidates=n_items - np.bincount(split.excluded.user, minlength=split.n_users),
+        metrics=metric_rewards,
     )
+
+
+def _match_shown_pairs(top: RankedPositives, shown_keys: IntArray, n_items: int) -> tuple[IntArray, IntArray]:
+    """Return the rows of the shown pairs among the best items of a few users, in both arrays."""
+    top_keys = top.user * np.int64(n_items) + top.item
+    first_key = top.user[0] * n_items
+    end_key = (top.user[-1] + 1) * n_items
+    start, end = np.searchsorted(shown_keys, [first_key, end_key])
+    block_keys = shown_keys[start:end]
+    top_rows = np.minimum(np.searchsorted(top_keys, block_keys), top_keys.size - 1)
+    block_rows = np.flatnonzero(top_keys[top_rows] == block_keys)
+    return top_rows[block_rows], block_rows + start

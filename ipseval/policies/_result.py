@@ -1,4 +1,4 @@
-"""The result of an evaluation of policies: values, differences, and what the weights allow."""
+"""Result of an evaluation of policies: values, differences, and the overlap of the weights."""
 
 from __future__ import annotations
 
@@ -21,75 +21,103 @@ from ipseval.reporting.tables import Remark, Table
 from ipseval.utils.checks import check_positive_int, check_type
 from ipseval.utils.types import FloatArray
 
-COVERED = "given the logged chances, where they cover the policy"
-EITHER = "consistent given the logged chances or a right reward model"
+GIVEN_CHANCES = "given the logged chances, where they cover the policy"
+GIVEN_CHANCES_OR_MODEL = "consistent given the logged chances or a right reward model"
 CLAIMS = {
-    IPS: f"exactly unbiased {COVERED}",
-    "ips-cv": f"consistent {COVERED}",
-    SNIPS: f"consistent {COVERED}",
+    IPS: f"exactly unbiased {GIVEN_CHANCES}",
+    "ips-cv": f"consistent {GIVEN_CHANCES}",
+    SNIPS: f"consistent {GIVEN_CHANCES}",
     DM: "consistent given a right reward model",
-    DR: EITHER,
-    "dr-sn": EITHER,
-    "dcg": f"exactly unbiased {COVERED}, for items that can stand at every place",
+    DR: GIVEN_CHANCES_OR_MODEL,
+    "dr-sn": GIVEN_CHANCES_OR_MODEL,
+    "dcg": f"exactly unbiased {GIVEN_CHANCES}, for items that can be shown at every position",
 }
-OF_RECORD = (DR, "dr-sn", SNIPS, "ips-cv", IPS)  # the first of these that was asked for
+RECORD_ORDER = (DR, "dr-sn", SNIPS, "ips-cv", IPS)  # the verdict uses the first of these in the result
 
 
 @dataclass(frozen=True, eq=False)
-class Value:
-    """One value with the influence of each unit, (n_units,), of mean 0.
+class PolicyValue:
+    """Value of a policy with the influence of each unit, (n_units,), of mean 0.
 
     Attributes
     ----------
     value : float
     influence : (n_units,) float array
-    clicks : Value, optional
+    clicks : PolicyValue, optional
         The weighted clicks in the value, all of one sign: few large steps, where clicks are rare.
-    further : float
-        What one further click would add: Σw²/Σw over impressions, in parts of the mass. NaN: nothing is
-        known of it, as no impression has a weight.
+    extra_click : float
+        The contribution of one more click: Σw²/Σw over impressions, in parts of the mass. NaN: not known,
+        because no impression has a weight.
     """
 
     value: float
     influence: FloatArray
-    clicks: Value | None = None
-    further: float = 0.0
+    clicks: PolicyValue | None = None
+    extra_click: float = 0.0
 
     @property
     def standard_error(self) -> float:
         """√(Σψ²/(n(n − 1)))."""
         n = self.influence.size
-        return float(np.sqrt((self.influence**2).sum() / (n * (n - 1.0)))) if n > 1 else float("nan")
+        if n <= 1:
+            return float("nan")
+        return float(np.sqrt((self.influence**2).sum() / (n * (n - 1.0))))
 
     def interval(self, confidence_level: float) -> tuple[float, float]:
         """Return (low, high): gamma limits of the clicks and normal ones of the rest, or normal ones.
 
-        The clicks have the smaller of their own variance and that of the value, which another part may
-        lower; what is left of the variance of the value is added as for independent parts.
+        The variance of the clicks is the smaller of their own variance and the variance of the value, which
+        another part may lower. The remaining variance of the value is added as for independent parts.
         """
-        error, z = self.standard_error, float(ndtri((1 + confidence_level) / 2))
+        error = self.standard_error
+        z = float(ndtri((1 + confidence_level) / 2))
         if self.clicks is None:
             return self.value - z * error, self.value + z * error
-        if np.isnan([self.further, error, self.value]).any():
+        if np.isnan([self.extra_click, error, self.value]).any():
             return float("nan"), float("nan")
-        total, variance = self.clicks.value, min(error, self.clicks.standard_error) ** 2
+        clicks = self.clicks.value
+        click_variance = min(error, self.clicks.standard_error) ** 2
         low, high = count_interval(
-            total, variance, self.further, self.further**2, confidence_level=confidence_level
+            clicks, click_variance, self.extra_click, self.extra_click**2, confidence_level=confidence_level
         )
-        rest = z * np.sqrt(max(error**2 - variance, 0.0))
-        below, above = (float(np.hypot(end - total, rest)) for end in (low, high))
-        return self.value - below, self.value + above
+        normal_margin = z * np.sqrt(max(error**2 - click_variance, 0.0))
+        lower_margin = float(np.hypot(low - clicks, normal_margin))
+        upper_margin = float(np.hypot(high - clicks, normal_margin))
+        return self.value - lower_margin, self.value + upper_margin
+
+    def to_row(self, confidence_level: float) -> tuple[float, float, float, float]:
+        """Return value, standard error and the limits of the interval."""
+        low, high = self.interval(confidence_level)
+        return self.value, self.standard_error, low, high
 
 
-def mean_of(values: FloatArray, mass: FloatArray) -> Value:
-    """Return Σ values / Σ mass over units."""
-    ratio = float(values.sum() / mass.sum()) if mass.sum() else float("nan")
-    return Value(ratio, (values - ratio * mass) / mass.mean())
+def estimate_ratio(values: FloatArray, mass: FloatArray) -> PolicyValue:
+    """Return Σ values / Σ mass over units, with the influence of each unit."""
+    ratio = float("nan")
+    if mass.sum():
+        ratio = float(values.sum() / mass.sum())
+    return PolicyValue(ratio, (values - ratio * mass) / mass.mean())
+
+
+def subtract_control_variate(
+    gain: FloatArray, weight: FloatArray, rows: FloatArray, *, expected: float
+) -> PolicyValue:
+    """Return Σ gain/Σ rows − β(Σ weight/Σ rows − expected) with the β of the smallest variance."""
+    mean_gain = estimate_ratio(gain, rows)
+    mean_weight = estimate_ratio(weight, rows)
+    weight_variance = float(mean_weight.influence @ mean_weight.influence)
+    beta = 0.0
+    if weight_variance > 0:
+        beta = float(mean_gain.influence @ mean_weight.influence) / weight_variance
+    return PolicyValue(
+        value=mean_gain.value - beta * (mean_weight.value - expected),
+        influence=mean_gain.influence - beta * mean_weight.influence,
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PolicyEvaluation(Result):
-    """Values of policies, per impression, with intervals and the state of the weights.
+    """Values of policies, per impression, with intervals and diagnostics of the weights.
 
     Attributes
     ----------
@@ -103,9 +131,13 @@ class PolicyEvaluation(Result):
         policy, ess (of the impressions' weights), max_weight, max_weight_share, mean_weight (1 in
         expectation), share_unmatched: the share of impressions whose item the policy never shows there.
     confidence_level : float
+
+    See Also
+    --------
+    evaluate_policies : Compute the result.
     """
 
-    values: dict[tuple[str, str], Value]
+    values: dict[tuple[str, str], PolicyValue]
     gains: dict[str, FloatArray]
     weights: dict[str, FloatArray]
     rows: FloatArray
@@ -113,28 +145,43 @@ class PolicyEvaluation(Result):
     confidence_level: float = 0.95
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: a row per policy, who earns most, what the weights allow, what is claimed."""
+        """Return the report: a row per policy, the verdict, the overlap of the weights and the guarantees.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of half the width of the intervals.
+        page : bool, default False
+            Not used.
+
+        Returns
+        -------
+        Tables
+            The report.
+        """
         del page
         check_positive_int("digits", digits)
-        frame, n_impressions = self.frame, int(self.rows.sum())
+        frame = self.frame
         labels = list(frame["estimator"].unique())
-        record = next((one for one in OF_RECORD if one in labels), labels[0])
-        own = frame[frame["estimator"] == record].sort_values("estimate", ascending=False, kind="stable")
-        shown = pd.DataFrame({"policy": own["policy"].to_numpy()})
-        for label in labels:
-            rows = frame[frame["estimator"] == label].set_index("policy").loc[shown["policy"]]
-            for end, name in (("", "estimate"), ("_low", "ci_low"), ("_high", "ci_high")):
-                shown[label + end] = rows[name].to_numpy()
-        places = decimals(((frame["ci_high"] - frame["ci_low"]) / 2).dropna(), digits)
-        claims = frame.groupby("claim", sort=False)["estimator"].unique()
+        record = _select_record_estimator(labels)
+        record_rows = frame[frame["estimator"] == record]
+        policies = list(record_rows.sort_values("estimate", ascending=False, kind="stable")["policy"])
+        half_widths = ((frame["ci_high"] - frame["ci_low"]) / 2).dropna()
+        table = Table.of(
+            _arrange_by_policy(frame, policies, labels), formats=f".{decimals(half_widths, digits)}f"
+        )
+
+        n_impressions = int(self.rows.sum())
         level = f"{self.confidence_level:.0%} intervals in brackets"
+        claims = frame.groupby("claim", sort=False)["estimator"].unique()
+        claim_lines = [f"{listed(list(names))}: {claim}." for claim, names in claims.items()]
         return Tables(
             summary=(f"{n_impressions:,} impressions · clicks per impression · {level}",),
-            parts=(Table.of(shown, formats=f".{places}f"),),
+            parts=(table,),
             verdict=(
-                Remark("Verdict", (_verdict(self, list(own["policy"]), record),)),
-                Remark("Weights", tuple(_weights(self.overlap, n_impressions))),
-                Remark("Claim", tuple(f"{listed(list(names))}: {text}." for text, names in claims.items())),
+                Remark("Verdict", (_describe_verdict(self, policies, record),)),
+                Remark("Weights", tuple(_describe_weights(self.overlap, n_impressions))),
+                Remark("Claim", tuple(claim_lines)),
             ),
         )
 
@@ -142,24 +189,23 @@ class PolicyEvaluation(Result):
     def frame(self) -> pd.DataFrame:
         """One row per policy and estimator: estimate, std_error, ci_low, ci_high, ess, claim."""
         ess = self.overlap.set_index("policy")["ess"]
-        rows = [
-            (name, one, *self._interval(value), float(ess[name]), CLAIMS[one])
-            for (name, one), value in self.values.items()
-        ]
+        rows = []
+        for (policy, estimator), value in self.values.items():
+            numbers = value.to_row(self.confidence_level)
+            rows.append((policy, estimator, *numbers, float(ess[policy]), CLAIMS[estimator]))
         columns = ["policy", "estimator", "estimate", "std_error", "ci_low", "ci_high", "ess", "claim"]
         return pd.DataFrame(rows, columns=columns)
 
     def against(self, log: ImpressionLog, policy: str | None = None) -> pd.DataFrame:
-        """Return how far the estimates of a policy are from the click rate that it had in a log of its own.
+        """Compare the estimates of a policy with the click rate that it had in a log of its own.
 
-        The interval is one for the difference, which holds the noise of both logs: the estimate agrees with
-        what was seen where it contains 0. Both limits are joined by the MOVER method (Zou & Donner 2008,
-        doi 10.1002/sim.3095).
+        The interval is for the difference and accounts for the noise of both logs: the estimate agrees with
+        the observed click rate where it contains 0.
 
         Parameters
         ----------
         log : ImpressionLog
-            What the policy showed, independent of the log of the estimates.
+            Impressions of the policy, independent of the log of the estimates.
         policy : str, optional
             Its name; needed where several were evaluated.
 
@@ -174,6 +220,14 @@ class PolicyEvaluation(Result):
             For a policy that was not evaluated.
         InputError
             Where several were and none is named.
+
+        Notes
+        -----
+        The limits of both intervals are combined by the MOVER method [1]_.
+
+        References
+        ----------
+        .. [1] Zou & Donner, Statistics in Medicine 27, 2008, doi:10.1002/sim.3095
         """
         check_type("log", log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
         names = list(self.weights)
@@ -182,85 +236,133 @@ class PolicyEvaluation(Result):
         name = names[0] if policy is None else policy
         if name not in names:
             raise UnknownNameError("policy", name, names)
-        _, unit = np.unique(log.user, return_inverse=True)
-        own = mean_of(np.bincount(unit, log.clicked).astype(float), np.bincount(unit).astype(float))
-        own = replace(own, clicks=own, further=1 / len(log))
-        seen = own.value, *own.interval(self.confidence_level)
+
+        observed = _observe_click_rate(log)
+        observed_interval = (observed.value, *observed.interval(self.confidence_level))
         rows = []
-        for (of, estimator), value in self.values.items():
-            if of == name:
-                given = value.value, *value.interval(self.confidence_level)
-                low, high = difference_interval(given, seen)
-                gap = value.value - own.value
-                rows.append((name, estimator, value.value, own.value, gap, low, high, low <= 0 <= high))
-        columns = ["policy", "estimator", "estimate", "observed", "difference", "ci_low", "ci_high", "agrees"]
-        return pd.DataFrame(rows, columns=columns)
+        for (policy_name, estimator), value in self.values.items():
+            if policy_name != name:
+                continue
+            estimate_interval = (value.value, *value.interval(self.confidence_level))
+            low, high = difference_interval(estimate_interval, observed_interval)
+            rows.append(
+                {
+                    "policy": name,
+                    "estimator": estimator,
+                    "estimate": value.value,
+                    "observed": observed.value,
+                    "difference": value.value - observed.value,
+                    "ci_low": low,
+                    "ci_high": high,
+                    "agrees": low <= 0 <= high,
+                }
+            )
+        return pd.DataFrame(rows)
 
     def compare(self, reference: str | None = None) -> pd.DataFrame:
         """Return differences of policies with a control variate, and of their other estimates.
 
-        `delta-ips` is mean (w_a − w_b)(y − β) with the β of the smallest variance, which costs no bias in
-        expectation, as w_a − w_b has mean 0 where both policies are covered. Other rows subtract estimates,
-        paired by unit. Intervals and p-values are normal ones: with few clicks they are too sure.
+        Intervals and p-values are normal: with few clicks the intervals are too narrow.
 
         Parameters
         ----------
         reference : str, optional
             Compare all others with this policy; default: all pairs.
 
+        Returns
+        -------
+        DataFrame
+            policy, reference, estimator, difference, std_error, ci_low, ci_high, p_value.
+
+        Notes
+        -----
+        `delta-ips` [1]_ is mean (w_a − w_b)(y − β) with the β of the smallest variance, which costs no bias
+        in expectation, because w_a − w_b has mean 0 where both policies are covered. Other rows subtract
+        estimates, paired by unit.
+
         References
         ----------
-        Jeunen & Ustimenko, Δ-OPE: off-policy estimation with pairs of policies, RecSys 2024,
-        doi 10.1145/3640457.3688162.
+        .. [1] Jeunen & Ustimenko, Δ-OPE: off-policy estimation with pairs of policies, RecSys 2024,
+           doi:10.1145/3640457.3688162
         """
         rows = []
-        for a, b in pairs_of(list(self.weights), reference, "policy"):
-            gain, weight = self.gains[a] - self.gains[b], self.weights[a] - self.weights[b]
-            found = {"delta-ips": controlled(gain, weight, self.rows, 0.0)}
-            for estimator in dict.fromkeys(one for _, one in self.values):
-                one, other = self.values[a, estimator], self.values[b, estimator]
-                found[estimator] = Value(one.value - other.value, one.influence - other.influence)
-            for estimator, value in found.items():
-                z = abs(value.value) / value.standard_error if value.standard_error > 0 else float("nan")
-                rows.append((a, b, estimator, *self._interval(value), float(2 * ndtr(-z))))
+        for policy, other_policy in pairs_of(list(self.weights), reference, "policy"):
+            for estimator, difference in self._subtract_values(policy, other_policy).items():
+                z = float("nan")
+                if difference.standard_error > 0:
+                    z = abs(difference.value) / difference.standard_error
+                numbers = difference.to_row(self.confidence_level)
+                rows.append((policy, other_policy, estimator, *numbers, float(2 * ndtr(-z))))
         columns = ["policy", "reference", "estimator", "difference", "std_error", "ci_low", "ci_high"]
         return pd.DataFrame(rows, columns=[*columns, "p_value"])
 
-    def _interval(self, value: Value) -> tuple[float, float, float, float]:
-        return value.value, value.standard_error, *value.interval(self.confidence_level)
+    def _subtract_values(self, policy: str, reference: str) -> dict[str, PolicyValue]:
+        """Return the difference of two policies by each estimator, with `delta-ips` first."""
+        gain = self.gains[policy] - self.gains[reference]
+        weight = self.weights[policy] - self.weights[reference]
+        differences = {"delta-ips": subtract_control_variate(gain, weight, self.rows, expected=0.0)}
+        for estimator in dict.fromkeys(estimator for _, estimator in self.values):
+            policy_value = self.values[policy, estimator]
+            reference_value = self.values[reference, estimator]
+            differences[estimator] = PolicyValue(
+                value=policy_value.value - reference_value.value,
+                influence=policy_value.influence - reference_value.influence,
+            )
+        return differences
 
 
-def controlled(gain: FloatArray, weight: FloatArray, rows: FloatArray, expected: float) -> Value:
-    """Return Σ gain/Σ rows − β(Σ weight/Σ rows − expected) with the β of the smallest variance."""
-    plain, normal = mean_of(gain, rows), mean_of(weight, rows)
-    spread = float(normal.influence @ normal.influence)
-    beta = float(plain.influence @ normal.influence) / spread if spread > 0 else 0.0
-    return Value(plain.value - beta * (normal.value - expected), plain.influence - beta * normal.influence)
+def _select_record_estimator(labels: list[str]) -> str:
+    """Return the estimator of the verdict: the first of `RECORD_ORDER` in the result, else its first."""
+    for label in RECORD_ORDER:
+        if label in labels:
+            return label
+    return labels[0]
 
 
-def _verdict(found: PolicyEvaluation, policies: list[str], record: str) -> str:
-    """Return who earns most by the estimator of record, and from whom that is told (Holm)."""
-    first, *others = policies
-    if not others:
-        return f"One policy: its value by {record} stands above."
-    tests = found.compare()
-    with_first = (tests["policy"] == first) | (tests["reference"] == first)
-    tests = tests[(tests["estimator"] == record) & with_first]
-    name = np.where(tests["policy"] == first, tests["reference"], tests["policy"])
-    adjusted = pd.Series(adjust(tests, "holm", ["estimator"]), index=name)
-    told = [one for one in others if adjusted[one] < LEVEL]
-    untold = [one for one in others if one not in told]
-    parts = [f"By {record}, {first} earns most."]
-    if told:
-        p_value = shown_p(float(adjusted[told].max()), most=len(told) > 1)
-        parts.append(f"It is told from {listed(told)} ({p_value}).")
-    if untold:
-        parts.append(f"These data do not tell it from {listed(untold)}.")
-    return " ".join(parts)
+def _arrange_by_policy(frame: pd.DataFrame, policies: list[str], labels: list[str]) -> pd.DataFrame:
+    """Return one row per policy, with the estimate and the limits of each estimator in columns."""
+    columns = {"policy": np.array(policies, dtype=object)}
+    for label in labels:
+        rows = frame[frame["estimator"] == label].set_index("policy").loc[policies]
+        columns[label] = rows["estimate"].to_numpy()
+        columns[f"{label}_low"] = rows["ci_low"].to_numpy()
+        columns[f"{label}_high"] = rows["ci_high"].to_numpy()
+    return pd.DataFrame(columns)
 
 
-def _weights(overlap: pd.DataFrame, n_impressions: int) -> list[str]:
-    """Return the effective number of impressions of each policy, and how much of the log serves none."""
+def _observe_click_rate(log: ImpressionLog) -> PolicyValue:
+    """Return the click rate of a log, with users as units."""
+    unit = np.unique(log.user, return_inverse=True)[1]
+    clicks = np.bincount(unit, log.clicked).astype(float)
+    impressions = np.bincount(unit).astype(float)
+    rate = estimate_ratio(clicks, impressions)
+    return replace(rate, clicks=rate, extra_click=1 / len(log))
+
+
+def _describe_verdict(evaluation: PolicyEvaluation, policies: list[str], record: str) -> str:
+    """Return which policy earns most by an estimator, and which differences are significant (Holm)."""
+    first, *later_policies = policies
+    if not later_policies:
+        return f"One policy: its value by {record} is in the table above."
+    tests = evaluation.compare()
+    has_first = (tests["policy"] == first) | (tests["reference"] == first)
+    tests = tests[(tests["estimator"] == record) & has_first]
+    opponents = np.where(tests["policy"] == first, tests["reference"], tests["policy"])
+    p_values = pd.Series(adjust(tests, "holm", ["estimator"]), index=opponents)
+    significant = [policy for policy in later_policies if p_values[policy] < LEVEL]
+    not_significant = [policy for policy in later_policies if policy not in significant]
+
+    sentences = [f"By {record}, {first} earns most."]
+    if significant:
+        p_value = shown_p(float(p_values[significant].max()), most=len(significant) > 1)
+        sentences.append(f"It differs significantly from {listed(significant)} ({p_value}).")
+    if not_significant:
+        sentences.append(f"It does not differ significantly from {listed(not_significant)}.")
+    return " ".join(sentences)
+
+
+def _describe_weights(overlap: pd.DataFrame, n_impressions: int) -> list[str]:
+    """Return a sentence per policy: its effective number of impressions, and the share without a weight."""
     lines = []
     for row in overlap.to_dict("records"):
         text = f"{row['policy']}: {row['ess']:,.0f} effective impressions of {n_impressions:,}"

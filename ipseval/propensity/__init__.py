@@ -1,4 +1,4 @@
-"""Propensities: how likely a relevant item was to be observed."""
+"""Propensity models, which estimate the probability that a relevant item is observed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ipseval.propensity._pair_features import profile_features
 from ipseval.propensity._popularity import PopularityExponent, fit_popularity_exponent
 from ipseval.propensity._power_law import PowerLawPropensity
 from ipseval.propensity._recommendations import count_recommendations
+from ipseval.propensity.fit_error import FitError
 from ipseval.propensity.impressions import (
     ImpressionPropensity,
     LoggedPropensity,
     check_logged,
 )
 from ipseval.propensity.labels import PROPENSITIES, parse_propensity
-from ipseval.propensity.steps import FitError
 from ipseval.utils.border import guard
 
 __all__ = [

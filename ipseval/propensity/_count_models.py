@@ -1,8 +1,8 @@
-"""Count models with one covariate, log n*: the equations behind every γ fit.
+"""Count models with one covariate, log n*: the regressions behind every fit of γ.
 
-statsmodels fits and reports; this file groups equal rows, which is exact and keeps a million items cheap,
-finds the dispersion of the negative binomial, and repeats a fit for many resamples at once. statsmodels and
-scipy.optimize are imported when a fit is made: they take longer to import than the rest of the package.
+statsmodels fits and reports. This file groups equal rows, which is exact and keeps a million items cheap,
+estimates the dispersion of the negative binomial, and repeats a fit for many resamples at once. statsmodels
+and scipy.optimize are imported when a fit is made: they take longer to import than the rest of the package.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from scipy.special import digamma
 from ipseval.errors import InputError
 from ipseval.utils.types import FloatArray
 
-LOWEST, HIGHEST = -13.0, 20.0  # of log α
+# Range of the search for log α.
+SMALLEST_LOG_ALPHA = -13.0
+LARGEST_LOG_ALPHA = 20.0
 MAX_ITERATIONS = 100
+MAX_LINEAR_PREDICTOR = 50  # of a refit, against overflow
 
 
 def group_rows(*columns: FloatArray) -> tuple[list[FloatArray], FloatArray]:
     """Return the distinct rows of some columns, in sorted order, and how often each occurs."""
-    names = [*range(len(columns))]
-    sizes = pd.DataFrame(dict(enumerate(columns))).groupby(names).size().astype(np.float64)
-    return [sizes.index.get_level_values(k).to_numpy() for k in names], sizes.to_numpy()
+    frame = pd.DataFrame(dict(enumerate(columns)))
+    sizes = frame.groupby(list(frame.columns)).size().astype(np.float64)
+    distinct_columns = [sizes.index.get_level_values(number).to_numpy() for number in frame.columns]
+    return distinct_columns, sizes.to_numpy()
 
 
 def fit_glm(
@@ -39,23 +43,26 @@ def fit_glm(
     start: FloatArray | None = None,
 ) -> Any:
     """Return the statsmodels GLM result of grouped rows on (1, x), with a sandwich covariance (HC0)."""
-    # A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links are logarithms
-    # of the mean, but that of "cloglog". The caller reports what did not converge, from `result.converged`.
+    # A frequency of f counts as f equal rows, in the likelihood and in the sandwich. All links except
+    # "cloglog" are logarithms of the mean. The caller checks `result.converged`.
     from statsmodels.genmod import families
     from statsmodels.genmod.generalized_linear_model import GLM
     from statsmodels.tools import add_constant, sm_exceptions
 
-    if family in ("cloglog", "binomial"):
-        link = families.links.CLogLog() if family == "cloglog" else families.links.Log()
-        chosen = families.Binomial(link=link)
+    if family == "cloglog":
+        statsmodels_family = families.Binomial(link=families.links.CLogLog())
+    elif family == "binomial":
+        statsmodels_family = families.Binomial(link=families.links.Log())
+    elif dispersion > 0:
+        statsmodels_family = families.NegativeBinomial(alpha=dispersion)
     else:
-        chosen = families.NegativeBinomial(alpha=dispersion) if dispersion > 0 else families.Poisson()
+        statsmodels_family = families.Poisson()
     with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
         warnings.simplefilter("ignore", sm_exceptions.ConvergenceWarning)
         warnings.simplefilter("ignore", sm_exceptions.PerfectSeparationWarning)
-        warnings.simplefilter("ignore", sm_exceptions.DomainWarning)  # log of a share: what the model says
+        warnings.simplefilter("ignore", sm_exceptions.DomainWarning)  # the log of a share is intended
         design = add_constant(x, has_constant="add")
-        model = GLM(endog, design, family=chosen, freq_weights=frequency, offset=offset)
+        model = GLM(endog, design, family=statsmodels_family, freq_weights=frequency, offset=offset)
         try:
             return model.fit(start_params=start, maxiter=MAX_ITERATIONS, cov_type="HC0")
         except ValueError as error:
@@ -68,27 +75,32 @@ def fit_negative_binomial(x: FloatArray, y: FloatArray, frequency: FloatArray) -
 
     fit = fit_glm(y, x, frequency, "poisson")
     # Counts take few values: the costly functions of y are computed once for each.
-    values, place = np.unique(y, return_inverse=True)
-    rows = np.bincount(place, frequency)
+    values, value_codes = np.unique(y, return_inverse=True)
+    value_frequency = np.bincount(value_codes, frequency)
 
-    def score(log_alpha: float) -> float:
+    def compute_score(log_alpha: float) -> float:
         """Return the derivative of the likelihood by α, at the likeliest a and b."""
         nonlocal fit
         alpha = float(np.exp(log_alpha))
         fit = fit_glm(y, x, frequency, "negative-binomial", dispersion=alpha, start=fit.params)
-        shape, mu = 1 / alpha, fit.fittedvalues
-        jumps = (rows * (digamma(values + shape) - digamma(shape))).sum()
-        smooth = frequency * (np.log1p(alpha * mu) * shape**2 + (y - mu) * shape / (1 + alpha * mu))
-        return float(smooth.sum() - jumps * shape**2)
+        shape = 1 / alpha
+        mu = fit.fittedvalues
+        count_terms = (value_frequency * (digamma(values + shape) - digamma(shape))).sum()
+        mean_terms = frequency * (np.log1p(alpha * mu) * shape**2 + (y - mu) * shape / (1 + alpha * mu))
+        return float(mean_terms.sum() - count_terms * shape**2)
 
-    low, high = -1.0, 1.0
-    while score(low) < 0:
+    low = -1.0
+    while compute_score(low) < 0:
         low -= 2.0
-        if low < LOWEST:
+        if low < SMALLEST_LOG_ALPHA:
             return fit_glm(y, x, frequency, "poisson"), 0.0
-    while score(high) > 0 and high < HIGHEST:
+    high = 1.0
+    while compute_score(high) > 0 and high < LARGEST_LOG_ALPHA:
         high += 2.0
-    alpha = float(np.exp(brentq(score, low, high, xtol=1e-10) if high < HIGHEST else high))
+    log_alpha = high
+    if high < LARGEST_LOG_ALPHA:
+        log_alpha = brentq(compute_score, low, high, xtol=1e-10)
+    alpha = float(np.exp(log_alpha))
     return fit_glm(y, x, frequency, "negative-binomial", dispersion=alpha, start=fit.params), alpha
 
 
@@ -101,32 +113,44 @@ def refit_levels(
     dispersion: float,
     n_lists: float | None,
 ) -> FloatArray:
-    """Return slopes (n_resamples,) of `totals` (n_resamples, n_levels) on x; NaN: the search does not end."""
-    # Items of one level share their mean, so that a level's total is all that the slope's equation reads.
+    """Return slopes (n_resamples,) of `totals` (n_resamples, n_levels) on x; NaN: did not converge."""
+    # Items of one level share their mean, so that the slope's equation depends on the total of a level only.
     # dispersion: α of the negative binomial, 0 for Poisson; n_lists: Binomial(n_lists) with a complementary
     # log-log link in place of counts.
-    params = np.tile(start, (totals.shape[0], 1))
-    active = np.arange(totals.shape[0])
-    slopes = np.full(totals.shape[0], np.nan)
+    n_resamples = totals.shape[0]
+    params = np.tile(start, (n_resamples, 1))
+    active = np.arange(n_resamples)
+    slopes = np.full(n_resamples, np.nan)
     for _ in range(MAX_ITERATIONS):
-        eta = np.clip(params[active, :1] + params[active, 1:] * x, -50, 50)
-        mu = np.exp(eta)
+        linear_predictor = params[active, :1] + params[active, 1:] * x
+        mu = np.exp(np.clip(linear_predictor, -MAX_LINEAR_PREDICTOR, MAX_LINEAR_PREDICTOR))
         if n_lists is None:
-            weight = size * mu / (1 + dispersion * mu)
+            information = size * mu / (1 + dispersion * mu)
             score = (totals[active] - size * mu) / (1 + dispersion * mu)
         else:
             share = -np.expm1(-mu)
+            information = size * n_lists * mu**2 * np.exp(-mu) / share
             score = (totals[active] - size * n_lists * share) * mu / share
-            weight = size * n_lists * mu**2 * np.exp(-mu) / share
-        s0, s1, s2 = weight.sum(1), weight @ x, weight @ x**2
-        g0, g1 = score.sum(1), score @ x
-        with np.errstate(invalid="ignore", divide="ignore"):
-            determinant = s0 * s2 - s1**2
-            step = np.stack([s2 * g0 - s1 * g1, s0 * g1 - s1 * g0], axis=1) / determinant[:, None]
+        step = _compute_newton_step(x, information, score)
         params[active] += step
-        done = np.abs(step).max(axis=1) < 1e-8
-        slopes[active[done]] = params[active[done], 1]
-        active = active[~done & np.isfinite(step).all(axis=1)]
+        has_converged = np.abs(step).max(axis=1) < 1e-8
+        slopes[active[has_converged]] = params[active[has_converged], 1]
+        active = active[~has_converged & np.isfinite(step).all(axis=1)]
         if active.size == 0:
             break
     return slopes
+
+
+def _compute_newton_step(x: FloatArray, information: FloatArray, score: FloatArray) -> FloatArray:
+    """Return the Newton step of intercept and slope of each resample, (n_resamples, 2)."""
+    # The 2 × 2 systems of the resamples, with moments of x under the information, are solved in closed form.
+    moment_0 = information.sum(1)
+    moment_1 = information @ x
+    moment_2 = information @ x**2
+    gradient_0 = score.sum(1)
+    gradient_1 = score @ x
+    with np.errstate(invalid="ignore", divide="ignore"):
+        determinant = moment_0 * moment_2 - moment_1**2
+        intercept_step = moment_2 * gradient_0 - moment_1 * gradient_1
+        slope_step = moment_0 * gradient_1 - moment_1 * gradient_0
+        return np.asarray(np.stack([intercept_step, slope_step], axis=1) / determinant[:, None])

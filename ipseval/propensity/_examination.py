@@ -1,4 +1,4 @@
-"""Examination: how likely a place on the page is to be looked at, learnt from impressions and clicks."""
+"""Examination: the probability that a position of a page is looked at, from impressions and clicks."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, freeze
 
 METHODS = ("randomised", "harvesting", "em")
-N_PARTS = 40  # of the users, for the jackknife
-TOLERANCE, MOST_STEPS = 1e-10, 20_000  # of θ between two steps, thousands of times below its standard error
+N_USER_GROUPS = 40  # for the jackknife
+TOLERANCE = 1e-10  # of θ between two steps, thousands of times below its standard error
+MAX_STEPS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class ExaminationCurve:
-    """The chance that each position is examined, relative to the first one.
+    """The probability that each position is examined, relative to the first one.
 
     Attributes
     ----------
@@ -36,8 +37,13 @@ class ExaminationCurve:
     std_error : (n_positions,) float array
         Of θ_p, by a jackknife over groups of users; 0 at the first position.
     n_impressions, n_clicks : (n_positions,) int arrays
-        What was read at each position.
+        Number of impressions and of clicks at each position.
     method : str
+        How the curve was fitted, or "known".
+
+    See Also
+    --------
+    ExaminationModel : Fit a curve to a log.
 
     Examples
     --------
@@ -58,52 +64,100 @@ class ExaminationCurve:
 
     @classmethod
     def known(cls, theta: npt.ArrayLike) -> ExaminationCurve:
-        """Return the curve of known chances in (0, 1], of positions 1, 2, 3, ….
+        """Return the curve of known probabilities at positions 1, 2, 3, ….
+
+        Parameters
+        ----------
+        theta : (n_positions,) array-like
+            Examination probabilities in (0, 1].
+
+        Returns
+        -------
+        ExaminationCurve
+            The curve, with standard errors of 0.
 
         Raises
         ------
         InputError
             For values outside (0, 1].
         """
-        values = np.array(
-            [check_fraction("theta", one, high_open=False) for one in np.atleast_1d(theta).tolist()]
+        probabilities = np.atleast_1d(theta).tolist()
+        values = np.array([check_fraction("theta", value, high_open=False) for value in probabilities])
+        no_counts = np.zeros(values.size, dtype=np.int64)
+        return cls(
+            position=np.arange(1, values.size + 1),
+            theta=values,
+            std_error=np.zeros(values.size),
+            n_impressions=no_counts,
+            n_clicks=no_counts,
+            method="known",
         )
-        none = np.zeros(values.size, dtype=np.int64)
-        return cls(np.arange(1, values.size + 1), values, np.zeros(values.size), none, none, "known")
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{one:.3f}" for one in self.theta[:5])
-        more = ", …" if self.theta.size > 5 else ""
-        return f"ExaminationCurve({self.method}: {shown}{more})"
+        values = ", ".join(f"{value:.3f}" for value in self.theta[:5])
+        if self.theta.size > 5:
+            values += ", …"
+        return f"ExaminationCurve({self.method}: {values})"
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row per position: position, theta, std_error, n_impressions, n_clicks, method."""
-        names = ("position", "theta", "std_error", "n_impressions", "n_clicks")
-        return pd.DataFrame({name: getattr(self, name) for name in names}).assign(method=self.method)
+        return pd.DataFrame(
+            {
+                "position": self.position,
+                "theta": self.theta,
+                "std_error": self.std_error,
+                "n_impressions": self.n_impressions,
+                "n_clicks": self.n_clicks,
+            }
+        ).assign(method=self.method)
 
     def at(self, position: AnyArray) -> FloatArray:
-        """Return θ of each position, (n,), divided by the largest θ where one is above 1.
+        """Return θ of each position, divided by the largest θ where one is above 1.
+
+        Parameters
+        ----------
+        position : (n,) int array
+            Positions of impressions.
+
+        Returns
+        -------
+        (n,) float array
+            Examination probabilities in (0, 1].
 
         Raises
         ------
         InputError
             For a position that the curve does not have.
         """
-        given = np.atleast_1d(position)
-        place = np.searchsorted(self.position, given)
-        held = np.minimum(place, self.position.size - 1)
-        unknown = (self.position[held] != given) | np.isnan(self.theta[held])
-        if unknown.any():
+        positions = np.atleast_1d(position)
+        rows = np.minimum(np.searchsorted(self.position, positions), self.position.size - 1)
+        is_unknown = (self.position[rows] != positions) | np.isnan(self.theta[rows])
+        if is_unknown.any():
             raise InputError(
-                f"{int(unknown.sum())} of {given.size} impressions are at positions without an examination "
-                f"chance (first: {given[unknown][0]}). Fit the curve to a log that has them."
+                f"{int(is_unknown.sum())} of {positions.size} impressions are at positions without an "
+                f"examination chance (first: {positions[is_unknown][0]}). Fit the curve to a log that has "
+                "them."
             )
-        values: FloatArray = self.theta[held] / max(1.0, float(np.nanmax(self.theta)))
+        values: FloatArray = self.theta[rows] / max(1.0, float(np.nanmax(self.theta)))
         return values
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Return axes with θ by position and 95% intervals; see `ipseval.plots.plot_examination`."""
+        """Plot θ by position with 95% intervals.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; new axes by default.
+
+        Returns
+        -------
+        matplotlib axes
+
+        See Also
+        --------
+        ipseval.plots.plot_examination
+        """
         from ipseval.reporting import plots
 
         return plots.plot_examination(self.frame, ax=ax)
@@ -111,30 +165,40 @@ class ExaminationCurve:
 
 @dataclass(frozen=True)
 class ExaminationModel:
-    """The position-based click model: P(click) = θ_p γ, fitted to a log in one of three ways.
+    """Fit the position-based click model, P(click) = θ_p γ, to an impression log.
 
-    γ is the relevance of what stands there, constant within a group: an item, or a user–item pair.
-
-    * "randomised": for logs, or parts of logs, whose positions were drawn at random or swapped. θ_p/θ_1 is
-      the ratio of the click rates. Consistent if positions do not depend on relevance.
-    * "harvesting": groups that were shown at several positions, as different policies leave them. Given the
-      clicks of a group, they fall on positions with chances ∝ n_gp θ_p; the likelihood of that is maximised,
-      so that γ needs no model. Consistent if the position does not depend on relevance within a group.
-    * "em": θ_p and the γ of every group by expectation and maximisation, from clicks and non-clicks.
-      Consistent under the same condition, where groups have many impressions.
+    γ is the relevance of the item at the position, constant within a group: an item, or a user–item pair.
 
     Parameters
     ----------
-    method : {"randomised", "harvesting", "em"}
-    group : {"item", "pair"} or (n,) int array
-        What has one relevance. An array gives the group of each row of the log, such as the decile of a
-        relevance model's score.
+    method : {"randomised", "harvesting", "em"}, default "harvesting"
+        See Notes.
+    group : {"item", "pair"} or (n,) int array, default "item"
+        The unit that has one relevance. An array holds the group of each row of the log, such as the decile
+        of a relevance model's score.
+
+    See Also
+    --------
+    ExaminationCurve.known : Use probabilities that are known from elsewhere.
+    ImpressionPropensity, LoggedPropensity : Propensities that take the curve.
+
+    Notes
+    -----
+    * "randomised": for logs, or parts of logs, whose positions were drawn at random or swapped. θ_p/θ_1 is
+      the ratio of the click rates. Consistent if positions do not depend on relevance.
+    * "harvesting" [1]_: groups that were shown at several positions, for example by different policies. Given
+      the clicks of a group, they fall on positions with probabilities ∝ n_gp θ_p; the likelihood of that is
+      maximised, so that γ needs no model. Consistent if the position does not depend on relevance within a
+      group.
+    * "em" [2]_: θ_p and the γ of every group by expectation and maximisation, from clicks and non-clicks.
+      Consistent under the same condition, where groups have many impressions.
 
     References
     ----------
-    Agarwal et al., Estimating position bias without intrusive interventions, WSDM 2019,
-    doi 10.1145/3289600.3291017. Wang et al., Position bias estimation for unbiased learning to rank in
-    personal search, WSDM 2018, doi 10.1145/3159652.3159732.
+    .. [1] Agarwal et al., Estimating position bias without intrusive interventions, WSDM 2019,
+       doi:10.1145/3289600.3291017
+    .. [2] Wang et al., Position bias estimation for unbiased learning to rank in personal search, WSDM 2018,
+       doi:10.1145/3159652.3159732
 
     Examples
     --------
@@ -153,28 +217,55 @@ class ExaminationModel:
             check_choice("group", self.group, ("item", "pair"))
 
     def fit(self, log: ImpressionLog) -> ExaminationCurve:
-        """Return the examination curve of the positions in a log.
+        """Fit the examination curve of the positions in a log.
+
+        Parameters
+        ----------
+        log : ImpressionLog
+            Impressions with positions and clicks.
+
+        Returns
+        -------
+        ExaminationCurve
+            θ of each position with its standard error.
 
         Raises
         ------
         InputError
             For a log without positions, without clicks at the first one, or with one position only; for
             "harvesting" and "em", where no group was shown at several positions.
+
+        Warns
+        -----
+        DataWarning
+            Where a position seems more examined than the first.
         """
-        cells = _Cells.of(log, self._groups(log))
-        whole, state = self._theta(cells)
-        parts = np.array([self._theta(one, state)[0] for one in cells.leaving_out()])
-        spread = np.sqrt((len(parts) - 1) / len(parts) * ((parts - parts.mean(axis=0)) ** 2).sum(axis=0))
-        if np.nanmax(whole) > 1:
+        cells = _ClickCells.from_log(log, self._select_groups(log))
+        theta, state = self._fit_theta(cells)
+        jackknife_thetas = np.array(
+            [self._fit_theta(partial_cells, state)[0] for partial_cells in cells.iterate_jackknife()]
+        )
+        n_groups = len(jackknife_thetas)
+        squared_deviations = (jackknife_thetas - jackknife_thetas.mean(axis=0)) ** 2
+        std_error = np.sqrt((n_groups - 1) / n_groups * squared_deviations.sum(axis=0))
+
+        if np.nanmax(theta) > 1:
             warn_user(
-                f"{int((whole > 1).sum())} positions came out as more examined than the first (at most "
-                f"{np.nanmax(whole):.3g}). Chances are divided by the largest where they are used.",
+                f"{int((theta > 1).sum())} positions came out as more examined than the first (at most "
+                f"{np.nanmax(theta):.3g}). Chances are divided by the largest where they are used.",
                 DataWarning,
             )
-        shown, clicks = (one.astype(np.int64) for one in cells.totals)
-        return ExaminationCurve(cells.position, whole, spread, shown, clicks, self.method)
+        return ExaminationCurve(
+            position=cells.position,
+            theta=theta,
+            std_error=std_error,
+            n_impressions=cells.sum_by_position(cells.n_impressions).astype(np.int64),
+            n_clicks=cells.sum_by_position(cells.n_clicks).astype(np.int64),
+            method=self.method,
+        )
 
-    def _groups(self, log: ImpressionLog) -> IntArray:
+    def _select_groups(self, log: ImpressionLog) -> IntArray:
+        """Return the group of each impression, which has one relevance."""
         check_type("log", log, ImpressionLog, " Read one with ImpressionLog.from_frame(frame).")
         if log.position is None:
             raise InputError("the log has no positions; name their column with position=.")
@@ -189,144 +280,184 @@ class ExaminationModel:
             )
         return check_codes("group", group, int(group.max(initial=0)) + 1)
 
-    def _theta(self, cells: _Cells, start: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+    def _fit_theta(
+        self, cells: _ClickCells, start: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
         """Return θ (1 at the first position, NaN where nothing links to it) and the state to start from."""
-        shown, clicks = cells.totals
+        impressions = cells.sum_by_position(cells.n_impressions)
+        clicks = cells.sum_by_position(cells.n_clicks)
         if not clicks[0]:
             raise InputError(
-                f"position {cells.position[0]} has no clicks in {shown[0]:,.0f} impressions, and the other "
-                "positions are compared with it. A longer log is needed."
+                f"position {cells.position[0]} has no clicks in {impressions[0]:,.0f} impressions, and the "
+                "other positions are compared with it. A longer log is needed."
             )
         if self.method == "randomised":
             with np.errstate(invalid="ignore"):
-                rate = clicks / shown
-            return np.asarray(rate / rate[0]), rate
-        linked = cells.linked()
-        if not linked[1:].any():
+                click_rate = clicks / impressions
+            return np.asarray(click_rate / click_rate[0]), click_rate
+
+        is_linked = cells.find_linked_positions()
+        if not is_linked[1:].any():
             raise InputError(
                 "no group was shown at the first position and at another one, which is what the curve is "
                 "learnt from. Use a coarser group, or randomise positions."
             )
-        used = cells.choose(linked[cells.place])
-        maximise = _harvest if self.method == "harvesting" else _expect
-        state = maximise(used, start)
-        theta = np.where(linked, state[: linked.size], np.nan)
+        linked_cells = cells.select(is_linked[cells.position_code])
+        if self.method == "harvesting":
+            state = _fit_by_harvesting(linked_cells, start)
+        else:
+            state = _fit_by_em(linked_cells, start)
+        theta = np.where(is_linked, state[: is_linked.size], np.nan)
         return theta / theta[0], state
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """Impressions and clicks by part of the users, group and position: one entry where there are any."""
+class _ClickCells:
+    """Impressions and clicks by group of users, relevance group and position; only cells with impressions."""
 
-    position: IntArray
-    part: IntArray
+    position: IntArray  # (n_positions,)
+    user_group: IntArray  # (n_cells,), as the fields below
     group: IntArray
-    place: IntArray
-    shown: FloatArray
-    clicks: FloatArray
+    position_code: IntArray
+    n_impressions: FloatArray
+    n_clicks: FloatArray
 
     @classmethod
-    def of(cls, log: ImpressionLog, group: IntArray) -> _Cells:
+    def from_log(cls, log: ImpressionLog, group: IntArray) -> _ClickCells:
+        """Count the impressions and clicks of a log."""
         assert log.position is not None
-        position, place = np.unique(log.position, return_inverse=True)
+        position, position_codes = np.unique(log.position, return_inverse=True)
         if position.size < 2:
             raise InputError("all impressions are at one position; a curve needs at least two.")
-        present, number = np.unique(log.user, return_inverse=True)
-        if present.size < 2:
+        users, user_codes = np.unique(log.user, return_inverse=True)
+        if users.size < 2:
             raise InputError("standard errors need at least two users; the log has one.")
-        _, group = np.unique(group, return_inverse=True)  # codes of pairs may be as large as users × items
-        keys = {"part": number % min(N_PARTS, present.size), "group": group, "place": place}
-        counts = pd.DataFrame(keys).assign(shown=1.0, clicks=log.clicked.astype(float))
-        table = counts.groupby(list(keys), sort=True).sum().reset_index()
-        return cls(position, *(table[name].to_numpy() for name in (*keys, "shown", "clicks")))
+        # Codes of pairs may be as large as users × items.
+        group_codes = np.unique(group, return_inverse=True)[1]
+        keys = {
+            "user_group": user_codes % min(N_USER_GROUPS, users.size),
+            "group": group_codes,
+            "position_code": position_codes,
+        }
+        impressions = pd.DataFrame(keys).assign(n_impressions=1.0, n_clicks=log.clicked.astype(float))
+        cells = impressions.groupby(list(keys), sort=True).sum().reset_index()
+        return cls(
+            position=position,
+            user_group=cells["user_group"].to_numpy(),
+            group=cells["group"].to_numpy(),
+            position_code=cells["position_code"].to_numpy(),
+            n_impressions=cells["n_impressions"].to_numpy(),
+            n_clicks=cells["n_clicks"].to_numpy(),
+        )
 
-    @property
-    def totals(self) -> tuple[FloatArray, FloatArray]:
-        """Impressions and clicks of each position, (n_positions,) each."""
-        return self.by_place(self.shown), self.by_place(self.clicks)
+    def sum_by_position(self, values: FloatArray) -> FloatArray:
+        """Return the sum of the values of cells at each position, (n_positions,)."""
+        n_positions = self.position.size
+        return np.bincount(self.position_code, weights=values, minlength=n_positions).astype(np.float64)
 
-    def by_place(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.place, weights=values, minlength=self.position.size).astype(np.float64)
+    def select(self, keep: BoolArray) -> _ClickCells:
+        """Return some of the cells."""
+        return replace(
+            self,
+            user_group=self.user_group[keep],
+            group=self.group[keep],
+            position_code=self.position_code[keep],
+            n_impressions=self.n_impressions[keep],
+            n_clicks=self.n_clicks[keep],
+        )
 
-    def choose(self, keep: BoolArray) -> _Cells:
-        names = ("part", "group", "place", "shown", "clicks")
-        return replace(self, **{name: getattr(self, name)[keep] for name in names})
+    def iterate_jackknife(self) -> Iterator[_ClickCells]:
+        """Yield the cells without each group of users."""
+        for user_group in range(int(self.user_group.max()) + 1):
+            yield self.select(self.user_group != user_group)
 
-    def leaving_out(self) -> Iterator[_Cells]:
-        """Yield the cells without each part of the users."""
-        for part in range(int(self.part.max()) + 1):
-            yield self.choose(self.part != part)
-
-    def linked(self) -> BoolArray:
-        """Return which positions share a clicked group with the first one, directly or through others."""
+    def find_linked_positions(self) -> BoolArray:
+        """Return a mask of positions that share a clicked group with the first one, directly or in steps."""
         from scipy.sparse.csgraph import connected_components  # slow to import
 
-        clicked = np.bincount(self.group, self.clicks)[self.group] > 0
-        _, group = np.unique(self.group[clicked], return_inverse=True)
-        n_places = self.position.size
-        size = n_places + int(group.max()) + 1
-        links = coo_array((np.ones(group.size), (self.place[clicked], n_places + group)), shape=(size, size))
-        _, component = connected_components(links, directed=False)
-        return np.asarray(component[:n_places] == component[0])
+        has_clicks = np.bincount(self.group, self.n_clicks)[self.group] > 0
+        group_codes = np.unique(self.group[has_clicks], return_inverse=True)[1]
+        n_positions = self.position.size
+        n_nodes = n_positions + int(group_codes.max()) + 1
+        edges = (self.position_code[has_clicks], n_positions + group_codes)
+        graph = coo_array((np.ones(group_codes.size), edges), shape=(n_nodes, n_nodes))
+        component = connected_components(graph, directed=False)[1]
+        return np.asarray(component[:n_positions] == component[0])
 
 
-def _harvest(cells: _Cells, start: FloatArray | None) -> FloatArray:
-    """Return the θ, (n_positions,), that make the places of each group's clicks most likely."""
-    clicks_of_group = np.bincount(cells.group, cells.clicks)
-    clicks = cells.by_place(cells.clicks)
+def _fit_by_harvesting(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
+    """Return the θ, (n_positions,), that make the positions of each group's clicks most likely."""
+    group_clicks = np.bincount(cells.group, cells.n_clicks)
+    clicks = cells.sum_by_position(cells.n_clicks)
 
-    def step(theta: FloatArray) -> FloatArray:
-        weight = np.bincount(cells.group, cells.shown * theta[cells.place])
-        expected = cells.by_place(cells.shown * clicks_of_group[cells.group] / weight[cells.group])
-        new = np.divide(clicks, expected, out=np.ones(clicks.size), where=expected > 0)
-        return np.asarray(new / new[0])
+    def take_step(theta: FloatArray) -> FloatArray:
+        group_weight = np.bincount(cells.group, cells.n_impressions * theta[cells.position_code])
+        cell_rates = cells.n_impressions * group_clicks[cells.group] / group_weight[cells.group]
+        expected = cells.sum_by_position(cell_rates)
+        new_theta = np.divide(clicks, expected, out=np.ones(clicks.size), where=expected > 0)
+        return np.asarray(new_theta / new_theta[0])
 
-    return _settled(step, np.ones(clicks.size) if start is None else start, clicks.size)
-
-
-def _expect(cells: _Cells, start: FloatArray | None) -> FloatArray:
-    """Return the likeliest θ of positions and γ of groups, (n_positions + n_groups,), by accelerated EM."""
-    # Two steps r apart that change by v are carried on by 2ar + a²v, a = |r|/|v|, where that does not lower
-    # the likelihood (S3 of Varadhan & Roland 2008, doi 10.1111/j.1467-9469.2007.00585.x). Only ratios of θ
-    # are known: the level that it shares with γ stays where the steps leave it.
-    n_places, missed = cells.position.size, cells.shown - cells.clicks
-    shown = np.maximum(cells.totals[0], 1)  # nothing is shown where a position is not linked
     if start is None:
-        clicks_of_group, shown_of_group = (
-            np.bincount(cells.group, one) for one in (cells.clicks, cells.shown)
-        )
-        start = np.concatenate([np.full(n_places, 0.9), (clicks_of_group + 0.5) / (shown_of_group + 1)])
-    n_groups = start.size - n_places
-    of_group = np.maximum(np.bincount(cells.group, cells.shown, minlength=n_groups), 1)
-
-    def step(state: FloatArray) -> FloatArray:
-        theta, gamma = state[cells.place], state[n_places + cells.group]
-        neither = missed / np.maximum(1 - theta * gamma, 1e-300)
-        examined = cells.by_place(cells.clicks + neither * theta * (1 - gamma))
-        relevant = np.bincount(cells.group, cells.clicks + neither * gamma * (1 - theta), minlength=n_groups)
-        return np.concatenate([examined / shown, relevant / of_group])
-
-    def likelihood(state: FloatArray) -> float:
-        chance = state[cells.place] * state[n_places + cells.group]
-        return float(np.sum(xlogy(cells.clicks, chance) + xlog1py(missed, -chance)))
-
-    def leap(state: FloatArray) -> FloatArray:
-        one = step(state)
-        two = step(one)
-        first, change = one - state, two - 2 * one + state
-        length = float(np.linalg.norm(change))
-        a = max(float(np.linalg.norm(first)) / length, 1.0) if length > 0 else 1.0
-        far = state + 2 * a * first + a**2 * change
-        far = np.where((far > 0) & (far < 1), far, two)
-        return step(far if likelihood(far) >= likelihood(two) else two)
-
-    return _settled(leap, start, n_places)
+        start = np.ones(clicks.size)
+    return _iterate_to_convergence(take_step, start, clicks.size)
 
 
-def _settled(step: Callable[[FloatArray], FloatArray], state: FloatArray, n_places: int) -> FloatArray:
-    """Return the state at which no ratio θ_p/θ_1 moves any more."""
-    for _ in range(MOST_STEPS):
-        last, state = state, step(state)
-        if np.abs(state[:n_places] / state[0] - last[:n_places] / last[0]).max() < TOLERANCE:
+def _fit_by_em(cells: _ClickCells, start: FloatArray | None) -> FloatArray:
+    """Return the likeliest θ of positions and γ of groups, (n_positions + n_groups,), by accelerated EM."""
+    # Two steps r that change by v are extrapolated by 2ar + a²v, a = |r|/|v|, where that does not lower the
+    # likelihood (S3 of Varadhan & Roland 2008, doi:10.1111/j.1467-9469.2007.00585.x). Only ratios of θ are
+    # identified: the factor that θ and γ share stays where the steps leave it.
+    n_positions = cells.position.size
+    n_skips = cells.n_impressions - cells.n_clicks
+    # At least 1, because a position that is not linked has no impressions.
+    position_impressions = np.maximum(cells.sum_by_position(cells.n_impressions), 1)
+    if start is None:
+        group_clicks = np.bincount(cells.group, cells.n_clicks)
+        group_rates = (group_clicks + 0.5) / (np.bincount(cells.group, cells.n_impressions) + 1)
+        start = np.concatenate([np.full(n_positions, 0.9), group_rates])
+    n_groups = start.size - n_positions
+    group_impressions = np.maximum(np.bincount(cells.group, cells.n_impressions, minlength=n_groups), 1)
+
+    def take_step(state: FloatArray) -> FloatArray:
+        theta = state[cells.position_code]
+        gamma = state[n_positions + cells.group]
+        skip_weight = n_skips / np.maximum(1 - theta * gamma, 1e-300)
+        examinations = cells.sum_by_position(cells.n_clicks + skip_weight * theta * (1 - gamma))
+        relevant_cells = cells.n_clicks + skip_weight * gamma * (1 - theta)
+        relevant = np.bincount(cells.group, relevant_cells, minlength=n_groups)
+        return np.concatenate([examinations / position_impressions, relevant / group_impressions])
+
+    def log_likelihood(state: FloatArray) -> float:
+        click_probability = state[cells.position_code] * state[n_positions + cells.group]
+        return float(np.sum(xlogy(cells.n_clicks, click_probability) + xlog1py(n_skips, -click_probability)))
+
+    def take_long_step(state: FloatArray) -> FloatArray:
+        first_state = take_step(state)
+        second_state = take_step(first_state)
+        difference = first_state - state
+        curvature = second_state - 2 * first_state + state
+        length = float(np.linalg.norm(curvature))
+        a = 1.0
+        if length > 0:
+            a = max(float(np.linalg.norm(difference)) / length, 1.0)
+        extrapolation = state + 2 * a * difference + a**2 * curvature
+        is_valid = (extrapolation > 0) & (extrapolation < 1)
+        extrapolation = np.where(is_valid, extrapolation, second_state)
+        if log_likelihood(extrapolation) >= log_likelihood(second_state):
+            return take_step(extrapolation)
+        return take_step(second_state)
+
+    return _iterate_to_convergence(take_long_step, start, n_positions)
+
+
+def _iterate_to_convergence(
+    step: Callable[[FloatArray], FloatArray], state: FloatArray, n_positions: int
+) -> FloatArray:
+    """Return the state at which no ratio θ_p/θ_1 changes any more."""
+    for _ in range(MAX_STEPS):
+        next_state = step(state)
+        changes = next_state[:n_positions] / next_state[0] - state[:n_positions] / state[0]
+        state = next_state
+        if np.abs(changes).max() < TOLERANCE:
             return state
-    raise InputError(f"the examination curve did not settle in {MOST_STEPS} steps; use another method.")
+    raise InputError(f"the examination curve did not converge in {MAX_STEPS} steps; use another method.")

@@ -1,4 +1,4 @@
-"""Random exposure: γ calibrated on it, and propensities measured on it, by item or in strata of n*."""
+"""Calibrate γ on random exposure, and measure propensities on it per item or per stratum of popularity."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import InputError, PropensityError
 from ipseval.propensity._base import (
     Propensity,
-    cap,
+    cap_at_one,
     check_same_ids,
     check_shrinkage,
-    refuse_unseen,
+    check_unseen,
 )
 from ipseval.propensity._count_models import fit_glm, group_rows
-from ipseval.propensity._gamma import NOT_CONVERGED, GammaFit, pearson_dispersion, select_items, warn_of_fit
+from ipseval.propensity._gamma import (
+    NOT_CONVERGED,
+    GammaFit,
+    compute_pearson_dispersion,
+    select_items,
+    warn_about_fit,
+)
 from ipseval.utils.checks import (
     check_choice,
     check_counts,
@@ -29,7 +35,7 @@ from ipseval.utils.checks import (
 )
 from ipseval.utils.types import FloatArray
 
-# Loss of slope through counting noise of n*, from which a fit warns.
+# Share of the slope that is lost to counting noise of n*, above which a fit warns.
 ATTENUATION_LIMIT = 0.1
 
 
@@ -43,16 +49,7 @@ def fit_gamma_from_exposure(
     family: Literal["poisson", "binomial"] = "poisson",
     min_popularity: float = 0.0,
 ) -> GammaFit:
-    """Return γ calibrated on a random-exposure sample, and the scale κ where the number of users is given.
-
-    The share q_i of users who like item i is seen without selection: n_positive_i has mean
-    n_exposed_i q_i. With q_i = e^a (n*_i)^b, a generalised linear model with log link and offset
-    log n_exposed gives b, and n*_i = |U| q_i P_i gives P_i = κ (n*_i)^η with η = 1 − b, γ = 1 − 2b,
-    SE(γ) = 2 SE(b), κ = e^{−a}/|U|.
-
-    Counting noise in small n* flattens the slope b and so raises γ: it warns, with the size of the effect.
-    `held_out` calibrates the weights of given positives instead: their counts h_i have mean ∝ (n*_i)^d, and
-    η = d − b, free of the assumption d = 1.
+    """Estimate γ from a random-exposure sample, and the scale κ where the number of users is known.
 
     Parameters
     ----------
@@ -64,10 +61,15 @@ def fit_gamma_from_exposure(
         Users of the training log, for κ.
     held_out : (n_items,) array-like, optional
         Counts of the held-out positives that are to be weighted; disjoint from the exposures.
-    family : {"poisson", "binomial"}
+    family : {"poisson", "binomial"}, default "poisson"
         Both with log link and sandwich errors; they agree while q is small.
-    min_popularity : float
+    min_popularity : float, default 0.0
         Items with a smaller n* are left out.
+
+    Returns
+    -------
+    GammaFit
+        γ with its standard error; `scale` is κ, or None without `n_users`.
 
     Raises
     ------
@@ -82,6 +84,21 @@ def fit_gamma_from_exposure(
     DataWarning
         The fit did not converge.
 
+    See Also
+    --------
+    fit_gamma : Estimate γ from recommendation lists instead of random exposure.
+
+    Notes
+    -----
+    The share q_i of users who like item i is observed without selection: n_positive_i has mean
+    n_exposed_i q_i. With q_i = e^a (n*_i)^b, a generalised linear model with log link and offset
+    log n_exposed gives b, and n*_i = |U| q_i P_i gives P_i = κ (n*_i)^η with η = 1 − b, γ = 1 − 2b,
+    SE(γ) = 2 SE(b), κ = e^{−a}/|U|.
+
+    Counting noise in small n* flattens the slope b and so raises γ: the fit warns, with the size of the
+    effect. `held_out` calibrates the weights of these positives instead: their counts h_i have mean
+    ∝ (n*_i)^d, and η = d − b, free of the assumption d = 1.
+
     Examples
     --------
     Ten times the popularity, ten times the share of users who like it (b = 1): γ = −1, nothing to correct.
@@ -93,59 +110,75 @@ def fit_gamma_from_exposure(
     """
     check_choice("family", family, ("poisson", "binomial"))
     check_same_labels(popularity=popularity, n_exposed=n_exposed, n_positive=n_positive, held_out=held_out)
-    counts = check_counts("popularity", popularity)
-    shown = check_counts("n_exposed", n_exposed, size=counts.size)
-    liked = check_counts("n_positive", n_positive, size=counts.size)
-    n_above = int((liked > shown).sum())
+    all_counts = check_counts("popularity", popularity)
+    all_exposures = check_counts("n_exposed", n_exposed, size=all_counts.size)
+    all_positives = check_counts("n_positive", n_positive, size=all_counts.size)
+    n_above = int((all_positives > all_exposures).sum())
     if n_above:
         raise InputError(
-            f"n_positive must not exceed n_exposed; it does for {n_above} of {counts.size} items. "
+            f"n_positive must not exceed n_exposed; it does for {n_above} of {all_counts.size} items. "
             "Count positives among the random exposures only."
         )
     minimum = check_real("min_popularity", min_popularity)
-    keep, numbers = select_items(counts, min_popularity=minimum, extra=shown > 0)
-    counts, shown, liked = counts[keep], shown[keep], liked[keep]
-    if liked.sum() == 0:
-        raise InputError(f"none of the exposures of the {liked.size:,} items kept is positive.")
-    result = _fit_rate(counts, shown, liked, family)
+    keep, numbers = select_items(all_counts, min_popularity=minimum, eligible=all_exposures > 0)
+    counts = all_counts[keep]
+    exposures = all_exposures[keep]
+    positives = all_positives[keep]
+    if positives.sum() == 0:
+        raise InputError(f"none of the exposures of the {positives.size:,} items kept is positive.")
+
+    result = _fit_rate(counts, exposures, positives, family)
     intercept, slope = (float(value) for value in result.params)
-    level, variance, scale_log, converged = 1.0, float(result.bse[1]) ** 2, -intercept, bool(result.converged)
+    variance = float(result.bse[1]) ** 2
+    log_scale = -intercept
+    has_converged = bool(result.converged)
+    method = f"random exposure, {family}"
+    level_slope = 1.0  # d of the notes
     if held_out is not None:
-        held = check_counts("held_out", held_out, size=keep.size)[keep]
-        other = _fit_rate(counts, np.ones_like(held), held, "poisson")
-        level, scale_log = float(other.params[1]), scale_log + float(other.params[0])
-        variance += float(other.bse[1]) ** 2
-        converged = converged and bool(other.converged)
-    gamma = 2 * (level - slope) - 1
+        held_out_counts = check_counts("held_out", held_out, size=keep.size)[keep]
+        level_result = _fit_rate(counts, np.ones_like(held_out_counts), held_out_counts, "poisson")
+        level_slope = float(level_result.params[1])
+        log_scale += float(level_result.params[0])
+        variance += float(level_result.bse[1]) ** 2
+        has_converged = has_converged and bool(level_result.converged)
+        method += ", against held-out positives"
+    gamma = 2 * (level_slope - slope) - 1
+
     if n_users is not None:
         check_positive_int("n_users", n_users)
-    notes = warn_of_fit(
+    noise_note = None
+    if held_out is None and slope > 0:
+        noise_note = _describe_noise(counts, exposures, slope)
+    notes = warn_about_fit(
         gamma,
         numbers["n_levels"],
-        more=_noise(counts, shown, slope) if held_out is None and slope > 0 else None,
-        unusable=None if converged else NOT_CONVERGED,
+        extra_note=noise_note,
+        failure=None if has_converged else NOT_CONVERGED,
     )
     return GammaFit(
         gamma=gamma,
         standard_error=2 * float(np.sqrt(variance)),
-        method=f"random exposure, {family}" + ("" if held_out is None else ", against held-out positives"),
+        method=method,
         result=result,
         slope=np.asarray(result.params),
-        dispersion=pearson_dispersion(result),
-        scale=None if n_users is None else float(np.exp(scale_log)) / n_users,
+        dispersion=compute_pearson_dispersion(result),
+        scale=None if n_users is None else float(np.exp(log_scale)) / n_users,
         warnings=notes,
         **numbers,
     )
 
 
-def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family: str) -> Any:
-    (level, exposed, y), frequency = group_rows(popular, shown, liked)
-    x = np.log(level)
+def _fit_rate(popularity: FloatArray, exposures: FloatArray, positives: FloatArray, family: str) -> Any:
+    """Return the statsmodels result of log(positives/exposures) = a + b log n*."""
+    (levels, level_exposures, y), frequency = group_rows(popularity, exposures, positives)
+    x = np.log(levels)
     if family == "poisson":
-        return fit_glm(y, x, frequency, "poisson", offset=np.log(exposed))
-    share = float((frequency * y).sum() / (frequency * exposed).sum())
+        return fit_glm(y, x, frequency, "poisson", offset=np.log(level_exposures))
+
+    share = float((frequency * y).sum() / (frequency * level_exposures).sum())
     start = np.array([np.log(min(share, 0.999)), 0.0])
-    result = fit_glm(np.column_stack([y, exposed - y]), x, frequency, "binomial", start=start)
+    outcomes = np.column_stack([y, level_exposures - y])
+    result = fit_glm(outcomes, x, frequency, "binomial", start=start)
     if not (result.params[0] + result.params[1] * x).max() < -1e-6:
         raise InputError(
             "the binomial fit of γ reaches a rate of 1 for the most or least popular items. family='poisson' "
@@ -154,45 +187,61 @@ def _fit_rate(popular: FloatArray, shown: FloatArray, liked: FloatArray, family:
     return result
 
 
-def _noise(popular: FloatArray, shown: FloatArray, slope: float) -> str | None:
-    """Return the text about counting noise of n*, where there is enough of it to warn."""
-    noise = noise_share(popular, shown, slope)
-    if noise <= ATTENUATION_LIMIT:
+def _describe_noise(popularity: FloatArray, exposures: FloatArray, slope: float) -> str | None:
+    """Return the text about counting noise of n*; None where it is too small to warn."""
+    share = compute_noise_share(popularity, exposures, slope)
+    if share <= ATTENUATION_LIMIT:
         return None
-    repaired = f"about {1 - 2 * slope / (1 - noise):.2f}" if noise < 0.9 else "far lower"
+    noise_free_gamma = "far lower"
+    if share < 0.9:
+        noise_free_gamma = f"about {1 - 2 * slope / (1 - share):.2f}"
     return (
-        f"counting noise of small n* (median {np.median(popular):g}) takes about {noise:.0%} off the "
-        f"slope of true on observed popularity: γ without it would be {repaired}.\n"
+        f"counting noise of small n* (median {np.median(popularity):g}) takes about {share:.0%} off the "
+        f"slope of true on observed popularity: γ without it would be {noise_free_gamma}.\n"
         "Pass held_out= to calibrate the positives that are weighted; min_popularity= shows how γ moves."
     )
 
 
-def noise_share(popular: FloatArray, shown: FloatArray, slope: float) -> float:
-    """Return about which share of the slope on log n* the counting noise of n* takes away, in [0, 1]."""
+def compute_noise_share(popularity: FloatArray, exposures: FloatArray, slope: float) -> float:
+    """Return the approximate share of the slope on log n* that counting noise of n* removes, in [0, 1]."""
     # The share of Var(log n*) that is noise, items weighted by n_exposed (n*)^b. The variance of the log of a
-    # Poisson count is taken as 1/(n* + 1): 1/n* would count the noise of the smallest items twice or more, as
-    # those with n* = 0 are not in the fit. Simulated, mean counts of 3 to 100: .8 to 1.4 times the true loss.
-    x, weight = np.log(popular), shown * popular**slope
-    spread = float(np.average((x - np.average(x, weights=weight)) ** 2, weights=weight))
-    return min(1.0, float(np.average(1 / (popular + 1), weights=weight)) / spread)
+    # Poisson count is taken as 1/(n* + 1): 1/n* would count the noise of the smallest items twice or more,
+    # because items with n* = 0 are not in the fit. In simulations with mean counts of 3 to 100 the result is
+    # 0.8 to 1.4 times the true loss.
+    x = np.log(popularity)
+    weights = exposures * popularity**slope
+    total_variance = float(np.average((x - np.average(x, weights=weights)) ** 2, weights=weights))
+    noise_variance = float(np.average(1 / (popularity + 1), weights=weights))
+    return min(1.0, noise_variance / total_variance)
 
 
 @dataclass(frozen=True, eq=False)
 class DirectPropensity:
-    """P_i = n*_i/(|U| q_i), q_i = (pos_i + K λ_i)/(expo_i + K): no power law, on the scale of probabilities.
+    """Measure the propensity of each item on random exposure, without assuming a power law.
 
-    q_i, the share of users who like item i, is estimated from its random exposures and shrunk to the
-    power-law fit λ_i with the weight of K exposures.
+    The propensities are on the scale of probabilities.
 
     Parameters
     ----------
     exposure : RandomExposure
         Random-exposure sample in the id space of the training log.
-    shrinkage : "fit" or float
-        K > 0; "fit": by moments, 1/K = Σ((pos_i − μ_i)² − μ_i)/Σ expo_i² λ_i with μ_i = expo_i λ_i; where
-        the positives vary no more than chance would have them, q_i = λ_i.
-    unseen : {"drop", "raise"}
+    shrinkage : "fit" or float, default "fit"
+        K > 0, the weight of the power-law fit in exposures; "fit" estimates it by moments.
+    unseen : {"drop", "raise"}, default "drop"
         Items with n* = 0: no propensity (their positives are left out and counted), or an error.
+
+    See Also
+    --------
+    StratifiedPropensity : Measure one propensity for each stratum of popularity.
+    fit_gamma_from_exposure : Estimate the exponent of a power law from the same data.
+
+    Notes
+    -----
+    P_i = n*_i/(|U| q_i) with q_i = (pos_i + K λ_i)/(expo_i + K).
+
+    q_i, the share of users who like item i, is estimated from its random exposures and shrunk to the
+    power-law fit λ_i with the weight of K exposures. By moments, 1/K = Σ((pos_i − μ_i)² − μ_i)/Σ expo_i² λ_i
+    with μ_i = expo_i λ_i. Where the positives vary no more than by chance, q_i = λ_i.
     """
 
     exposure: RandomExposure
@@ -207,6 +256,16 @@ class DirectPropensity:
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item.
 
+        Parameters
+        ----------
+        train : Interactions
+            Training log.
+
+        Returns
+        -------
+        Propensity
+            One value per item, on the scale of probabilities.
+
         Raises
         ------
         InputError
@@ -219,40 +278,60 @@ class DirectPropensity:
         DataWarning
             When values above 1 were set to 1.
         """
-        counts = check_same_ids(self.exposure, train)
-        refuse_unseen(counts, self.unseen, "unseen='drop'")
-        exposed = self.exposure.n_exposed.astype(np.float64)
-        liked = self.exposure.n_positive.astype(np.float64)
-        line = fit_gamma_from_exposure(counts, exposed, liked, n_users=train.n_users)
-        seen = counts > 0
-        expected = np.exp(line.slope[0] + line.slope[1] * np.log(np.where(seen, counts, 1.0)))
-        strength = self._strength(exposed[seen], liked[seen], expected[seen])
-        rate = expected if np.isinf(strength) else (liked + strength * expected) / (exposed + strength)
-        item = np.where(seen, counts / (train.n_users * rate), np.nan)
-        shrunk = "λ itself" if np.isinf(strength) else f"K = {strength:.3g}"
-        return replace(_measured(item, f"direct from random exposure, shrunk with {shrunk}", train), fit=line)
+        check_same_ids(self.exposure, train)
+        counts = np.asarray(train.popularity, dtype=np.float64)
+        check_unseen(counts, self.unseen, "unseen='drop'")
+        exposures = self.exposure.n_exposed.astype(np.float64)
+        positives = self.exposure.n_positive.astype(np.float64)
 
-    def _strength(self, exposed: FloatArray, liked: FloatArray, rate: FloatArray) -> float:
+        power_law = fit_gamma_from_exposure(counts, exposures, positives, n_users=train.n_users)
+        seen = counts > 0
+        log_counts = np.log(np.where(seen, counts, 1.0))
+        expected_rate = np.exp(power_law.slope[0] + power_law.slope[1] * log_counts)
+        shrinkage = self._resolve_shrinkage(exposures[seen], positives[seen], expected_rate[seen])
+        if np.isinf(shrinkage):
+            rate = expected_rate
+            target = "λ itself"
+        else:
+            rate = (positives + shrinkage * expected_rate) / (exposures + shrinkage)
+            target = f"K = {shrinkage:.3g}"
+
+        item = np.where(seen, counts / (train.n_users * rate), np.nan)
+        model = f"direct from random exposure, shrunk with {target}"
+        return replace(_build_item_propensity(item, model, train), fit=power_law)
+
+    def _resolve_shrinkage(self, exposures: FloatArray, positives: FloatArray, rate: FloatArray) -> float:
+        """Return K; infinite where the positives vary no more than by chance."""
         if not isinstance(self.shrinkage, str):
             return float(self.shrinkage)
-        mean = exposed * rate
-        extra = float(((liked - mean) ** 2 - mean).sum())
-        return float((exposed**2 * rate).sum()) / extra if extra > 0 else np.inf
+        mean = exposures * rate
+        excess_variance = float(((positives - mean) ** 2 - mean).sum())
+        if excess_variance <= 0:
+            return np.inf
+        return float((exposures**2 * rate).sum()) / excess_variance
 
 
 @dataclass(frozen=True, eq=False)
 class StratifiedPropensity:
-    """P_s = Σ_{i∈s} n*_i / (|U| |s| q_s), q_s = Σ pos_i / Σ expo_i, of all items of a stratum s of n*.
+    """Measure one propensity for each stratum of popularity on random exposure.
 
-    No power law, on the scale of probabilities. Items with n* = 0 have no propensity: their positives are
-    left out, and counted.
+    The propensities assume no power law and are on the scale of probabilities. Items with n* = 0 have no
+    propensity: their positives are left out, and counted.
 
     Parameters
     ----------
     exposure : RandomExposure
         Random-exposure sample in the id space of the training log.
-    n_strata : int
+    n_strata : int, default 10
         Strata of about equally many items with n* > 0; fewer where counts are tied.
+
+    See Also
+    --------
+    DirectPropensity : Measure one propensity for each item.
+
+    Notes
+    -----
+    P_s = Σ_{i∈s} n*_i / (|U| |s| q_s), q_s = Σ pos_i / Σ expo_i, for all items of a stratum s of n*.
     """
 
     exposure: RandomExposure
@@ -265,40 +344,55 @@ class StratifiedPropensity:
     def fit(self, train: Interactions) -> Propensity:
         """Return the propensity of every item.
 
+        Parameters
+        ----------
+        train : Interactions
+            Training log.
+
+        Returns
+        -------
+        Propensity
+            One value per item, on the scale of probabilities.
+
         Raises
         ------
         PropensityError
             When a stratum has no positive exposure, or no item is seen.
         """
-        counts = check_same_ids(self.exposure, train)
-        seen = np.flatnonzero(counts)
-        if seen.size == 0:
+        check_same_ids(self.exposure, train)
+        counts = np.asarray(train.popularity, dtype=np.float64)
+        seen_items = np.flatnonzero(counts)
+        if seen_items.size == 0:
             raise PropensityError("all popularity counts are 0; strata need observed interactions.")
-        edges = np.quantile(counts[seen], np.arange(1, self.n_strata) / self.n_strata, method="lower")
-        place = np.searchsorted(np.unique(edges), counts[seen], side="left")
-        stratum = np.unique(place, return_inverse=True)[1]  # none is empty
-        exposed = np.bincount(stratum, self.exposure.n_exposed[seen])
-        liked = np.bincount(stratum, self.exposure.n_positive[seen])
-        if (liked == 0).any():
+
+        seen_counts = counts[seen_items]
+        edges = np.quantile(seen_counts, np.arange(1, self.n_strata) / self.n_strata, method="lower")
+        intervals = np.searchsorted(np.unique(edges), seen_counts, side="left")
+        stratum = np.unique(intervals, return_inverse=True)[1]  # numbered without empty strata
+
+        exposures = np.bincount(stratum, self.exposure.n_exposed[seen_items])
+        positives = np.bincount(stratum, self.exposure.n_positive[seen_items])
+        if (positives == 0).any():
             raise PropensityError(
-                f"{int((liked == 0).sum())} of {liked.size} strata have no positive random exposure, so "
-                "that their propensity is not bounded. Use fewer strata, or a power law fitted to the "
+                f"{int((positives == 0).sum())} of {positives.size} strata have no positive random exposure, "
+                "so that their propensity is not bounded. Use fewer strata, or a power law fitted to the "
                 "exposure."
             )
-        rate = train.n_users * np.bincount(stratum) * liked / exposed
+        expected_positives = train.n_users * np.bincount(stratum) * positives / exposures
         item = np.full(counts.size, np.nan)
-        item[seen] = (np.bincount(stratum, counts[seen]) / rate)[stratum]
-        return _measured(item, f"{liked.size} strata of popularity, measured on random exposure", train)
+        item[seen_items] = (np.bincount(stratum, seen_counts) / expected_positives)[stratum]
+        model = f"{positives.size} strata of popularity, measured on random exposure"
+        return _build_item_propensity(item, model, train)
 
 
-def _measured(item: FloatArray, model: str, train: Interactions) -> Propensity:
-    """Return a propensity on the scale of probabilities, by item, with values above 1 set to 1."""
-    item, n_capped = cap(item)
+def _build_item_propensity(item: FloatArray, model: str, train: Interactions) -> Propensity:
+    """Return a propensity per item on the scale of probabilities, with values above 1 set to 1."""
+    values, n_capped = cap_at_one(item)
     return Propensity(
-        item,
-        True,
-        model,
-        item.size,
+        item=values,
+        is_probability=True,
+        model=model,
+        n_items=values.size,
         popularity=train.popularity.astype(np.float64),
         n_capped=n_capped,
         item_ids=train.item_ids,

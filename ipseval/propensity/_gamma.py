@@ -1,4 +1,4 @@
-"""γ from recommended lists: how steeply the chance to be shown rises with observed popularity."""
+"""Estimate γ from recommendation lists: how steeply the exposure of an item rises with its popularity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy.special import ndtri
 from ipseval.errors import DataWarning, IdentificationWarning, InputError
 from ipseval.propensity._base import Basis
 from ipseval.propensity._count_models import fit_glm, fit_negative_binomial, group_rows, refit_levels
-from ipseval.propensity._recommendations import list_matrix
+from ipseval.propensity._recommendations import build_list_matrix
 from ipseval.utils.checks import (
     as_generator,
     check_choice,
@@ -30,46 +30,67 @@ NOT_IDENTIFIED = (
     "n* = (number of users who like the item) × P, so that n* alone fits every P: only random exposure or\n"
     "the lists of the recommender that produced the log say how P depends on n*."
 )
+EVALUATED_LISTS = (
+    "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
+    + NOT_IDENTIFIED
+)
+UNKNOWN_SOURCE = (
+    "γ describes the recommender that made the lists; pass source='logging-policy' if it produced the log."
+)
+NOT_CONVERGED = "the fit of γ did not converge; do not use it."
+
+RESAMPLES_PER_BLOCK = 64  # keeps the memory of a bootstrap at 64 × (n_lists + n_levels) numbers
+FEW_LEVELS = 5  # a fit with fewer distinct values of n* warns
+
+Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
+Source = Literal["logging-policy", "evaluated", "unknown"]
+METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
+SOURCES = ("logging-policy", "evaluated", "unknown")
 
 
 @dataclass(frozen=True, eq=False)
 class ListLevels:
-    """What a refit over resampled lists reads: how often each list holds items of each popularity level."""
+    """Number of items of each popularity level in each list, from which a bootstrap refits γ."""
 
     x: FloatArray  # (n_levels,) log n*
     size: FloatArray  # (n_levels,) items of the level
     counts: Any  # (n_lists, n_levels) sparse
 
-    def slopes(
+    def fit_resamples(
         self, method: str, start: FloatArray, dispersion: float, n_resamples: int, rng: RngLike
     ) -> FloatArray:
         """Return γ of each resample of the lists, (n_resamples,)."""
         generator = as_generator(rng)
         n_lists = self.counts.shape[0]
-        slopes = []
-        # 64 resamples at a time keep the memory at 64 × (n_lists + n_levels) numbers.
-        for first in range(0, n_resamples, 64):
-            block = min(64, n_resamples - first)
-            times = generator.multinomial(n_lists, np.full(n_lists, 1 / n_lists), size=block)
-            totals = np.asarray((self.counts.T @ times.T).T, dtype=np.float64)
-            if method == "level-ols":
-                slopes.append(_level_slopes(self.x, totals / self.size))
-            else:
-                trials = float(n_lists) if method == "cloglog" else None
-                slopes.append(
-                    refit_levels(self.x, totals, self.size, start, dispersion=dispersion, n_lists=trials)
-                )
-        return np.concatenate(slopes)
+        list_shares = np.full(n_lists, 1 / n_lists)
+        blocks = []
+        for first in range(0, n_resamples, RESAMPLES_PER_BLOCK):
+            block_size = min(RESAMPLES_PER_BLOCK, n_resamples - first)
+            list_counts = generator.multinomial(n_lists, list_shares, size=block_size)
+            totals = np.asarray((self.counts.T @ list_counts.T).T, dtype=np.float64)
+            blocks.append(self._fit_totals(method, totals, start, dispersion))
+        return np.concatenate(blocks)
+
+    def _fit_totals(
+        self, method: str, totals: FloatArray, start: FloatArray, dispersion: float
+    ) -> FloatArray:
+        """Return γ of each row of total counts per level, (n_resamples,)."""
+        if method == "level-ols":
+            return _fit_level_slopes(self.x, totals / self.size)
+        n_trials = float(self.counts.shape[0]) if method == "cloglog" else None
+        return refit_levels(self.x, totals, self.size, start, dispersion=dispersion, n_lists=n_trials)
 
 
-def _level_slopes(x: FloatArray, mean: FloatArray) -> FloatArray:
-    """Return unweighted least-squares slopes of log mean on x over the levels with a mean above 0."""
-    used = mean > 0
-    y = np.log(np.where(used, mean, 1.0))
-    n = used.sum(1)
-    x_mean, y_mean = (used * x).sum(1) / n, y.sum(1) / n
-    dx = used * (x - x_mean[:, None])
-    return np.asarray((dx * (y - y_mean[:, None])).sum(1) / (dx**2).sum(1), dtype=np.float64)
+def _fit_level_slopes(x: FloatArray, mean_counts: FloatArray) -> FloatArray:
+    """Return the least-squares slope of log mean count on x over the levels with a positive mean, per row."""
+    is_positive = mean_counts > 0
+    y = np.log(np.where(is_positive, mean_counts, 1.0))
+    n_points = is_positive.sum(1)
+    x_mean = (is_positive * x).sum(1) / n_points
+    y_mean = y.sum(1) / n_points
+    x_centred = is_positive * (x - x_mean[:, None])
+    y_centred = y - y_mean[:, None]
+    return np.asarray((x_centred * y_centred).sum(1) / (x_centred**2).sum(1), dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +109,7 @@ class GammaFit:
     result : statsmodels result
         The fit, for inspection; its slope b gives γ = b (lists) or γ = 1 − 2b (random exposure).
     warnings : tuple of str
-        Everything that limits the fit; those that could mislead were also issued as warnings.
+        Everything that limits the fit. Limits that could mislead were also issued as warnings.
     n_items, n_levels : int
         Items that entered, and their distinct values of n*.
     n_unseen, n_top_dropped, n_rare_dropped : int
@@ -102,7 +123,12 @@ class GammaFit:
     replicates : (n_resamples,) float array or None
         γ of each bootstrap resample of the lists.
     lists : ListLevels or None
-        What `bootstrap` resamples; None when only counts were given.
+        The data that `bootstrap` resamples; None when only counts were passed.
+
+    See Also
+    --------
+    fit_gamma : Estimate γ from recommendation lists.
+    fit_gamma_from_exposure : Estimate γ from random exposure.
     """
 
     gamma: float
@@ -126,7 +152,7 @@ class GammaFit:
 
     @property
     def basis(self) -> Basis:
-        """What it rests on: "exposure" of items shown at random, "fitted" to lists; see `Propensity`."""
+        """Evidence behind γ: "exposure" of items shown at random, or "fitted" to lists; see `Propensity`."""
         return "exposure" if self.method.startswith("random exposure") else "fitted"
 
     @property
@@ -139,11 +165,17 @@ class GammaFit:
 
         Parameters
         ----------
-        confidence_level : float
+        confidence_level : float, default 0.95
             In (0, 1).
-        kind : {"robust", "bootstrap"}
+        kind : {"robust", "bootstrap"}, default "robust"
             "robust": normal, from the sandwich over items. "bootstrap": percentiles over resampled lists,
-            items fixed; it holds the listing noise only, not the spread of items about the line.
+            with the items fixed. It accounts for the noise of the lists only, not for the spread of items
+            about the line.
+
+        Returns
+        -------
+        tuple of float
+            The lower and the upper limit.
 
         Raises
         ------
@@ -153,8 +185,8 @@ class GammaFit:
         check_choice("kind", kind, ("robust", "bootstrap"))
         tail = (1 - check_fraction("confidence_level", confidence_level)) / 2
         if kind == "robust":
-            half = -float(ndtri(tail)) * self.standard_error
-            return self.gamma - half, self.gamma + half
+            half_width = -float(ndtri(tail)) * self.standard_error
+            return self.gamma - half_width, self.gamma + half_width
         if self.replicates is None:
             raise InputError("there are no bootstrap replicates yet; use fit.bootstrap(rng=…).conf_int(…).")
         low, high = np.nanquantile(self.replicates, [tail, 1 - tail])
@@ -166,10 +198,22 @@ class GammaFit:
         n* stays fixed, and so does the dispersion of the negative binomial: resampling doubles the listing
         noise of a count, which a new fit would take for a larger spread of the items.
 
+        Parameters
+        ----------
+        n_resamples : int, default 999
+            Number of samples of lists.
+        rng : int, Generator or None, default None
+            Draws the samples.
+
+        Returns
+        -------
+        GammaFit
+            The same fit with `replicates`, for ``conf_int(kind="bootstrap")``.
+
         Raises
         ------
         InputError
-            When the fit was given counts only: resampling needs the lists.
+            When the fit was made from counts: resampling needs the lists.
         """
         check_positive_int("n_resamples", n_resamples)
         if self.lists is None:
@@ -177,11 +221,16 @@ class GammaFit:
                 f"a bootstrap over lists needs the lists, and this fit ({self.method}) was given counts per "
                 "item. Pass an (n_lists, k) array of item codes, or count_recommendations(…), to fit_gamma."
             )
-        dispersion = (self.dispersion or 0.0) if self.method == "negative-binomial" else 0.0
-        slopes = self.lists.slopes(self.method, self.slope, dispersion, n_resamples, rng)
-        n_failed = int(np.isnan(slopes).sum())
-        failed = f"{n_failed} of {n_resamples} bootstrap refits did not converge and are left out."
-        return replace(self, replicates=slopes, warnings=(*self.warnings, *([failed] if n_failed else [])))
+        dispersion = 0.0
+        if self.method == "negative-binomial" and self.dispersion is not None:
+            dispersion = self.dispersion
+        replicates = self.lists.fit_resamples(self.method, self.slope, dispersion, n_resamples, rng)
+
+        notes = list(self.warnings)
+        n_failures = int(np.isnan(replicates).sum())
+        if n_failures:
+            notes.append(f"{n_failures} of {n_resamples} bootstrap refits did not converge and are left out.")
+        return replace(self, replicates=replicates, warnings=tuple(notes))
 
     def frequency(
         self,
@@ -191,44 +240,56 @@ class GammaFit:
     ) -> pd.DataFrame:
         """Return how often items of each observed popularity are recommended, f(n*) of Yang et al. (2018).
 
-        Of lists that are given as in `fit_gamma`. Columns popularity (n* > 0, ascending), frequency (mean
-        number of lists that contain an item of that level), n_items, and fitted = exp(a) (n*)^γ, of method
-        "cloglog" the saturating curve n_lists (1 − exp(−exp(a) (n*)^γ)).
+        Parameters
+        ----------
+        popularity, recommended, n_lists
+            As in `fit_gamma`.
+
+        Returns
+        -------
+        DataFrame
+            Columns popularity (n* > 0, ascending), frequency (mean number of lists that contain an item of
+            that level), n_items, and fitted = exp(a) (n*)^γ. For the method "cloglog", fitted is the
+            saturating curve n_lists (1 − exp(−exp(a) (n*)^γ)).
         """
         check_same_labels(popularity=popularity, recommended=recommended)
         counts = check_counts("popularity", popularity)
-        total, n_lists, _ = _as_counts(recommended, n_lists, counts.size)
+        totals, n_lists, _ = _count_lists(recommended, n_lists, counts.size)
         seen = counts > 0
-        levels, level, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
-        mean = np.bincount(level, weights=total[seen]) / n_items
-        rate = np.exp(self.slope[0]) * levels ** self.slope[1]
-        fitted = -n_lists * np.expm1(-rate) if self.method == "cloglog" else rate
-        return pd.DataFrame({"popularity": levels, "frequency": mean, "n_items": n_items, "fitted": fitted})
+        levels, level_codes, n_items = np.unique(counts[seen], return_inverse=True, return_counts=True)
+        mean_counts = np.bincount(level_codes, weights=totals[seen]) / n_items
+        expected = np.exp(self.slope[0]) * levels ** self.slope[1]
+        if self.method == "cloglog":
+            expected = -n_lists * np.expm1(-expected)
+        return pd.DataFrame(
+            {"popularity": levels, "frequency": mean_counts, "n_items": n_items, "fitted": expected}
+        )
 
     def __repr__(self) -> str:
         low, high = self.conf_int()
-        left = {"n* = 0": self.n_unseen, "most popular": self.n_top_dropped, "rare": self.n_rare_dropped}
-        out = [f"{name}: {count:,}" for name, count in left.items() if count]
+        exclusions = {
+            "n* = 0": self.n_unseen,
+            "most popular": self.n_top_dropped,
+            "rare": self.n_rare_dropped,
+        }
+        exclusion_texts = [f"{reason}: {count:,}" for reason, count in exclusions.items() if count]
+
+        data_line = f"  {self.n_items:,} items at {self.n_levels:,} levels of n*"
+        if exclusion_texts:
+            data_line += f"; left out: {', '.join(exclusion_texts)}"
         lines = [
             f"GammaFit ({self.method}): gamma = {self.gamma:.3f} ± {self.standard_error:.3f} "
             f"(95% {low:.3f} to {high:.3f}), eta = {self.eta:.3f}",
-            f"  {self.n_items:,} items at {self.n_levels:,} levels of n*"
-            + (f"; left out: {', '.join(out)}" if out else ""),
+            data_line,
         ]
         if self.replicates is not None:
             low, high = self.conf_int(kind="bootstrap")
             lines.append(f"  over {self.replicates.size:,} resamples of the lists: {low:.3f} to {high:.3f}")
         if self.scale is not None:
             lines.append(f"  scale kappa = {self.scale:.4g}")
-        return "\n".join([*lines, *("  ! " + text.replace("\n", "\n    ") for text in self.warnings)])
-
-
-Method = Literal["negative-binomial", "poisson", "cloglog", "level-ols"]
-Source = Literal["logging-policy", "evaluated", "unknown"]
-METHODS = ("negative-binomial", "poisson", "cloglog", "level-ols")
-SOURCES = ("logging-policy", "evaluated", "unknown")
-FEW_LEVELS = 5
-NOT_CONVERGED = "the fit of γ did not converge; do not use it."
+        warning_lines = [text.replace("\n", "\n    ") for text in self.warnings]
+        lines.extend(f"  ! {text}" for text in warning_lines)
+        return "\n".join(lines)
 
 
 def fit_gamma(
@@ -240,38 +301,32 @@ def fit_gamma(
     drop_top: float = 0.005,
     source: Source = "unknown",
 ) -> GammaFit:
-    """Return γ of E[times item i is recommended] ∝ (n*_i)^γ, with a standard error.
-
-    Every item with n* > 0 is a row, whether it was recommended or not.
-
-    ===================  ====================================================================
-    "negative-binomial"  maximum likelihood, Var = μ + αμ²
-    "poisson"            Poisson likelihood, for its mean only (quasi-Poisson)
-    "cloglog"            lists holding i ~ Binomial(n_lists, 1 − exp(−τ (n*_i)^γ)): exact, up to the
-                         variation of τ between lists, for lists drawn without replacement, however full
-    "level-ols"          unweighted line through the log mean count of each popularity level, levels
-                         without any recommendation left out: Yang et al. It is biased towards 0
-    ===================  ====================================================================
+    """Estimate γ of E[times item i is recommended] ∝ (n*_i)^γ from recommendation lists.
 
     γ describes the recommender that made the lists. It is the γ of the log only if that recommender decided
-    what the users of the log were shown.
+    which items the users of the log were shown.
 
     Parameters
     ----------
     popularity : (n_items,) array-like
         n*_i, training interactions of each item, >= 0. Items with 0 are left out, and counted.
     recommended : (n_items,) array-like, or (n_lists, k) int array, or sparse array
-        How many lists hold each item; or the lists themselves, as item codes, −1 in empty places, or as
-        `count_recommendations` returns them, which allow a bootstrap.
-    n_lists : int
+        Number of lists that contain each item, or the lists themselves: item codes with −1 in empty
+        positions, or the result of `count_recommendations`. Lists allow a bootstrap.
+    n_lists : int, optional
         Number of lists; not needed with lists.
-    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
-        See the table.
-    drop_top : float
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "negative-binomial"
+        See Notes.
+    drop_top : float, default 0.005
         Share in [0, 1) of the items, those with the highest n*, that is left out; fewer where n* is tied.
-    source : {"logging-policy", "evaluated", "unknown"}
-        Whose lists these are: of the recommender that produced the log, or of the one to be evaluated, which
-        warns.
+    source : {"logging-policy", "evaluated", "unknown"}, default "unknown"
+        Whether the lists are of the recommender that produced the log, or of the recommender to be evaluated,
+        which warns.
+
+    Returns
+    -------
+    GammaFit
+        γ with its standard error, and the numbers of items that were used and left out.
 
     Raises
     ------
@@ -285,9 +340,27 @@ def fit_gamma(
     DataWarning
         The fit did not converge.
 
+    See Also
+    --------
+    fit_gamma_from_exposure : Estimate γ from random exposure instead of lists.
+    count_recommendations : Build the lists from a frame or from the best items of a scorer.
+
+    Notes
+    -----
+    Every item with n* > 0 is a row, whether it was recommended or not.
+
+    ===================  ====================================================================
+    "negative-binomial"  maximum likelihood, Var = μ + αμ²
+    "poisson"            Poisson likelihood, for its mean only (quasi-Poisson)
+    "cloglog"            lists with i ~ Binomial(n_lists, 1 − exp(−τ (n*_i)^γ)): exact, up to the
+                         variation of τ between lists, for lists drawn without replacement, however full
+    "level-ols"          unweighted line through the log mean count of each popularity level, levels
+                         without any recommendation left out: Yang et al. [1]_ It is biased towards 0
+    ===================  ====================================================================
+
     References
     ----------
-    Yang et al., RecSys 2018, doi 10.1145/3240323.3240355.
+    .. [1] Yang et al., RecSys 2018, doi:10.1145/3240323.3240355.
 
     Examples
     --------
@@ -301,28 +374,26 @@ def fit_gamma(
     check_choice("source", source, SOURCES)
     check_same_labels(popularity=popularity, recommended=recommended)
     counts = check_counts("popularity", popularity)
-    total, n_lists, lists = _as_counts(recommended, n_lists, counts.size)
+    totals, n_lists, lists = _count_lists(recommended, n_lists, counts.size)
+
     keep, numbers = select_items(counts, drop_top=drop_top)
-    popular, total = counts[keep], total[keep]
-    if total.sum() == 0:
-        raise InputError(f"none of the {total.size:,} items with n* > 0 that are kept was ever recommended.")
-    result, dispersion = _fit(method, popular, total, n_lists)
+    item_counts = counts[keep]
+    item_totals = totals[keep]
+    if item_totals.sum() == 0:
+        raise InputError(
+            f"none of the {item_totals.size:,} items with n* > 0 that are kept was ever recommended."
+        )
+    result, dispersion = _fit_lists(method, item_counts, item_totals, n_lists)
+
     gamma = float(result.params[1])
-    evaluated = (
-        "γ was fitted to lists of the recommender under evaluation, not of the one that made the log.\n"
-        + NOT_IDENTIFIED
-    )
-    notes = warn_of_fit(
+    notes = warn_about_fit(
         gamma,
         numbers["n_levels"],
-        more=evaluated if source == "evaluated" else None,
-        unusable=None if getattr(result, "converged", True) else NOT_CONVERGED,
+        extra_note=EVALUATED_LISTS if source == "evaluated" else None,
+        failure=None if getattr(result, "converged", True) else NOT_CONVERGED,
     )
     if source == "unknown":
-        notes = (
-            *notes,
-            "γ describes whoever made the lists; say source='logging-policy' if that produced the log.",
-        )
+        notes = (*notes, UNKNOWN_SOURCE)
     return GammaFit(
         gamma=gamma,
         standard_error=float(result.bse[1]),
@@ -331,7 +402,7 @@ def fit_gamma(
         slope=np.asarray(result.params),
         dispersion=dispersion,
         warnings=notes,
-        lists=None if lists is None else _list_levels(popular, keep, lists),
+        lists=None if lists is None else _count_level_items(item_counts, keep, lists),
         **numbers,
     )
 
@@ -341,23 +412,26 @@ def select_items(
     *,
     drop_top: float = 0.0,
     min_popularity: float = 0.0,
-    extra: BoolArray | None = None,
+    eligible: BoolArray | None = None,
 ) -> tuple[BoolArray, dict[str, Any]]:
-    """Return which items enter a fit, (n_items,), and `GammaFit`'s counts of them and of the others."""
+    """Return a mask of the items that enter a fit, (n_items,), and the counts of items for `GammaFit`."""
     share = check_fraction("drop_top", drop_top, low_open=False)
     seen = popularity > 0
     if not seen.any():
         raise InputError(f"all {popularity.size:,} popularity counts are 0; γ needs observed interactions.")
-    if extra is not None:
-        seen &= extra
+    if eligible is not None:
+        seen &= eligible
     if not seen.any():
         raise InputError("no item has both n* > 0 and an exposure; γ cannot be fitted.")
-    # Above a limit, not the first so many: which of several equal items is left out must not matter.
-    ordered = np.sort(popularity[seen])
-    limit = ordered[-1 - int(share * ordered.size + 1e-9)]
+
+    # A limit on n*, not a number of items: the choice among equally popular items must not matter.
+    ascending_counts = np.sort(popularity[seen])
+    limit = ascending_counts[-1 - int(share * ascending_counts.size + 1e-9)]
     below_top = seen & (popularity <= limit)
     keep = below_top & (popularity >= min_popularity)
-    n_items, n_levels = int(keep.sum()), int(np.unique(popularity[keep]).size)
+
+    n_items = int(keep.sum())
+    n_levels = int(np.unique(popularity[keep]).size)
     if n_levels < 2:
         raise InputError(
             f"γ is a slope over n*, and the {n_items:,} items kept have {n_levels} distinct value of "
@@ -372,23 +446,28 @@ def select_items(
     }
 
 
-def warn_of_fit(gamma: float, n_levels: int, *, more: str | None, unusable: str | None) -> tuple[str, ...]:
-    """Warn, at the line of the user, of what limits a fit of γ or makes it useless; return the texts."""
-    notes = [] if gamma <= 1 else [gamma_above_one(gamma)]
-    notes += [more] if more else []
+def warn_about_fit(
+    gamma: float, n_levels: int, *, extra_note: str | None, failure: str | None
+) -> tuple[str, ...]:
+    """Warn, at the line of the user, of the limits of a fit of γ, and return the texts."""
+    notes = []
+    if gamma > 1:
+        notes.append(describe_gamma_above_one(gamma))
+    if extra_note:
+        notes.append(extra_note)
     if n_levels < FEW_LEVELS:
         notes.append(
             f"n* has {n_levels} levels only: γ rests on too few points for its standard error to mean much."
         )
     for text in notes:
         warn_user(text, IdentificationWarning)
-    if unusable:
-        warn_user(unusable, DataWarning)
-        notes.append(unusable)
+    if failure:
+        warn_user(failure, DataWarning)
+        notes.append(failure)
     return tuple(notes)
 
 
-def gamma_above_one(gamma: float) -> str:
+def describe_gamma_above_one(gamma: float) -> str:
     """Return the text of the warning about γ > 1."""
     return (
         f"gamma = {gamma:.3g} > 1 says that true popularity falls as observed popularity rises "
@@ -396,23 +475,26 @@ def gamma_above_one(gamma: float) -> str:
     )
 
 
-def _as_counts(
+def _count_lists(
     recommended: npt.ArrayLike | sparse.csr_array, n_lists: int | None, n_items: int
 ) -> tuple[FloatArray, int, sparse.csr_array | None]:
-    """Return how many lists hold each item, how many there are, and the lists where they are given."""
-    given: Any = recommended
-    if np.ndim(given) == 2 and not hasattr(given, "tocsr"):
-        if n_lists not in (None, len(given)):
-            raise InputError(f"recommended holds {len(given)} lists, and n_lists is {n_lists}; leave it out.")
-        given = list_matrix(np.asarray(given), n_items)
-    if hasattr(given, "tocsr"):
-        lists = sparse.csr_array(given)
+    """Return the number of lists that contain each item, the number of lists, and the lists if passed."""
+    matrix: Any = recommended
+    if np.ndim(matrix) == 2 and not hasattr(matrix, "tocsr"):
+        if n_lists not in (None, len(matrix)):
+            raise InputError(
+                f"recommended holds {len(matrix)} lists, and n_lists is {n_lists}; leave it out."
+            )
+        matrix = build_list_matrix(np.asarray(matrix), n_items)
+    if hasattr(matrix, "tocsr"):
+        lists = sparse.csr_array(matrix)
         if lists.shape[1] != n_items:
             raise InputError(
                 f"recommended counts {lists.shape[1]} items, popularity {n_items}; they must agree."
             )
         return np.asarray(lists.sum(axis=0), dtype=np.float64), lists.shape[0], lists
-    counts = check_counts("recommended", given, size=n_items)
+
+    counts = check_counts("recommended", matrix, size=n_items)
     if n_lists is None:
         raise InputError("n_lists is needed with counts: the number of lists that were counted.")
     check_positive_int("n_lists", n_lists)
@@ -425,38 +507,49 @@ def _as_counts(
     return counts, int(n_lists), None
 
 
-def _fit(method: Method, popular: FloatArray, total: FloatArray, n_lists: int) -> tuple[Any, float | None]:
-    """Return the statsmodels result and the dispersion."""
+def _fit_lists(
+    method: Method, popularity: FloatArray, totals: FloatArray, n_lists: int
+) -> tuple[Any, float | None]:
+    """Return the statsmodels result of a method of `fit_gamma`, and the dispersion."""
     if method == "level-ols":
-        level, place = np.unique(popular, return_inverse=True)
-        mean = np.bincount(place, total) / np.bincount(place)
-        used = mean > 0
-        if used.sum() < 2:
-            raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
-        from statsmodels.regression.linear_model import OLS
-        from statsmodels.tools import add_constant
-
-        x = add_constant(np.log(level[used]), has_constant="add")
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return OLS(np.log(mean[used]), x).fit(cov_type="HC1"), None
-    (level, y), frequency = group_rows(popular, total)
-    x = np.log(level)
+        return _fit_level_line(popularity, totals), None
+    (levels, y), frequency = group_rows(popularity, totals)
+    x = np.log(levels)
     if method == "negative-binomial":
         return fit_negative_binomial(x, y, frequency)
     if method == "cloglog":
         result = fit_glm(np.column_stack([y, n_lists - y]), x, frequency, "cloglog")
     else:
         result = fit_glm(y, x, frequency, "poisson")
-    return result, pearson_dispersion(result)
+    return result, compute_pearson_dispersion(result)
 
 
-def pearson_dispersion(result: Any) -> float | None:
-    """Return Pearson χ² per degree of freedom; None where none is left."""
-    return float(result.pearson_chi2 / result.df_resid) if result.df_resid > 0 else None
+def _fit_level_line(popularity: FloatArray, totals: FloatArray) -> Any:
+    """Return the least-squares line through the log mean count of each popularity level."""
+    from statsmodels.regression.linear_model import OLS
+    from statsmodels.tools import add_constant
+
+    levels, level_codes = np.unique(popularity, return_inverse=True)
+    mean_counts = np.bincount(level_codes, totals) / np.bincount(level_codes)
+    is_positive = mean_counts > 0
+    if is_positive.sum() < 2:
+        raise InputError("fewer than 2 popularity levels were ever recommended; a line needs 2.")
+    x = add_constant(np.log(levels[is_positive]), has_constant="add")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return OLS(np.log(mean_counts[is_positive]), x).fit(cov_type="HC1")
 
 
-def _list_levels(popular: FloatArray, keep: BoolArray, lists: sparse.csr_array) -> ListLevels:
-    """Return how often each list holds items of each level."""
-    level, place = np.unique(popular, return_inverse=True)
-    of_level = sparse.csr_array((np.ones(place.size), (np.flatnonzero(keep), place)), (keep.size, level.size))
-    return ListLevels(np.log(level), np.bincount(place).astype(np.float64), lists @ of_level)
+def compute_pearson_dispersion(result: Any) -> float | None:
+    """Return Pearson χ² per degree of freedom; None without a residual degree of freedom."""
+    if result.df_resid <= 0:
+        return None
+    return float(result.pearson_chi2 / result.df_resid)
+
+
+def _count_level_items(popularity: FloatArray, keep: BoolArray, lists: sparse.csr_array) -> ListLevels:
+    """Return the number of items of each popularity level in each list."""
+    levels, level_codes = np.unique(popularity, return_inverse=True)
+    coordinates = (np.flatnonzero(keep), level_codes)
+    item_levels = sparse.csr_array((np.ones(level_codes.size), coordinates), (keep.size, levels.size))
+    sizes = np.bincount(level_codes).astype(np.float64)
+    return ListLevels(np.log(levels), sizes, lists @ item_levels)

@@ -1,10 +1,10 @@
-"""Known propensities: logged by an experiment, a bandit policy, or published with a data set."""
+"""Known propensities: logged by an experiment or a bandit policy, or published with a data set."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from ipseval.utils.types import AnyArray, FloatArray, HasIds, assign
 
 @dataclass(frozen=True, eq=False)
 class KnownPropensity:
-    """Propensities that are known: one per item, one per pair, of rank one, or a function.
+    """Use propensities that are known: per item, per pair, of rank one, or a function.
 
     Parameters
     ----------
@@ -31,21 +31,26 @@ class KnownPropensity:
         counted.
     pair : data frame, optional
         Columns user, item, propensity; P_ui in (0, 1]. Positives without a row are left out and counted.
-    user : (n_users,) array-like, mapping or Series, optional
-        With `item`: P_ui = a_u p_i, this being a_u in the order of `split.user_ids` or by label.
-    function : callable, optional
-        (user codes (n,), item codes (n,)) -> P_ui (n,); the codes are places in `split.user_ids` and
-        `split.item_ids`. NaN: unknown.
-    is_probability : bool
+    is_probability : bool, default True
         False when the values are known only up to a common factor.
-    basis : {"assumed", "design", "exposure", "fitted"}
-        Where they come from. "design": a randomisation that was logged with them, so that a verdict rests on
-        them. Without a word of it they are assumed.
+    user : (n_users,) array-like, mapping or Series, optional
+        With `item`: a_u of P_ui = a_u p_i, in the order of `split.user_ids` or by label.
+    function : callable, optional
+        (user codes (n,), item codes (n,)) -> P_ui (n,); the codes index `split.user_ids` and
+        `split.item_ids`. NaN: unknown.
+    basis : {"assumed", "design", "exposure", "fitted"}, default "assumed"
+        Origin of the values. "design": a randomisation that was logged with them, so that a verdict can rely
+        on them.
 
     Raises
     ------
     PropensityError
         When none or several are given, a frame lacks a column, or a value is outside (0, 1].
+
+    See Also
+    --------
+    PowerLawPropensity : Compute propensities from popularity.
+    LoggedPropensity : Read propensities from an impression log.
 
     Examples
     --------
@@ -66,70 +71,108 @@ class KnownPropensity:
     def __post_init__(self) -> None:
         check_choice("basis", self.basis, BASES)
         check_bool("is_probability", self.is_probability)
-        for name in ("item", "user"):
-            values = getattr(self, name)
-            if isinstance(values, Mapping):
-                assign(self, **{name: _label_mapping(values, name)})
-        n_given = sum(one is not None for one in (self.item, self.pair, self.function))
-        if n_given != 1 or (self.user is not None and self.item is None):
+        if isinstance(self.item, Mapping):
+            assign(self, item=_build_labelled_series(self.item, "item"))
+        if isinstance(self.user, Mapping):
+            assign(self, user=_build_labelled_series(self.user, "user"))
+        n_sources = sum(source is not None for source in (self.item, self.pair, self.function))
+        if n_sources != 1 or (self.user is not None and self.item is None):
             raise PropensityError(
                 "KnownPropensity takes either item= (one per item, with user= a_u p_i) or pair= (a frame), "
                 "or function=."
             )
-        if self.function is not None:
-            if not callable(self.function):
-                raise PropensityError("function must be a callable (user codes, item codes) -> P.")
-            return
+        if self.function is None:
+            self._check_values()
+        elif not callable(self.function):
+            raise PropensityError("function must be a callable (user codes, item codes) -> P.")
+
+    def _check_values(self) -> None:
+        """Raise unless the values of `item` or `pair` are numbers, in range where no factor follows."""
         if self.user is not None and np.ndim(self.user) != 1:
             raise PropensityError("user must be one factor for each user, (n_users,).")
+        values: Any = self.item
         if self.pair is not None:
-            values = _columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
-        else:
-            table = as_frame(self.item)
-            values = self.item if table is None else _columns(table, ("item", "propensity"))["propensity"]
-        values = as_float_vector("propensity", values)
+            values = _require_columns(self.pair, ("user", "item", "propensity"))["propensity"].to_numpy()
+        elif as_frame(self.item) is not None:
+            values = _require_columns(self.item, ("item", "propensity"))["propensity"]
+        numbers = as_float_vector("propensity", values)
         if self.user is None:
-            check_range(values[~np.isnan(values)], is_probability=self.is_probability)
+            check_range(numbers[~np.isnan(numbers)], is_probability=self.is_probability)
 
     def __repr__(self) -> str:
         scale = "" if self.is_probability else ", up to a factor"
         if self.function is not None:
             return f"KnownPropensity(a function{scale})"
-        given, what = (self.item, "items") if self.item is not None else (self.pair, "pairs")
-        factor = "" if self.user is None else f" × {len(self.user):,} users"  # type: ignore[arg-type]  # any sized input
-        return f"KnownPropensity({len(given):,} {what}{factor}{scale})"  # type: ignore[arg-type]  # any sized input
+        if self.pair is not None:
+            return f"KnownPropensity({len(self.pair):,} pairs{scale})"
+        size = f"{len(self.item):,} items"  # type: ignore[arg-type]  # any sized input
+        if self.user is not None:
+            size += f" × {len(self.user):,} users"  # type: ignore[arg-type]  # any sized input
+        return f"KnownPropensity({size}{scale})"
 
     def fit(self, train: HasIds) -> Propensity:
-        """Return the propensity in the id space of a log (or anything with user_ids and item_ids)."""
+        """Return the propensity in the id space of a log.
+
+        Parameters
+        ----------
+        train : Interactions, or an object with `user_ids` and `item_ids`
+            Training log.
+
+        Returns
+        -------
+        Propensity
+            The known values in the order of the ids.
+        """
         if not (hasattr(train, "item_ids") and hasattr(train, "user_ids")):
             raise InputError(
                 f"fit takes the training log (anything with user_ids, item_ids); got {type(train).__name__}."
             )
-        ids: dict[str, Any] = {"n_items": int(train.item_ids.size), "item_ids": train.item_ids}
-        ids["basis"] = self.basis
-        if self.item is not None and self.user is None:
-            return Propensity(self._by_item(train.item_ids), self.is_probability, "known per item", **ids)
-        what = "known function"
-        values: dict[str, Any] = {"function": self.function}
-        if self.item is not None:
-            given: Any = by_label(self.user, train.user_ids, "user")
-            factor = as_float_vector("user", given, size=int(train.user_ids.size))
-            what, values = "known factors", {"rank_one": (factor, self._by_item(train.item_ids))}
-        elif self.pair is not None:
-            users, items = train.user_ids, train.item_ids
-            log = Interactions.from_frame(self.pair, value="propensity", users=users, items=items)
-            order = np.argsort(log.pair_key)
-            assert log.value is not None
-            what = "known per user–item pair"
-            values = {"pair": log.value[order].astype(np.float64), "pair_key": log.pair_key[order]}
-        return Propensity(None, self.is_probability, what, **values, user_ids=train.user_ids, **ids)
+        if self.pair is not None:
+            return self._fit_pairs(train)
+        if self.function is not None:
+            return self._build("known function", train, function=self.function, user_ids=train.user_ids)
+        item_factor = self._align_items(train.item_ids)
+        if self.user is None:
+            return self._build("known per item", train, item=item_factor)
+        aligned_user: Any = by_label(self.user, train.user_ids, "user")
+        user_factor = as_float_vector("user", aligned_user, size=int(train.user_ids.size))
+        factors = (user_factor, item_factor)
+        return self._build("known factors", train, rank_one=factors, user_ids=train.user_ids)
 
-    def _by_item(self, item_ids: AnyArray) -> FloatArray:
+    def _fit_pairs(self, train: HasIds) -> Propensity:
+        log = Interactions.from_frame(
+            self.pair, value="propensity", users=train.user_ids, items=train.item_ids
+        )
+        assert log.value is not None
+        order = np.argsort(log.pair_key)
+        return self._build(
+            "known per user–item pair",
+            train,
+            pair=log.value[order].astype(np.float64),
+            pair_key=log.pair_key[order],
+            user_ids=train.user_ids,
+        )
+
+    def _build(
+        self, model: str, train: HasIds, *, item: FloatArray | None = None, **values: Any
+    ) -> Propensity:
+        """Return a propensity with the given values and the fields that all kinds share."""
+        return Propensity(
+            item=item,
+            is_probability=self.is_probability,
+            model=model,
+            n_items=int(train.item_ids.size),
+            item_ids=train.item_ids,
+            basis=self.basis,
+            **values,
+        )
+
+    def _align_items(self, item_ids: AnyArray) -> FloatArray:
         """Return P_i in the order of `item_ids`, NaN where a frame has no row."""
         table = as_frame(self.item)
         if table is None:
-            given: Any = by_label(self.item, item_ids, "item")  # or what as_float_vector refuses
-            return as_float_vector("item", given, size=int(item_ids.size))
+            aligned_item: Any = by_label(self.item, item_ids, "item")  # as_float_vector checks the values
+            return as_float_vector("item", aligned_item, size=int(item_ids.size))
         codes, _ = encode(table["item"].to_numpy(), item_ids, "column 'item' of the propensity frame")
         n_repeated = codes.size - np.unique(codes).size
         if n_repeated:
@@ -139,26 +182,29 @@ class KnownPropensity:
         return values
 
 
-def _label_mapping(values: Mapping[Any, Any], name: str) -> pd.Series:
+def _build_labelled_series(values: Mapping[Any, Any], name: Literal["item", "user"]) -> pd.Series:
     """Return {id: value} as a Series with the ids as labels."""
     if not values:
         raise PropensityError(
             f"`{name}` must contain at least one propensity; got an empty mapping. Pass {{id: P}}."
         )
-    # An index made here is never the one that pandas only numbers, so the keys always count as ids.
+    # An explicit index is never the default one of pandas, so the keys always count as ids.
     labels = pd.Index(list(values), tupleize_cols=False)
     numbers = as_float_vector("propensity", list(values.values()))
     return pd.Series(numbers, index=labels)
 
 
-def _columns(table: Any, names: tuple[str, ...]) -> Any:
-    """Return a frame that has the columns; raise `PropensityError` with the missing ones."""
+def _require_columns(table: Any, names: tuple[str, ...]) -> Any:
+    """Return a frame that has the columns; raise `PropensityError` with the first missing one."""
     frame = as_frame(table)
-    have = [] if frame is None else list(frame.columns)
-    missing = [name for name in names if name not in have]
-    if missing:
-        came = f"columns {', '.join(map(str, have))}" if have else kind_of(table)
+    columns = [] if frame is None else list(frame.columns)
+    for name in names:
+        if name in columns:
+            continue
+        description = kind_of(table)
+        if columns:
+            description = f"columns {', '.join(map(str, columns))}"
         raise PropensityError(
-            f"the propensity frame lacks column {missing[0]!r}; expected {', '.join(names)}, got {came}."
+            f"the propensity frame lacks column {name!r}; expected {', '.join(names)}, got {description}."
         )
     return frame

@@ -1,4 +1,4 @@
-"""Features of a user–item pair that a density ratio is fitted on: popularity and closeness to the profile."""
+"""Default features of user–item pairs for a density ratio: popularity and similarity to the profile."""
 
 from __future__ import annotations
 
@@ -19,88 +19,110 @@ FEATURE_NAMES = (
     "profile size × popularity",
     "profile size × similarity",
 )
+# Sizes of the blocks in which similarities are computed: rows, and entries.
 BLOCK_ROWS = 256
 BLOCK_GATHER = 8_000_000
 
 
 def profile_features(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
-    """Return the default features of pairs, (n_pairs, 8), in the order of `FEATURE_NAMES`.
+    """Return the default features of user–item pairs for a density ratio.
 
+    Parameters
+    ----------
+    train : Interactions
+        Training log.
+    user, item : (n_pairs,) int arrays
+        Codes of the users and of the items.
+
+    Returns
+    -------
+    (n_pairs, 8) float array
+        Popularity p, p², similarity s, s², p·s, profile popularity × p, profile size × p, profile size × s.
+
+    See Also
+    --------
+    DensityRatioPropensity : The model that uses the features.
+
+    Notes
+    -----
     popularity p = log(n*_i + 1); similarity s = log(mean cosine of item i to the user's training items
     + 1/|U|), where 1/|U| is the chance cosine of two items with one interaction each; profile popularity is
     the mean of p over the user's training items, profile size log(their number + 1). User features enter
-    only together with an item's: alone they would tell users apart, not items.
+    only in products with item features: alone they would distinguish users, not items.
     """
     check_interactions(train, "train")
-    user, item = (
-        check_codes(name, np.asarray(codes), size)
-        for name, codes, size in (("user", user, train.n_users), ("item", item, train.n_items))
-    )
+    user = check_codes("user", np.asarray(user), train.n_users)
+    item = check_codes("item", np.asarray(item), train.n_items)
     if user.shape != item.shape:
         raise InputError(f"user and item must have one length; got {user.size} and {item.size}.")
-    popularity = np.log1p(train.popularity.astype(np.float64))
-    size = train.activity.astype(np.float64)
-    profile = np.bincount(train.user, popularity[train.item], minlength=train.n_users) / np.maximum(size, 1)
-    p = popularity[item]
-    s = np.log(mean_similarity(train, user, item) + 1 / train.n_users)
-    log_size = np.log1p(size)[user]
-    # Column after column in memory: fits go through columns, and these are made one by one.
-    return np.array([p, p**2, s, s**2, p * s, profile[user] * p, log_size * p, log_size * s]).T
+    log_popularity = np.log1p(train.popularity.astype(np.float64))
+    activity = train.activity.astype(np.float64)
+    profile_sum = np.bincount(train.user, log_popularity[train.item], minlength=train.n_users)
+    profile_popularity = (profile_sum / np.maximum(activity, 1))[user]
+    profile_size = np.log1p(activity)[user]
+    p = log_popularity[item]
+    s = np.log(compute_mean_similarity(train, user, item) + 1 / train.n_users)
+    columns = [p, p**2, s, s**2, p * s, profile_popularity * p, profile_size * p, profile_size * s]
+    # In memory column by column, because fits read columns, and these are computed one at a time.
+    return np.array(columns).T
 
 
-def mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
+def compute_mean_similarity(train: Interactions, user: IntArray, item: IntArray) -> FloatArray:
     """Return the mean of |U_i ∩ U_j|/√(n*_i n*_j) over a user's training items j, (n_pairs,); 0: none."""
     train = train.distinct  # a pair that repeats is one user in common
     shape = (train.n_users, train.n_items)
-    seen = sparse.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
+    profiles = sparse.csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
+    audiences = sparse.csr_array(profiles.T)
     inverse_norm = 1 / np.sqrt(np.maximum(train.popularity, 1))
-    scaled = sparse.csr_array(seen * inverse_norm)
+    scaled_profiles = sparse.csr_array(profiles * inverse_norm)
+
     # Σ of 1/√n_j over the users v of item i and the items j that v has in common with u: by the overlap of
-    # u with every v, or by that of i with every j. To make all takes Σ_j n_j² or Σ_v |profile of v|² steps.
-    by_user, by_item = (
-        float((counts.astype(np.float64) ** 2).sum()) for counts in (train.popularity, train.activity)
-    )
-    users_of = sparse.csr_array(seen.T)
-    if by_user < by_item:
-        total = _summed(scaled, users_of, user, item, members=users_of)
+    # u with every v, or by the overlap of i with every j. All overlaps take Σ_j n_j² or Σ_v |profile of v|²
+    # steps.
+    user_overlap_cost = float((train.popularity.astype(np.float64) ** 2).sum())
+    item_overlap_cost = float((train.activity.astype(np.float64) ** 2).sum())
+    if user_overlap_cost < item_overlap_cost:
+        total = _sum_overlaps(scaled_profiles, audiences, rows=user, columns=item, members=audiences)
     else:
-        total = _summed(users_of, scaled, item, user, members=seen)
-    size = np.maximum(train.activity, 1)[user]
-    return np.asarray(total * inverse_norm[item] / size, dtype=np.float64)
+        total = _sum_overlaps(audiences, scaled_profiles, rows=item, columns=user, members=profiles)
+    profile_size = np.maximum(train.activity, 1)[user]
+    return np.asarray(total * inverse_norm[item] / profile_size, dtype=np.float64)
 
 
-def _summed(
+def _sum_overlaps(
     left: sparse.csr_array,
     right: sparse.csr_array,
-    one: IntArray,
-    other: IntArray,
     *,
+    rows: IntArray,
+    columns: IntArray,
     members: sparse.csr_array,
 ) -> FloatArray:
-    """Return Σ_v (left @ right)[one, v] over the members v of each `other`, (n_pairs,), in blocks of rows."""
-    counts = np.bincount(one)
-    rows, order = np.flatnonzero(counts), np.argsort(one, kind="stable")
-    ends = np.cumsum(counts[rows])
-    total = np.zeros(one.size)
-    per_block = max(1, min(BLOCK_ROWS, BLOCK_GATHER // right.shape[1]))
-    for first in range(0, rows.size, per_block):
-        block = rows[first : first + per_block]
+    """Return Σ_v (left @ right)[row, v] over the members v of each column, (n_pairs,), in blocks of rows."""
+    pair_counts = np.bincount(rows)
+    distinct_rows = np.flatnonzero(pair_counts)
+    pair_order = np.argsort(rows, kind="stable")
+    pair_bounds = np.append(0, np.cumsum(pair_counts[distinct_rows]))
+    total = np.zeros(rows.size)
+    block_size = max(1, min(BLOCK_ROWS, BLOCK_GATHER // right.shape[1]))
+    for start in range(0, distinct_rows.size, block_size):
+        block = distinct_rows[start : start + block_size]
         overlap = (left[block] @ right).toarray()
-        low = 0 if first == 0 else ends[first - 1]
-        pairs = order[low : ends[first + block.size - 1]]
-        row = np.searchsorted(block, one[pairs])
-        total[pairs] = _gathered(overlap, row, other[pairs], members)
+        pairs = pair_order[pair_bounds[start] : pair_bounds[start + block.size]]
+        block_rows = np.searchsorted(block, rows[pairs])
+        total[pairs] = _sum_member_overlaps(overlap, block_rows, columns[pairs], members)
     return total
 
 
-def _gathered(overlap: FloatArray, row: IntArray, other: IntArray, members: sparse.csr_array) -> FloatArray:
-    """Return Σ of overlap[row, v] over the members v of each `other`, in pieces of bounded size."""
-    lengths = np.diff(members.indptr)[other]
-    out = np.zeros(row.size)
-    piece = np.cumsum(lengths, dtype=np.int64) // BLOCK_GATHER
-    for number in range(int(piece.max(initial=-1)) + 1):
-        part = np.flatnonzero(piece == number)
-        of_pairs = members[other[part]]
-        of_pairs.data = overlap[np.repeat(row[part], lengths[part]), of_pairs.indices]
-        out[part] = of_pairs.sum(axis=1)
-    return out
+def _sum_member_overlaps(
+    overlap: FloatArray, rows: IntArray, columns: IntArray, members: sparse.csr_array
+) -> FloatArray:
+    """Return Σ of overlap[row, v] over the members v of each column, in chunks of bounded size."""
+    n_members = np.diff(members.indptr)[columns]
+    totals = np.zeros(rows.size)
+    chunk_numbers = np.cumsum(n_members, dtype=np.int64) // BLOCK_GATHER
+    for chunk_number in range(int(chunk_numbers.max(initial=-1)) + 1):
+        chunk = np.flatnonzero(chunk_numbers == chunk_number)
+        chunk_members = members[columns[chunk]]
+        chunk_members.data = overlap[np.repeat(rows[chunk], n_members[chunk]), chunk_members.indices]
+        totals[chunk] = chunk_members.sum(axis=1)
+    return totals

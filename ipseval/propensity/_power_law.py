@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ipseval.data.interactions import Interactions, check_interactions
 from ipseval.data.random_exposure import RandomExposure, check_exposure
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity._base import Propensity, cap, check_same_ids, refuse_unseen
+from ipseval.propensity._base import Basis, Propensity, cap_at_one, check_same_ids, check_unseen
 from ipseval.propensity._exposure import fit_gamma_from_exposure
 from ipseval.propensity._gamma import (
     NOT_IDENTIFIED,
@@ -21,18 +21,18 @@ from ipseval.propensity._gamma import (
     GammaFit,
     Method,
     Source,
+    describe_gamma_above_one,
     fit_gamma,
-    gamma_above_one,
 )
 from ipseval.propensity._recommendations import count_recommendations
-from ipseval.propensity.steps import Step
+from ipseval.propensity.steps import PropensityTransform
 from ipseval.utils.checks import check_choice, check_counts, check_real, real_number, warn_user
 from ipseval.utils.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class PowerLawPropensity:
-    """P_i = κ (n*_i)^η, η = (γ+1)/2, from observed popularity n*_i.
+    """Compute propensities from observed popularity, P_i = κ (n*_i)^η with η = (γ+1)/2.
 
     γ = −1 gives equal weights (AOA), γ = 0 the square root of popularity, γ = 1 inverse popularity. γ > 1
     says that true popularity *falls* as observed popularity rises, n_i ∝ (n*_i)^((1−γ)/2), and warns.
@@ -40,30 +40,34 @@ class PowerLawPropensity:
     Parameters
     ----------
     gamma, eta : float
-        Exponent as γ of Yang et al. or as η of the propensity itself; exactly one. `gamma` may also be a
+        Exponent as γ of Yang et al. [1]_ or as η of the propensity itself; exactly one. `gamma` may also be a
         `GammaFit`, or "fit": estimated by `fit` from `recommendations` or from `exposure`.
-    scale : None, "max", "calibrated" or float
+    scale : None, "max", "calibrated" or float, default None
         None: known up to a factor, enough for SNIPS. "max": the most popular item has P = 1. "calibrated":
         κ of a fit to random exposure; values above 1 are set to 1, with a warning. A number: κ.
-    unseen : {"drop", "smooth", "raise"}
-        Items with n* = 0 have P = 0. "drop": no propensity, their positives leave every estimator and are
-        counted. "smooth": `smoothing` is added to every n*. "raise": an error.
-    smoothing : float
+    unseen : {"drop", "smooth", "raise"}, default "drop"
+        Items with n* = 0 have P = 0. "drop": no propensity, their positives are excluded from all estimators
+        and counted. "smooth": `smoothing` is added to every n*. "raise": an error.
+    smoothing : float, default 1.0
         Added to every n* under `unseen="smooth"`, in interactions, > 0.
     recommendations : lists, optional
         Top 50 of the recommender that produced the log, as in `count_recommendations`, with rng=0 for ties;
         or the counts.
-    source : {"logging-policy", "evaluated", "unknown"}
-        Whose recommendations they are, as in `fit_gamma`.
-    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}
+    source : {"logging-policy", "evaluated", "unknown"}, default "unknown"
+        Origin of the recommendations, as in `fit_gamma`.
+    method : {"negative-binomial", "poisson", "cloglog", "level-ols"}, default "negative-binomial"
         How γ is fitted to them, as in `fit_gamma`.
     exposure : RandomExposure, optional
         Random-exposure sample in the id space of the training log, as in `fit_gamma_from_exposure`.
 
+    See Also
+    --------
+    fit_gamma, fit_gamma_from_exposure : Estimate γ.
+
     References
     ----------
-    Yang et al., Unbiased Offline Recommender Evaluation for Missing-Not-At-Random Implicit Feedback,
-    RecSys 2018, doi 10.1145/3240323.3240355.
+    .. [1] Yang et al., Unbiased Offline Recommender Evaluation for Missing-Not-At-Random Implicit Feedback,
+       RecSys 2018, doi:10.1145/3240323.3240355
 
     Examples
     --------
@@ -87,18 +91,7 @@ class PowerLawPropensity:
         check_choice("unseen", self.unseen, ("drop", "smooth", "raise"))
         check_choice("source", self.source, SOURCES)
         self._check_exponent()
-        if isinstance(self.scale, str):
-            check_choice("scale", self.scale, ("max", "calibrated"))
-        elif self.scale is not None and not 0 < real_number(self.scale) < np.inf:
-            raise InputError(
-                f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
-            )
-        given = self.gamma.scale if isinstance(self.gamma, GammaFit) else self.exposure
-        if self.scale == "calibrated" and given is None:
-            raise InputError(
-                "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
-                "fit_gamma_from_exposure(…, n_users=…)."
-            )
+        self._check_scale()
         check_real("smoothing", self.smoothing, low=0.0)
 
     def _check_exponent(self) -> None:
@@ -122,10 +115,36 @@ class PowerLawPropensity:
                 f"gamma must be 'fit', a GammaFit or, like eta, finite numbers; got {exponent!r}."
             )
 
+    def _check_scale(self) -> None:
+        if isinstance(self.scale, str):
+            check_choice("scale", self.scale, ("max", "calibrated"))
+        elif self.scale is not None and not 0 < real_number(self.scale) < np.inf:
+            raise InputError(
+                f"scale must be None, 'max' or 'calibrated', or a number > 0; got {self.scale!r}."
+            )
+        calibration = self.gamma.scale if isinstance(self.gamma, GammaFit) else self.exposure
+        if self.scale == "calibrated" and calibration is None:
+            raise InputError(
+                "scale='calibrated' needs random exposure: gamma='fit' with exposure=, or a GammaFit from "
+                "fit_gamma_from_exposure(…, n_users=…)."
+            )
+
     def fit(
         self, train: Interactions | None = None, *, popularity: npt.ArrayLike | None = None
     ) -> Propensity:
-        """Return the propensity of every item, from training interactions or from counts n*_i (n_items,).
+        """Compute the propensity of every item from training interactions or from counts.
+
+        Parameters
+        ----------
+        train : Interactions, optional
+            Training log.
+        popularity : (n_items,) array-like, optional
+            n*_i, in place of the training log.
+
+        Returns
+        -------
+        Propensity
+            One value per item.
 
         Raises
         ------
@@ -139,12 +158,13 @@ class PowerLawPropensity:
             raise InputError("fit takes either training interactions or popularity=.")
         if train is not None:
             check_interactions(train, "train", "split.train")
-        counts = check_counts("popularity", train.popularity if train is not None else popularity)  # type: ignore[arg-type]  # exactly one is None
-        gamma, fitted = self._exponent(counts, train)
+            popularity = train.popularity
+        assert popularity is not None
+        counts = check_counts("popularity", popularity)
+        gamma, gamma_fit = self._resolve_gamma(counts, train)
         eta = (gamma + 1) / 2
         if gamma > 1 and self.gamma != "fit":  # a fit has warned already
-            warn_user(gamma_above_one(gamma), IdentificationWarning)
-        scale = fitted.scale if self.scale == "calibrated" and fitted is not None else self.scale
+            warn_user(describe_gamma_above_one(gamma), IdentificationWarning)
         if not counts.any():
             raise PropensityError(
                 "all popularity counts are 0; a power law needs observed interactions. Without training "
@@ -152,76 +172,115 @@ class PowerLawPropensity:
             )
         if self.unseen == "smooth":
             counts = counts + self.smoothing
-        refuse_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+        check_unseen(counts, self.unseen, "unseen='smooth' or 'drop'")
+
+        scale = self.scale
+        if scale == "calibrated" and gamma_fit is not None:
+            scale = gamma_fit.scale
         # NaN ** 0 is 1: at γ = −1 an unseen item would get P = 1.
-        item, n_capped = self._scaled(np.where(counts > 0, counts**eta, np.nan), scale)
-        top = None if scale is None else float(1 if isinstance(scale, str) else scale * counts.max() ** eta)
-        steps = (Step("power-law", {"gamma": gamma, "top": top}), *([Step("cap")] if n_capped else []))
+        item, n_capped = self._apply_scale(np.where(counts > 0, counts**eta, np.nan), scale)
+        power_law = PropensityTransform(
+            "power-law", {"gamma": gamma, "top": _compute_top(counts, eta, scale)}
+        )
+        steps: tuple[PropensityTransform, ...] = (power_law,)
+        if n_capped:
+            steps = (power_law, PropensityTransform("cap"))
+        model = f"power law, gamma = {gamma:.4g}"
+        basis: Basis = "assumed"
+        if gamma_fit is not None:
+            model += f" ({gamma_fit.method})"
+            basis = gamma_fit.basis
         return Propensity(
-            item,
-            scale is not None,
-            f"power law, gamma = {gamma:.4g}" + ("" if fitted is None else f" ({fitted.method})"),
-            counts.size,
+            item=item,
+            is_probability=scale is not None,
+            model=model,
+            n_items=counts.size,
             gamma=gamma,
             eta=eta,
             popularity=counts,
-            fit=fitted,
+            fit=gamma_fit,
             n_capped=n_capped,
             item_ids=None if train is None else train.item_ids,
             steps=steps,
-            basis="assumed" if fitted is None else fitted.basis,
+            basis=basis,
         )
 
     def refit(
         self, train: Interactions, gamma: Callable[[FloatArray, IntArray], float] | None = None
     ) -> Callable[[IntArray], Propensity]:
-        """Return counts (n_users,) -> the propensity of a log in which user u occurs `counts[u]` times.
+        """Return a function that fits the propensity to resamples of the users of a log.
 
-        For `evaluation.with_intervals(refit=…)`: n* is counted again in each resample of the users. γ stays,
-        or is `gamma(popularity, counts)`, which weights the users of its own data with the counts.
+        For `evaluation.with_intervals(refit=…)`: n* is counted again in each resample of the users.
+
+        Parameters
+        ----------
+        train : Interactions
+            Training log.
+        gamma : callable, optional
+            (popularity (n_items,), counts (n_users,)) -> γ, which weights the users of its own data with the
+            counts. Default: γ stays.
+
+        Returns
+        -------
+        callable
+            counts (n_users,) -> the propensity of a log in which user u occurs `counts[u]` times.
         """
 
-        def of(counts: IntArray) -> Propensity:
+        def fit_resample(counts: IntArray) -> Propensity:
             popularity = np.bincount(train.item, counts[train.user], train.n_items).astype(np.float64)
-            model = self if gamma is None else replace(self, gamma=float(gamma(popularity, counts)), eta=None)
+            model = self
+            if gamma is not None:
+                model = replace(self, gamma=float(gamma(popularity, counts)), eta=None)
             with warnings.catch_warnings():
-                # γ > 1 is said once, of the fit itself; in single resamples it is no news.
+                # The fit to the log has warned about γ > 1 already.
                 warnings.simplefilter("ignore", IdentificationWarning)
                 return model.fit(popularity=popularity)
 
-        return of
+        return fit_resample
 
-    def _exponent(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
-        """Return γ and, where there is one, its fit."""
+    def _resolve_gamma(self, counts: FloatArray, train: Interactions | None) -> tuple[float, GammaFit | None]:
+        """Return γ and, where it is fitted, its fit."""
         if isinstance(self.gamma, GammaFit):
             return self.gamma.gamma, self.gamma
         if not isinstance(self.gamma, str):
-            return (float(self.gamma) if self.gamma is not None else 2 * float(self.eta) - 1), None  # type: ignore[arg-type]  # exactly one is None
+            if self.gamma is not None:
+                return float(self.gamma), None
+            assert self.eta is not None
+            return 2 * float(self.eta) - 1, None
         if train is None:
             raise InputError("gamma='fit' needs training interactions: call fit(split.train).")
         if self.exposure is None:
-            shown = count_recommendations(self.recommendations, train, rng=0)
-            fitted = fit_gamma(counts, shown, method=self.method, source=self.source)
+            lists = count_recommendations(self.recommendations, train, rng=0)
+            gamma_fit = fit_gamma(counts, lists, method=self.method, source=self.source)
         else:
             check_same_ids(self.exposure, train)
-            fitted = fit_gamma_from_exposure(
+            gamma_fit = fit_gamma_from_exposure(
                 counts, self.exposure.n_exposed, self.exposure.n_positive, n_users=train.n_users
             )
-        return fitted.gamma, fitted
+        return gamma_fit.gamma, gamma_fit
 
-    def _scaled(self, raw: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
-        """Return the propensity, and how many values were set to 1."""
+    def _apply_scale(self, powers: FloatArray, scale: str | float | None) -> tuple[FloatArray, int]:
+        """Return the propensity, and the number of values that were set to 1."""
         if scale is None:
-            return raw, 0
+            return powers, 0
         if isinstance(scale, str):
-            return raw / np.nanmax(raw), 0
-        scaled = raw * float(scale)
+            return powers / np.nanmax(powers), 0
+        values = powers * float(scale)
         if self.scale == "calibrated":
-            return cap(scaled)
-        n_above = int((scaled > 1).sum())
+            return cap_at_one(values)
+        n_above = int((values > 1).sum())
         if n_above:
             raise PropensityError(
-                f"scale = {scale:g} gives {n_above} of {raw.size} items a propensity above 1; "
-                f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(raw):.6g}."
+                f"scale = {scale:g} gives {n_above} of {powers.size} items a propensity above 1; "
+                f"the largest scale that keeps all in (0, 1] is {1 / np.nanmax(powers):.6g}."
             )
-        return scaled, 0
+        return values, 0
+
+
+def _compute_top(counts: FloatArray, eta: float, scale: str | float | None) -> float | None:
+    """Return P of the most popular item before capping; None where P is known up to a factor."""
+    if scale is None:
+        return None
+    if isinstance(scale, str):
+        return 1.0
+    return float(scale * counts.max() ** eta)

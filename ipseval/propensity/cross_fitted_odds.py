@@ -1,22 +1,36 @@
-"""The odds that tell random positives from those of the log, cross-fitted over users."""
+"""Odds that a positive comes from random exposure rather than from the log, cross-fitted over users."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 
 from ipseval.data.interactions import Interactions
 from ipseval.errors import InputError
-from ipseval.propensity.steps import as_table
+from ipseval.propensity.fit_error import to_finite_table
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.ids import distinct
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, readonly
 
+Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
+
 MAX_STEPS = 100
+MAX_HALVINGS = 40
+# Prior of the strength of the correction, and the ridge of the odds against uniform pairs.
+PRIOR_MEAN = 0.4
+PRIOR_SD = 0.3
+ODDS_RIDGE = 1.0
+# Ridges of the deviation from the tempered direction; the last one leaves no deviation.
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
+# Kinds of pairs in a sample.
+BIASED = 0
+RANDOM = 1
+UNIFORM = 2
 
 
 @one_blas_thread()  # a few columns: more threads only wait for each other, and add up in another order
@@ -31,102 +45,119 @@ def fit_logistic(
     """Return the coefficients that maximise Σ w·log-likelihood − Σ precision·(coefficient − centre)²/2."""
     # `weight` (n,): how much each row counts; `centre`, `precision` (k,): mean and inverse variance of the
     # prior of each coefficient. Unique and finite, also for separable samples, where all precisions are > 0.
-    found = (centre if start is None else start).copy()
-    log_odds: FloatArray = design @ found
-    loss, p = _losses(log_odds, y)
-    value = float(weight @ loss) + _prior(found, centre, precision)
+    coefficients = (centre if start is None else start).copy()
+    log_odds: FloatArray = design @ coefficients
+    losses, p = _logistic_losses(log_odds, y)
+    objective = float(weight @ losses) + _ridge_penalty(coefficients, centre, precision)
     for _ in range(MAX_STEPS):
-        gradient = design.T @ (weight * (p - y)) + precision * (found - centre)
+        gradient = design.T @ (weight * (p - y)) + precision * (coefficients - centre)
         root = design * np.sqrt(weight * p * (1 - p))[:, None]
         curvature = root.T @ root + np.diag(precision)  # of one matrix with itself: half the work
         step = np.linalg.solve(curvature, gradient)
-        if float(gradient @ step) < 1e-12 * (1 + abs(value)):
-            return found - step  # this near, the last step is exact to rounding
-        for _ in range(40):
-            log_odds = design @ (found - step)
-            loss, p = _losses(log_odds, y)
-            new = float(weight @ loss) + _prior(found - step, centre, precision)
-            if new <= value:
+        if float(gradient @ step) < 1e-12 * (1 + abs(objective)):
+            return coefficients - step  # this close to the optimum, the last step is exact to rounding
+
+        for _ in range(MAX_HALVINGS):
+            candidate = coefficients - step
+            log_odds = design @ candidate
+            losses, p = _logistic_losses(log_odds, y)
+            candidate_objective = float(weight @ losses) + _ridge_penalty(candidate, centre, precision)
+            if candidate_objective <= objective:
                 break
             step = step / 2
-        found, value = found - step, new
-    return found
+        coefficients = coefficients - step
+        objective = candidate_objective
+    return coefficients
 
 
-def _losses(log_odds: FloatArray, y: BoolArray) -> tuple[FloatArray, FloatArray]:
-    """Return −log of the probability of what was seen, and the probability of True, from one exponential."""
-    small = np.exp(-np.abs(log_odds))
-    loss = np.where(y == (log_odds > 0), 0, np.abs(log_odds)) + np.log(1 + small)
-    return loss, np.where(log_odds > 0, 1, small) / (1 + small)
+def _logistic_losses(log_odds: FloatArray, y: BoolArray) -> tuple[FloatArray, FloatArray]:
+    """Return −log of the probability of each outcome, and the probability of True, from one exponential."""
+    magnitude = np.abs(log_odds)
+    is_likely = log_odds > 0
+    small = np.exp(-magnitude)
+    losses = np.where(y == is_likely, 0, magnitude) + np.log(1 + small)
+    return losses, np.where(is_likely, 1, small) / (1 + small)
 
 
-def _prior(at: FloatArray, centre: FloatArray, precision: FloatArray) -> float:
-    return float((precision * (at - centre) ** 2).sum()) / 2
+def _ridge_penalty(coefficients: FloatArray, centre: FloatArray, precision: FloatArray) -> float:
+    return float((precision * (coefficients - centre) ** 2).sum()) / 2
 
 
-Features = Callable[[Interactions, IntArray, IntArray], FloatArray]
-# Strength of the correction before anything is known, and the ridge of the odds against uniform pairs.
-PRIOR_MEAN, PRIOR_SD = 0.4, 0.3
-ODDS_RIDGE = 1.0
-# Ridge of the deviation from the tempered direction; the last leaves none.
-RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e6)
-
-
-@dataclass(frozen=True, eq=False)
-class PairFeatures:
-    """Standardised features of pairs, from a training log; those of the last pairs are kept."""
-
-    train: Interactions
-    make: Features
-    centre: FloatArray
-    scale: FloatArray
-    last: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, train: Interactions, make: Features, sample: Sample) -> PairFeatures:
-        """Return features with mean 0 and variance 1 over the uniform pairs of a sample."""
-        rows = sample.kind == UNIFORM
-        x = check_features(make(train, sample.user[rows], sample.item[rows]), int(rows.sum()))
-        spread = x.std(axis=0)
-        scale = np.where(spread > 1e-9 * np.abs(x).max(axis=0), spread, np.inf)  # constant but for rounding
-        return cls(train, make, x.mean(axis=0), scale)
-
-    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return (n_pairs, n_features)."""
-        last = self.last.get("pairs")  # one tuple, so that threads never see halves of two answers
-        if last is None or not (np.array_equal(last[0], user) and np.array_equal(last[1], item)):
-            x = check_features(self.make(self.train, user, item), user.size)
-            last = self.last["pairs"] = (user, item, (x - self.centre) / self.scale)
-        return np.asarray(last[2])
-
-
-BIASED, RANDOM, UNIFORM = 0, 1, 2
-
-
-class Sample(NamedTuple):
+class PairSample(NamedTuple):
     """Pairs of three kinds: positives of the log, positives of random exposure, and uniform draws."""
 
     user: IntArray
     item: IntArray
     kind: IntArray
 
-    def users(self, kind: int) -> IntArray:
+    def select_users(self, kind: int) -> IntArray:
         """Return the users with pairs of a kind, ascending."""
         return distinct(self.user[self.kind == kind])
 
     @classmethod
-    def concat(cls, parts: Iterable[Sample]) -> Sample:
+    def concatenate(cls, samples: Sequence[PairSample]) -> PairSample:
         """Return several samples as one."""
-        return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        return cls(
+            user=np.concatenate([sample.user for sample in samples]),
+            item=np.concatenate([sample.item for sample in samples]),
+            kind=np.concatenate([sample.kind for sample in samples]),
+        )
 
 
-def user_weights(user: IntArray, kind: IntArray, counts: FloatArray | None = None) -> FloatArray:
+@dataclass(frozen=True, eq=False)
+class PairFeatures:
+    """Standardised features of pairs, computed from a training log; the last result is cached."""
+
+    train: Interactions
+    compute: Features
+    centre: FloatArray
+    scale: FloatArray
+    cache: dict[str, tuple[IntArray, IntArray, FloatArray]] = field(default_factory=dict)
+
+    @classmethod
+    def from_sample(cls, train: Interactions, compute: Features, sample: PairSample) -> PairFeatures:
+        """Return features with mean 0 and variance 1 over the uniform pairs of a sample."""
+        is_uniform = sample.kind == UNIFORM
+        raw_features = compute(train, sample.user[is_uniform], sample.item[is_uniform])
+        x = check_features(raw_features, int(is_uniform.sum()))
+        spread = x.std(axis=0)
+        is_variable = spread > 1e-9 * np.abs(x).max(axis=0)  # or constant but for rounding
+        scale = np.where(is_variable, spread, np.inf)
+        return cls(train=train, compute=compute, centre=x.mean(axis=0), scale=scale)
+
+    def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
+        """Return the features of pairs, (n_pairs, n_features)."""
+        cached = self.cache.get("pairs")  # one tuple, so that threads never see halves of two results
+        if cached is not None:
+            cached_user, cached_item, cached_x = cached
+            if np.array_equal(cached_user, user) and np.array_equal(cached_item, item):
+                return cached_x
+        x = check_features(self.compute(self.train, user, item), user.size)
+        standardized = np.asarray((x - self.centre) / self.scale)
+        self.cache["pairs"] = (user, item, standardized)
+        return standardized
+
+
+def check_features(x: npt.ArrayLike, n_rows: int) -> FloatArray:
+    """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
+    array = to_finite_table("features", x)
+    if len(array) != n_rows:
+        raise InputError(
+            f"features gave shape {array.shape} for {n_rows} pairs; expected ({n_rows}, n_features)."
+        )
+    return array
+
+
+def compute_user_weights(user: IntArray, kind: IntArray, counts: FloatArray | None = None) -> FloatArray:
     """Return weights that add up, over the pairs of a kind, to 1 for each user (or to its count)."""
     weight = np.empty(user.size)
-    for one in np.unique(kind):
-        rows = kind == one
-        weight[rows] = 1 / np.bincount(user[rows])[user[rows]]
-    return weight if counts is None else weight * counts[user]
+    for sample_kind in np.unique(kind):
+        rows = kind == sample_kind
+        user_sizes = np.bincount(user[rows])
+        weight[rows] = 1 / user_sizes[user[rows]]
+    if counts is None:
+        return weight
+    return weight * counts[user]
 
 
 class Slopes(NamedTuple):
@@ -138,232 +169,317 @@ class Slopes(NamedTuple):
 
 
 def fit_slopes(
-    x: FloatArray, kind: IntArray, weight: FloatArray, ridges: tuple[float, ...], start: FloatArray | None
+    x: FloatArray,
+    kind: IntArray,
+    weight: FloatArray,
+    ridges: tuple[float, ...],
+    start: FloatArray | None,
 ) -> list[Slopes]:
-    """Return slopes for each ridge: −α·o + δ, o those of the odds (log : uniform), searched from `start`."""
-    # α has a normal prior, N(.4, .3²); δ has N(0, 1/ridge) in each standardised feature. Both sides count as
-    # the harmonic mean of their numbers of users, which is what a difference of two means has.
-    odds = odds_slopes(x, kind, weight, start)
-    tempered = odds[1:]
+    """Return the slopes −α·o + δ for each ridge, where o are the slopes of the odds (log : uniform)."""
+    # α has a normal prior, N(0.4, 0.3²); δ has N(0, 1/ridge) in each standardised feature. Both samples count
+    # as the harmonic mean of their numbers of users, which is the precision of a difference of two means.
+    odds = fit_odds_slopes(x, kind, weight, start)
+    tempered_slope = odds[1:]
     if not weight[kind == RANDOM].any():
-        return [Slopes(-PRIOR_MEAN * tempered, PRIOR_MEAN, odds)] * len(ridges)
-    samples = TwoSamples.of(x, kind, weight, tempered)
-    fits = samples.fits(ridges)
-    return [Slopes(samples.slopes @ fit, float(fit[1]), odds) for fit in fits]
+        prior_slopes = Slopes(-PRIOR_MEAN * tempered_slope, PRIOR_MEAN, odds)
+        return [prior_slopes] * len(ridges)
+    regression = RatioRegression.from_pairs(x, kind, weight, tempered_slope)
+    fits = regression.fit_ridges(ridges)
+    return [Slopes(regression.slope_map @ fit, float(fit[1]), odds) for fit in fits]
 
 
-def odds_slopes(x: FloatArray, kind: IntArray, weight: FloatArray, start: FloatArray | None) -> FloatArray:
+def fit_odds_slopes(
+    x: FloatArray, kind: IntArray, weight: FloatArray, start: FloatArray | None
+) -> FloatArray:
     """Return intercept and slopes of the log odds (log : uniform)."""
-    rows, n_features = kind != RANDOM, x.shape[1]
+    rows = kind != RANDOM
+    n_features = x.shape[1]
     return fit_logistic(
-        np.column_stack([np.ones(int(rows.sum())), x[rows]]),
-        kind[rows] == BIASED,
-        weight[rows],
-        np.zeros(n_features + 1),
-        np.array([1e-6, *[ODDS_RIDGE] * n_features]),
-        start,
+        design=np.column_stack([np.ones(int(rows.sum())), x[rows]]),
+        y=kind[rows] == BIASED,
+        weight=weight[rows],
+        centre=np.zeros(n_features + 1),
+        precision=np.concatenate([[1e-6], np.full(n_features, ODDS_RIDGE)]),
+        start=start,
     )
 
 
-class TwoSamples(NamedTuple):
-    """Random positives against the log's: logistic regression on (1, tempered odds, features)."""
+class RatioRegression(NamedTuple):
+    """Logistic regression of random against biased positives on (1, tempered log odds, features)."""
 
-    rows: BoolArray
+    rows: BoolArray  # the pairs of the sample that enter
     design: FloatArray
-    random: BoolArray
+    is_random: BoolArray
     weight: FloatArray
-    slopes: FloatArray  # (n_features, n_features + 2): of the coefficients, those of the features
+    slope_map: FloatArray  # (n_features, n_features + 2): slopes of the features from the coefficients
 
     @classmethod
-    def of(cls, x: FloatArray, kind: IntArray, weight: FloatArray, tempered: FloatArray) -> TwoSamples:
+    def from_pairs(
+        cls, x: FloatArray, kind: IntArray, weight: FloatArray, tempered_slope: FloatArray
+    ) -> RatioRegression:
         """Select the random and the biased rows, with equal total weights."""
         rows = kind != UNIFORM
-        random = kind[rows] == RANDOM
-        n_random, n_biased = (float(weight[kind == one].sum()) for one in (RANDOM, BIASED))
-        each = 2 * n_random * n_biased / (n_random + n_biased)
-        scaled = weight[rows] * np.where(random, each / n_random, each / n_biased)
-        design = np.column_stack([np.ones(random.size), -(x[rows] @ tempered), x[rows]])
-        slopes = np.column_stack([np.zeros(tempered.size), -tempered, np.eye(tempered.size)])
-        return cls(rows, design, random, scaled, slopes)
+        is_random = kind[rows] == RANDOM
+        random_weight = float(weight[kind == RANDOM].sum())
+        biased_weight = float(weight[kind == BIASED].sum())
+        sample_weight = 2 * random_weight * biased_weight / (random_weight + biased_weight)
+        factor = np.where(is_random, sample_weight / random_weight, sample_weight / biased_weight)
+
+        n_features = tempered_slope.size
+        return cls(
+            rows=rows,
+            design=np.column_stack([np.ones(is_random.size), -(x[rows] @ tempered_slope), x[rows]]),
+            is_random=is_random,
+            weight=weight[rows] * factor,
+            slope_map=np.column_stack([np.zeros(n_features), -tempered_slope, np.eye(n_features)]),
+        )
 
     def precision(self, ridge: float) -> FloatArray:
         """Return the inverse variance of the prior of each coefficient."""
-        return np.array([1e-3, PRIOR_SD**-2, *[ridge] * len(self.slopes)])
+        return np.concatenate([[1e-3, PRIOR_SD**-2], np.full(len(self.slope_map), ridge)])
 
-    def fits(self, ridges: tuple[float, ...]) -> list[FloatArray]:
+    def fit_ridges(self, ridges: tuple[float, ...]) -> list[FloatArray]:
         """Return the coefficients for each ridge."""
-        centre = np.array([0.0, PRIOR_MEAN, *[0.0] * len(self.slopes)])
-        found: list[FloatArray] = []
+        centre = np.concatenate([[0.0, PRIOR_MEAN], np.zeros(len(self.slope_map))])
+        fits: list[FloatArray] = []
         for ridge in ridges:
-            start = found[-1] if found else None
-            found.append(
-                fit_logistic(self.design, self.random, self.weight, centre, self.precision(ridge), start)
+            coefficients = fit_logistic(
+                design=self.design,
+                y=self.is_random,
+                weight=self.weight,
+                centre=centre,
+                precision=self.precision(ridge),
+                start=fits[-1] if fits else None,
             )
-        return found
+            fits.append(coefficients)
+        return fits
 
-    def left_out(self, fit: FloatArray, ridge: float, place: IntArray, n: int) -> FloatArray:
-        """Return the slopes without each of n users, (n, n_features), by a Newton step; place −1: none."""
-        p = expit(self.design @ fit)
-        sure = self.weight * p * (1 - p)
-        curvature = (self.design.T * sure) @ self.design + np.diag(self.precision(ridge))
-        own = np.argsort(place, kind="stable")  # rows of nobody come first, and are in no user's part
-        design, residual = self.design[own], self.weight[own] * (self.random[own] - p[own])
-        first = np.searchsorted(place[own], np.arange(n))
-        score = np.add.reduceat(design * residual[:, None], first)
-        root = design * np.sqrt(sure[own])[:, None]
-        last = np.append(first[1:], own.size)
-        theirs = np.array([root[a:b].T @ root[a:b] for a, b in zip(first, last, strict=True)])
-        step = np.linalg.solve(curvature - theirs, score[..., None])[..., 0]
-        return np.asarray((fit - step) @ self.slopes.T)
+    def fit_without_users(
+        self, coefficients: FloatArray, ridge: float, user_number: IntArray, n_users: int
+    ) -> FloatArray:
+        """Return the slopes without each of n users, (n_users, n_features), by one Newton step.
+
+        `user_number` is the number of the user of each row, −1 for rows that no fit leaves out.
+        """
+        p = expit(self.design @ coefficients)
+        information = self.weight * p * (1 - p)
+        curvature = (self.design.T * information) @ self.design + np.diag(self.precision(ridge))
+
+        # Sorted by user. Rows with −1 come first and belong to no user.
+        order = np.argsort(user_number, kind="stable")
+        design = self.design[order]
+        residual = self.weight[order] * (self.is_random[order] - p[order])
+        starts = np.searchsorted(user_number[order], np.arange(n_users))
+        ends = np.append(starts[1:], order.size)
+        user_scores = np.add.reduceat(design * residual[:, None], starts)
+        root = design * np.sqrt(information[order])[:, None]
+        user_curvatures = []
+        for start, end in zip(starts, ends, strict=True):
+            user_curvatures.append(root[start:end].T @ root[start:end])
+
+        step = np.linalg.solve(curvature - np.array(user_curvatures), user_scores[..., None])[..., 0]
+        return np.asarray((coefficients - step) @ self.slope_map.T)
 
 
-def ridge_weights(x: FloatArray, sample: Sample) -> FloatArray:
-    """Return how much each ridge counts, (n_ridges,): how well it predicts random positives of others."""
+def compute_ridge_weights(x: FloatArray, sample: PairSample) -> FloatArray:
+    """Return the weight of each ridge, (n_ridges,), from its predictions for users that were left out."""
     # ∝ exp of the likelihood of a density ratio over users left out one by one, Σ (log odds of random
     # positives − log of the mean odds of the log's). Weights change less by chance than the best ridge would.
-    score = np.zeros(len(RIDGES))
-    users = sample.users(RANDOM)
+    users = sample.select_users(RANDOM)
     if users.size < 2:
-        return np.asarray(np.eye(score.size)[-1])
-    weight = user_weights(sample.user, sample.kind)
-    biased, random = sample.kind == BIASED, sample.kind == RANDOM
-    samples = TwoSamples.of(x, sample.kind, weight, odds_slopes(x, sample.kind, weight, None)[1:])
-    place = np.full(int(sample.user.max()) + 1, -1)
-    place[users] = np.arange(users.size)
-    mean = np.zeros((users.size, x.shape[1]))
-    np.add.at(mean, place[sample.user[random]], weight[random, None] * x[random])
-    for number, (ridge, fit) in enumerate(zip(RIDGES, samples.fits(RIDGES), strict=True)):
-        whole = samples.slopes @ fit
-        left_out = samples.left_out(fit, ridge, place[sample.user[samples.rows]], users.size)
-        odds = x[biased] @ whole
-        level = _log_mean_exp(odds, weight[biased])
-        share = weight[biased] * np.exp(odds - odds.max())
-        moved = (left_out - whole) @ (share @ x[biased] / share.sum())  # of the level, to first order
-        score[number] = (np.einsum("uk,uk->u", mean, left_out) - level - moved).sum()
-    likelihood = np.exp(score - score.max())
+        return np.asarray(np.eye(len(RIDGES))[-1])
+    weight = compute_user_weights(sample.user, sample.kind)
+    is_biased = sample.kind == BIASED
+    is_random = sample.kind == RANDOM
+    biased_x = x[is_biased]
+    biased_weight = weight[is_biased]
+    tempered_slope = fit_odds_slopes(x, sample.kind, weight, None)[1:]
+    regression = RatioRegression.from_pairs(x, sample.kind, weight, tempered_slope)
+
+    user_number = np.full(int(sample.user.max()) + 1, -1)
+    user_number[users] = np.arange(users.size)
+    row_numbers = user_number[sample.user[regression.rows]]
+    mean_features = np.zeros((users.size, x.shape[1]))
+    np.add.at(mean_features, user_number[sample.user[is_random]], weight[is_random, None] * x[is_random])
+
+    scores = np.zeros(len(RIDGES))
+    fits = regression.fit_ridges(RIDGES)
+    for number, (ridge, coefficients) in enumerate(zip(RIDGES, fits, strict=True)):
+        slope = regression.slope_map @ coefficients
+        user_slopes = regression.fit_without_users(coefficients, ridge, row_numbers, users.size)
+        log_odds = biased_x @ slope
+        level = _log_mean_exp(log_odds, biased_weight)
+        share = biased_weight * np.exp(log_odds - log_odds.max())
+        level_gradient = share @ biased_x / share.sum()
+        level_changes = (user_slopes - slope) @ level_gradient  # to first order
+        predictions = np.einsum("uk,uk->u", mean_features, user_slopes)
+        scores[number] = (predictions - level - level_changes).sum()
+    likelihood = np.exp(scores - scores.max())
     return np.asarray(likelihood / likelihood.sum())
 
 
+class OddsScale(NamedTuple):
+    """Limit and level of the log odds of one model, with their derivatives by the slopes."""
+
+    limit: float
+    level: float
+    limit_gradient: FloatArray
+    level_gradient: FloatArray
+
+
 @dataclass(frozen=True, eq=False)
-class CrossFitted:
-    """P of any pair: the median, over assignments of users to folds, of models without the user."""
+class CrossFittedOdds:
+    """Odds of any pair: the median, over assignments of users to folds, of models without the user."""
 
     features: PairFeatures
     fold: IntArray  # (n_assignments, n_users)
     slope: FloatArray  # (n_assignments, n_folds, n_features)
-    limit: FloatArray  # (n_assignments, n_folds): log odds are held at it
-    level: FloatArray  # log of the users' mean odds over the log's positives: models on one scale
-    at_limit: FloatArray  # d limit/d slope: the features of the pair at the limit
-    at_level: FloatArray  # d level/d slope: mean features under the odds
+    limit: FloatArray  # (n_assignments, n_folds): log odds above it are set to it
+    level: FloatArray  # log of the users' mean odds over the log's positives: brings models to one scale
+    limit_gradient: FloatArray  # d limit/d slope: the features of the pair at the limit
+    level_gradient: FloatArray  # d level/d slope: mean features under the odds
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return P ∝ 1/odds, (n_pairs,)."""
-        return np.asarray(np.exp(-self.log_odds(user, self.features(user, item))[0]))
+        log_odds, _ = self.log_odds(user, self.features(user, item))
+        return np.asarray(np.exp(-log_odds))
 
     def log_odds(self, user: IntArray, x: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Return the median log odds of pairs, and whether they were held at the limit in most models."""
-        found = np.empty((self.fold.shape[0], user.size))
-        n_held = np.zeros(user.size, dtype=np.int64)
-        for place, fold in enumerate(self.fold[:, user]):
-            free = np.einsum("nk,nk->n", x, self.slope[place, fold])
-            limit = self.limit[place, fold]
-            n_held += free > limit
-            found[place] = np.minimum(free, limit) - self.level[place, fold]
-        return np.median(found, axis=0), n_held * 2 > self.fold.shape[0]
+        """Return the median log odds of pairs, and whether most models set them to their limit."""
+        n_assignments = self.fold.shape[0]
+        log_odds = np.empty((n_assignments, user.size))
+        n_limited = np.zeros(user.size, dtype=np.int64)
+        for assignment, fold in enumerate(self.fold[:, user]):
+            raw_log_odds = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
+            limit = self.limit[assignment, fold]
+            n_limited += raw_log_odds > limit
+            log_odds[assignment] = np.minimum(raw_log_odds, limit) - self.level[assignment, fold]
+        return np.median(log_odds, axis=0), n_limited * 2 > n_assignments
 
     def derivative(self, user: IntArray, x: FloatArray) -> FloatArray:
-        """Return d log odds/d slopes of pairs, (n_pairs, n_features), moved in all models together."""
-        found = np.zeros(x.shape)
-        for place, fold in enumerate(self.fold[:, user]):
-            held = np.einsum("nk,nk->n", x, self.slope[place, fold]) > self.limit[place, fold]
-            found += np.where(held[:, None], self.at_limit[place, fold], x) - self.at_level[place, fold]
-        return np.asarray(found / self.fold.shape[0])
+        """Return d log odds/d slopes of pairs, (n_pairs, n_features), with the slopes of all models moved."""
+        total = np.zeros(x.shape)
+        for assignment, fold in enumerate(self.fold[:, user]):
+            raw_log_odds = np.einsum("nk,nk->n", x, self.slope[assignment, fold])
+            is_limited = raw_log_odds > self.limit[assignment, fold]
+            gradient = np.where(is_limited[:, None], self.limit_gradient[assignment, fold], x)
+            total += gradient - self.level_gradient[assignment, fold]
+        return np.asarray(total / self.fold.shape[0])
 
 
 @dataclass(frozen=True, eq=False)
 class RatioProblem:
-    """All that a fit of the odds reads; `solve` fits them, `counts` times each user."""
+    """Data and options of a fit of the odds, which `solve` fits with a count for each user."""
 
     features: PairFeatures
-    sample: Sample
+    sample: PairSample
     x: FloatArray
     fold: IntArray
-    ridge: FloatArray
+    ridge_weights: FloatArray
     limit: float | None
 
-    def solve(self, counts: FloatArray | None = None) -> tuple[CrossFitted, list[Slopes]]:
+    @property
+    def ridges(self) -> tuple[float, ...]:
+        """Ridges to which the weights belong."""
+        return RIDGES
+
+    def solve(self, counts: FloatArray | None = None) -> tuple[CrossFittedOdds, list[Slopes]]:
         """Return the cross-fitted odds and the slopes of all models."""
-        sample, x = self.sample, self.x
-        weight = user_weights(sample.user, sample.kind, counts)
-        biased = sample.kind == BIASED
-        if not weight[biased].any():
+        sample = self.sample
+        weight = compute_user_weights(sample.user, sample.kind, counts)
+        is_biased = sample.kind == BIASED
+        if not weight[is_biased].any():
             raise InputError("no user with held-out positives of the log is left in a resample.")
+
         shape = (self.fold.shape[0], int(self.fold.max()) + 1)
+        slope = np.empty((*shape, self.x.shape[1]))
+        limit = np.empty(shape)
+        level = np.empty(shape)
+        limit_gradient = np.empty_like(slope)
+        level_gradient = np.empty_like(slope)
         models: list[Slopes] = []
-        found: list[tuple[FloatArray | float, ...]] = []
-        for fold in self.fold:
-            for number in range(shape[1]):
-                seen = fold[sample.user] != number
-                if not weight[seen & biased].any():
-                    seen = np.ones(seen.size, dtype=bool)  # a single user: there is nobody else to learn from
-                start = models[-1].odds if models else None
-                part = (x[seen], sample.kind[seen], weight[seen])
-                model = _mean_slopes(fit_slopes(*part, RIDGES, start), self.ridge)
-                models.append(model)
-                found.append((model.slope, *self._scale(x[biased], weight[biased], model.slope)))
-        columns = (np.array(one) for one in zip(*found, strict=True))
-        slope, *rest = (readonly(one.reshape(*shape, *one.shape[1:])) for one in columns)
-        return CrossFitted(self.features, self.fold, slope, *rest), models
+        for assignment, number in np.ndindex(shape):
+            rows = self.fold[assignment][sample.user] != number
+            if not weight[rows & is_biased].any():
+                rows = np.ones(rows.size, dtype=bool)  # a single user: all pairs are needed to fit a model
+            fits = fit_slopes(
+                x=self.x[rows],
+                kind=sample.kind[rows],
+                weight=weight[rows],
+                ridges=self.ridges,
+                start=models[-1].odds if models else None,
+            )
+            model = _average_slopes(fits, self.ridge_weights)
+            models.append(model)
 
-    def _scale(self, x: FloatArray, weight: FloatArray, slope: FloatArray) -> tuple[FloatArray | float, ...]:
+            scale = self._compute_scale(self.x[is_biased], weight[is_biased], model.slope)
+            slope[assignment, number] = model.slope
+            limit[assignment, number] = scale.limit
+            level[assignment, number] = scale.level
+            limit_gradient[assignment, number] = scale.limit_gradient
+            level_gradient[assignment, number] = scale.level_gradient
+        odds = CrossFittedOdds(
+            features=self.features,
+            fold=self.fold,
+            slope=readonly(slope),
+            limit=readonly(limit),
+            level=readonly(level),
+            limit_gradient=readonly(limit_gradient),
+            level_gradient=readonly(level_gradient),
+        )
+        return odds, models
+
+    def _compute_scale(self, x: FloatArray, weight: FloatArray, slope: FloatArray) -> OddsScale:
         """Return limit and level of a model over the positives of the log, and their derivatives."""
-        values = x @ slope
-        limit, at_limit = np.inf, np.zeros(slope.size)
+        log_odds = x @ slope
+        limit = np.inf
+        limit_gradient = np.zeros(slope.size)
         if self.limit is not None:
-            place = _quantile_place(values, weight, self.limit)
-            limit, at_limit = float(values[place]), x[place]
-        held = np.minimum(values, limit)
-        share = weight * np.exp(held - held.max())
-        moved = np.where((values > limit)[:, None], at_limit, x)
-        return limit, _log_mean_exp(held, weight), at_limit, share @ moved / share.sum()
+            row = _find_quantile_row(log_odds, weight, self.limit)
+            limit = float(log_odds[row])
+            limit_gradient = x[row]
+        limited_log_odds = np.minimum(log_odds, limit)
+        share = weight * np.exp(limited_log_odds - limited_log_odds.max())
+        gradients = np.where((log_odds > limit)[:, None], limit_gradient, x)
+        return OddsScale(
+            limit=limit,
+            level=_log_mean_exp(limited_log_odds, weight),
+            limit_gradient=limit_gradient,
+            level_gradient=share @ gradients / share.sum(),
+        )
 
 
-def _mean_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
-    slope = np.sum([w * one.slope for w, one in zip(weight, models, strict=True)], axis=0)
-    strength = sum(float(w) * one.strength for w, one in zip(weight, models, strict=True))
-    return Slopes(slope, strength, models[0].odds)
+def _average_slopes(models: list[Slopes], weight: FloatArray) -> Slopes:
+    """Return the weighted mean of the slopes over the ridges."""
+    weighted_slopes = [model_weight * model.slope for model_weight, model in zip(weight, models, strict=True)]
+    weighted_strengths = [
+        float(model_weight) * model.strength for model_weight, model in zip(weight, models, strict=True)
+    ]
+    return Slopes(np.sum(weighted_slopes, axis=0), sum(weighted_strengths), models[0].odds)
 
 
 def assign_folds(
-    sample: Sample, n_users: int, n_folds: int, n_assignments: int, rng: np.random.Generator
+    sample: PairSample, n_users: int, n_folds: int, n_assignments: int, rng: np.random.Generator
 ) -> IntArray:
-    """Return the fold of each user, (n_assignments, n_users): users with random positives evenly dealt."""
-    few = sample.users(RANDOM)
-    groups = (few, np.setdiff1d(np.arange(n_users), few))
-    fold = np.empty((n_assignments, n_users), dtype=np.int64)
-    for row in fold:
-        for members in groups:
-            row[rng.permutation(members)] = np.arange(members.size) % n_folds
-    return fold
+    """Return the fold of each user, (n_assignments, n_users), balanced over users with random positives."""
+    random_users = sample.select_users(RANDOM)
+    user_groups = (random_users, np.setdiff1d(np.arange(n_users), random_users))
+    folds = np.empty((n_assignments, n_users), dtype=np.int64)
+    for assignment in folds:
+        for users in user_groups:
+            assignment[rng.permutation(users)] = np.arange(users.size) % n_folds
+    return folds
 
 
-def check_features(x: Any, n_rows: int) -> FloatArray:
-    """Return features as an (n_rows, n_features) float array, or raise `InputError`."""
-    array = as_table("features", x)
-    if len(array) != n_rows:
-        raise InputError(
-            f"features gave shape {array.shape} for {n_rows} pairs; expected ({n_rows}, n_features)."
-        )
-    return array
-
-
-def _quantile_place(values: FloatArray, weight: FloatArray, level: float) -> int:
-    """Return the place of the smallest value that a share `level` of the weight does not exceed."""
+def _find_quantile_row(values: FloatArray, weight: FloatArray, level: float) -> int:
+    """Return the index of the smallest value that a share `level` of the weight does not exceed."""
     order = np.argsort(values, kind="stable")
-    total = np.cumsum(weight[order])
-    return int(order[np.searchsorted(total, level * total[-1] * (1 - 1e-12))])
+    cumulative_weight = np.cumsum(weight[order])
+    threshold = level * cumulative_weight[-1] * (1 - 1e-12)
+    return int(order[np.searchsorted(cumulative_weight, threshold)])
 
 
 def _log_mean_exp(values: FloatArray, weight: FloatArray) -> float:
-    top = values.max()
-    return float(top + np.log(np.average(np.exp(values - top), weights=weight)))
+    """Return the log of the weighted mean of exp(values), without overflow."""
+    largest = values.max()
+    return float(largest + np.log(np.average(np.exp(values - largest), weights=weight)))

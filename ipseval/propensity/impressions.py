@@ -1,4 +1,4 @@
-"""Propensities from impressions: what was shown to whom, how often, and at which place."""
+"""Propensities from an impression log: which items each user was shown, how often and at which position."""
 
 from __future__ import annotations
 
@@ -11,25 +11,28 @@ from scipy.special import ndtri
 
 from ipseval.data.impression_log import ImpressionLog
 from ipseval.errors import IdentificationWarning, InputError, PropensityError
-from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest
+from ipseval.propensity._base import BASES, Basis, Propensity, check_shrinkage, weakest_basis
 from ipseval.propensity._examination import ExaminationCurve
 from ipseval.utils.checks import check_choice, check_fraction, check_type, warn_user
-from ipseval.utils.types import FloatArray, HasIds, IntArray, freeze
+from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, freeze
 
 NEEDS_LOG = (
     "{model} reads impressions, which interactions do not have. Fit it to an ImpressionLog, or give it one: "
     "{model}(log=…)."
 )
-# K where every page of a user is the same: it leaves a user with one page the item's chance. Below SAME a
-# policy is called deterministic, unless the share of pairs that it never showed is slight.
-LEAST, SAME, SLIGHT = 1e-9, 0.05, 0.05
 NO_PROPENSITY = "the log has no propensities; name their column with propensity=."
 NO_IMPRESSIONS = "the log has no impressions; at least one is needed."
 
+# K of a user whose pages are all the same: a user with one page then has the item's propensity.
+SMALLEST_SHRINKAGE = 1e-9
+# Below this K a policy is called deterministic if it never showed more than this share of pairs.
+DETERMINISTIC_SHRINKAGE = 0.05
+SMALL_UNSEEN_SHARE = 0.05
+
 
 @dataclass(frozen=True, eq=False)
-class _OfImpressions:
-    """A model that reads the impressions of a log, and how likely each place of a page is looked at."""
+class _ImpressionModel:
+    """Base of models that read the impressions of a log, with an optional examination curve."""
 
     log: ImpressionLog | None = None
     examination: ExaminationCurve | None = None
@@ -40,39 +43,22 @@ class _OfImpressions:
         if self.examination is not None:
             check_type("examination", self.examination, ExaminationCurve)
 
-    def _read(self, train: Any) -> tuple[ImpressionLog, PairCounts]:
-        """Return the log to fit, or the model's own, which must have the ids, and its counts by pair."""
-        log = train if isinstance(train, ImpressionLog) else self.log
+    def _resolve_log(self, train: ImpressionLog | HasIds) -> ImpressionLog:
+        """Return the log to fit: `train`, or the log of the model after a check of its ids."""
+        if isinstance(train, ImpressionLog):
+            return train
         name = type(self).__name__
-        if log is None:
+        if self.log is None:
             raise InputError(NEEDS_LOG.format(model=name))
-        if log is not train:
-            check_same_universe(log, train, name)
-        return log, PairCounts.of(log, self.examination)
+        check_same_universe(self.log, train, name)
+        return self.log
 
 
 @dataclass(frozen=True, eq=False)
-class ImpressionPropensity(_OfImpressions):
-    """The chance that a pair was shown and examined at least once, from the impressions of a log.
+class ImpressionPropensity(_ImpressionModel):
+    """Estimate the probability that a pair was shown and examined at least once, from impressions.
 
-    With θ the examination of each impression (1 without a curve), n_u the slates of user u,
-    s_i = Σ_u Σ θ / Σ_u n_u the chance per slate that item i is shown and examined, and t_ui the examinations
-    of the pair, Σ over its slates of the chance that it was examined there:
-
-    * e_ui = (t_ui (x_ui − 1)/x_ui + K s_i) / (n_u − 1 + K) for a pair shown in x_ui ≥ 1 slates;
-    * e_ui = K s_i / (n_u + K) for a pair that was not shown;
-    * P_ui = 1 − (1 − e_ui)^{n_u}.
-
-    One showing is left out: a positive was shown at least once, so that its own impressions say too much.
-    e_ui is what the other slates of the user and the item predict, with a beta distribution around s_i.
-
-    K = ∞ is the item's chance alone, for logs whose policy does not depend on the user. "fit" reads from the
-    repetitions how much more often than by chance a user is shown the same items again: K = (1 − ρ)/ρ with
-    their intra-class correlation ρ, and ∞ where no user has two slates. What the policy knows of a user and
-    no other slate shows is not corrected: least of all where it is deterministic, and ρ is 1.
-
-    Slates are the log's queries, else the distinct times of a user, else one per user. Items that were
-    never shown have no propensity.
+    Items that were never shown have no propensity.
 
     Parameters
     ----------
@@ -80,8 +66,35 @@ class ImpressionPropensity(_OfImpressions):
         The impressions behind the test positives; not needed where `fit` is given them.
     examination : ExaminationCurve, optional
         θ by position.
-    shrinkage : "fit" or float > 0
-        K.
+    shrinkage : "fit" or float > 0, default "fit"
+        K of the notes.
+
+    See Also
+    --------
+    LoggedPropensity : Use the propensities that the policy logged.
+    ExaminationModel : Fit the examination curve.
+
+    Notes
+    -----
+    With θ the examination of each impression (1 without a curve), n_u the slates of user u,
+    s_i = Σ_u Σ θ / Σ_u n_u the probability per slate that item i is shown and examined, and t_ui the
+    examinations of the pair, Σ over its slates of the probability that it was examined there:
+
+    * e_ui = (t_ui (x_ui − 1)/x_ui + K s_i) / (n_u − 1 + K) for a pair shown in x_ui ≥ 1 slates;
+    * e_ui = K s_i / (n_u + K) for a pair that was not shown;
+    * P_ui = 1 − (1 − e_ui)^{n_u}.
+
+    One slate is left out, because a positive was shown at least once, so that its own impressions overstate
+    the propensity. e_ui is the prediction from the remaining slates of the user and the item, with a beta
+    distribution around s_i.
+
+    K = ∞ uses the item's probability only, for logs whose policy does not depend on the user. "fit" estimates
+    from repetitions how much more often than by chance a user is shown the same items again:
+    K = (1 − ρ)/ρ with their intra-class correlation ρ, and ∞ where no user has two slates. Knowledge of the
+    policy about a user that appears in none of the remaining slates is not corrected, least of all where the
+    policy is deterministic, and ρ is 1.
+
+    Slates are the log's queries, else the distinct times of a user, else one per user.
 
     Examples
     --------
@@ -99,12 +112,17 @@ class ImpressionPropensity(_OfImpressions):
             check_shrinkage(self.shrinkage)
 
     def fit(self, train: Any) -> Propensity:
-        """Return the propensity of the pairs of an exposure log.
+        """Estimate the propensity of the pairs of an impression log.
 
         Parameters
         ----------
-        train : ImpressionLog, or what has its ids
+        train : ImpressionLog, or an object with its ids
             With `log` in the constructor anything with the same ids, such as `split.train`.
+
+        Returns
+        -------
+        Propensity
+            One value per item where no value depends on the user, else a function of pairs.
 
         Raises
         ------
@@ -116,35 +134,58 @@ class ImpressionPropensity(_OfImpressions):
         Warns
         -----
         IdentificationWarning
-            Where K < .05 is fitted, and more than 5% of pairs were never shown.
+            Where K < 0.05 is fitted, and more than 5% of pairs were never shown.
         """
-        log, counts = self._read(train)
-        slates = counts.slates[counts.slates > 0]
-        amount = _repetition(counts) if self.shrinkage == "fit" else float(self.shrinkage)
-        unseen = 1 - counts.pair_key.size / (slates.size * log.n_items)
-        if amount < SAME and unseen > SLIGHT:
+        log = self._resolve_log(train)
+        counts = PairCounts.from_log(log, self.examination)
+        shrinkage = _fit_shrinkage(counts) if self.shrinkage == "fit" else float(self.shrinkage)
+        active_slates = counts.n_slates[counts.n_slates > 0]
+        unseen_share = 1 - counts.pair_key.size / (active_slates.size * log.n_items)
+        if shrinkage < DETERMINISTIC_SHRINKAGE and unseen_share > SMALL_UNSEEN_SHARE:
             warn_user(
-                f"users are shown the same items again on every page, and {unseen:.0%} of pairs were never "
-                "shown: a deterministic policy. Weights say nothing of what it leaves out; read "
-                "ipseval.correct(…, interactions=…), whose intervals account for it.",
+                f"users are shown the same items again on every page, and {unseen_share:.0%} of pairs were "
+                "never shown: a deterministic policy. Weights cannot correct for pairs that it never shows; "
+                "use ipseval.correct(…, interactions=…), whose intervals account for them.",
                 IdentificationWarning,
             )
-        model = "from impressions, by item" if amount == np.inf else f"from impressions, K = {amount:.3g}"
-        ids: dict[str, Any] = {"n_items": log.n_items, "item_ids": log.item_ids}
-        if amount == np.inf and slates.size == counts.slates.size and (slates == slates[0]).all():
-            chance = 1 - (1 - counts.rate) ** slates[0]
-            return Propensity(np.where(chance > 0, chance, np.nan), True, model, basis="fitted", **ids)
-        mixed = _Chance(counts.pair_key, counts.again, counts.rate, counts.slates, amount)
-        return Propensity(None, True, model, function=mixed, user_ids=log.user_ids, basis="fitted", **ids)
+        if shrinkage == np.inf:
+            model = "from impressions, by item"
+        else:
+            model = f"from impressions, K = {shrinkage:.3g}"
+
+        all_users_are_active = active_slates.size == counts.n_slates.size
+        all_users_are_equal = all_users_are_active and (active_slates == active_slates[0]).all()
+        if shrinkage == np.inf and all_users_are_equal:
+            probability = 1 - (1 - counts.item_rate) ** active_slates[0]
+            return Propensity(
+                item=np.where(probability > 0, probability, np.nan),
+                is_probability=True,
+                model=model,
+                n_items=log.n_items,
+                item_ids=log.item_ids,
+                basis="fitted",
+            )
+        return Propensity(
+            item=None,
+            is_probability=True,
+            model=model,
+            n_items=log.n_items,
+            function=_ExposureProbability(
+                pair_key=counts.pair_key,
+                repeat_examinations=counts.repeat_examinations,
+                item_rate=counts.item_rate,
+                n_slates=counts.n_slates,
+                shrinkage=shrinkage,
+            ),
+            item_ids=log.item_ids,
+            user_ids=log.user_ids,
+            basis="fitted",
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class LoggedPropensity(_OfImpressions):
-    """The chance that a pair was shown and examined at least once, from the log's own propensities.
-
-    P_ui = 1 − (1 − p̄ θ̄)^{n_u}, with the mean logged propensity p̄ and examination θ̄ of the pair's impressions
-    and n_u the slates of the user. It rests on the policy's chance for a pair being the same in all slates
-    of a user, and is exact where every user has one slate.
+class LoggedPropensity(_ImpressionModel):
+    """Compute the probability that a pair was shown and examined at least once, from logged propensities.
 
     Parameters
     ----------
@@ -152,9 +193,20 @@ class LoggedPropensity(_OfImpressions):
         With propensities; not needed where `fit` is given it.
     examination : ExaminationCurve, optional
         θ by position.
-    basis : {"fitted", "design", "exposure", "assumed"}
+    basis : {"fitted", "design", "exposure", "assumed"}, default "fitted"
         "design": the policy drew at random with the logged propensities, and could draw every pair that
-        counts. A verdict rests on them then, unless a curve of examination was fitted.
+        counts. A verdict then relies on them, unless an examination curve was fitted.
+
+    See Also
+    --------
+    check_logged : Check the logged propensities against the impressions.
+    ImpressionPropensity : Estimate the propensities where none were logged.
+
+    Notes
+    -----
+    P_ui = 1 − (1 − p̄ θ̄)^{n_u}, with the mean logged propensity p̄ and examination θ̄ of the pair's impressions
+    and n_u the slates of the user. It assumes that the policy's probability for a pair is the same in all
+    slates of a user, and is exact where every user has one slate.
 
     Examples
     --------
@@ -172,7 +224,17 @@ class LoggedPropensity(_OfImpressions):
         super().__post_init__()
 
     def fit(self, train: Any) -> Propensity:
-        """Return the propensity of the shown pairs; see `ImpressionPropensity.fit`.
+        """Compute the propensity of the pairs that were shown.
+
+        Parameters
+        ----------
+        train : ImpressionLog, or an object with its ids
+            As in `ImpressionPropensity.fit`.
+
+        Returns
+        -------
+        Propensity
+            One value per pair with impressions.
 
         Raises
         ------
@@ -181,87 +243,107 @@ class LoggedPropensity(_OfImpressions):
         PropensityError
             For a log without propensities, or with other ids.
         """
-        log, counts = self._read(train)
+        log = self._resolve_log(train)
+        counts = PairCounts.from_log(log, self.examination)
         if log.propensity is None:
             raise PropensityError(NO_PROPENSITY)
-        theta = _examination_of(log, self.examination)
-        _, group, shown = np.unique(log.pair_key, return_inverse=True, return_counts=True)
-        chance = np.bincount(group, log.propensity * theta) / shown
-        slates = counts.slates[counts.pair_key // log.n_items]
+        theta = _compute_examination(log, self.examination)
+        _, pair_codes, n_impressions = np.unique(log.pair_key, return_inverse=True, return_counts=True)
+        slate_probability = np.bincount(pair_codes, log.propensity * theta) / n_impressions
+        n_slates = counts.n_slates[counts.pair_key // log.n_items]
+        basis = self.basis
+        if self.examination is not None:
+            basis = weakest_basis(basis, "fitted")
         return Propensity(
-            None,
-            True,
-            "logged by the policy",
-            log.n_items,
-            pair=1 - (1 - chance) ** slates,
+            item=None,
+            is_probability=True,
+            model="logged by the policy",
+            n_items=log.n_items,
+            pair=1 - (1 - slate_probability) ** n_slates,
             pair_key=counts.pair_key,
             item_ids=log.item_ids,
             user_ids=log.user_ids,
-            basis=self.basis if self.examination is None else weakest(self.basis, "fitted"),
+            basis=basis,
         )
 
 
-def check_same_universe(log: ImpressionLog, other: HasIds, name: str) -> None:
+def check_same_universe(log: ImpressionLog, split: HasIds, model: str) -> None:
     """Raise unless a log and a split have the same users and items in the same order."""
-    for what in ("user_ids", "item_ids"):
-        if not hasattr(other, what):
+    for name in ("user_ids", "item_ids"):
+        if not hasattr(split, name):
             raise InputError(
-                f"{name}.fit takes an ImpressionLog or a split's train; got {type(other).__name__}."
+                f"{model}.fit takes an ImpressionLog or a split's train; got {type(split).__name__}."
             )
-        if not np.array_equal(getattr(log, what), getattr(other, what)):
+        if not np.array_equal(getattr(log, name), getattr(split, name)):
             raise PropensityError(
-                f"the {what} of the exposure log are not those of the split. Split log.positives, or read "
+                f"the {name} of the exposure log are not those of the split. Split log.positives, or read "
                 "the log with users=split.user_ids, items=split.item_ids."
             )
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """An exposure log by user–item pair."""
+    """Impressions of a log, counted by user–item pair."""
 
     pair_key: IntArray  # (n_pairs,) distinct user * n_items + item, ascending
-    examined: FloatArray  # 1 − Π(1 − θ) over the impressions of the pair
-    again: FloatArray  # t (x − 1)/x: expected examinations in its slates but one, of x
-    clicked: Any  # whether any impression was clicked
-    shown: FloatArray  # number of slates with the pair, at most n_u
-    rate: FloatArray  # (n_items,) s_i, expected examinations of the item per slate
-    slates: IntArray  # (n_users,) n_u
+    examination: FloatArray  # 1 − Π(1 − θ) over the impressions of the pair
+    repeat_examinations: FloatArray  # t (x − 1)/x: expected examinations in all but one of its x slates
+    clicked: BoolArray  # whether any impression was clicked
+    n_pair_slates: FloatArray  # x, number of slates with the pair, at most n_u
+    item_rate: FloatArray  # (n_items,) s_i, expected examinations of the item per slate
+    n_slates: IntArray  # (n_users,) n_u
 
     def __post_init__(self) -> None:
-        freeze(self, "pair_key", "examined", "again", "clicked", "shown", "rate", "slates")
+        freeze(self, "pair_key", "examination", "repeat_examinations", "clicked")
+        freeze(self, "n_pair_slates", "item_rate", "n_slates")
 
     @classmethod
-    def of(cls, log: ImpressionLog, examination: ExaminationCurve | None = None) -> PairCounts:
-        """Return the counts of a log."""
+    def from_log(cls, log: ImpressionLog, examination: ExaminationCurve | None = None) -> PairCounts:
+        """Count the impressions of a log."""
         if len(log) == 0:
             raise InputError(NO_IMPRESSIONS)
-        theta = _examination_of(log, examination)
-        slate = slate_codes(log)
-        # First the slates with the pair, then the pair: an item may stand twice on one page.
-        size = np.int64(slate.max() + 1)
-        cell, row = np.unique(log.pair_key * size + slate, return_inverse=True)
+        theta = _compute_examination(log, examination)
+        slate = number_slates(log)
+        n_codes = np.int64(slate.max() + 1)
+
+        # First by pair and slate, then by pair: an item may appear twice in one slate.
+        cell_key, cell_codes = np.unique(log.pair_key * n_codes + slate, return_inverse=True)
         with np.errstate(divide="ignore"):
-            missed = np.bincount(row, np.log1p(-theta))  # log 0 where θ = 1
-        key, group, shown = np.unique(cell // size, return_inverse=True, return_counts=True)
-        in_slate = -np.expm1(missed)
-        slates = np.bincount(np.unique(log.user * size + slate) // size, minlength=log.n_users)
-        total = np.bincount(key[group] % log.n_items, in_slate, minlength=log.n_items)
+            log_not_examined = np.bincount(cell_codes, np.log1p(-theta))  # log 0 where θ = 1
+        pair_key, pair_codes, n_pair_slates = np.unique(
+            cell_key // n_codes, return_inverse=True, return_counts=True
+        )
+        cell_examinations = -np.expm1(log_not_examined)
         with np.errstate(invalid="ignore"):
-            examined = -np.expm1(np.bincount(group, missed))
-        clicked = np.bincount(np.searchsorted(key, log.pair_key), log.clicked) > 0
-        again = np.bincount(group, in_slate) * (shown - 1) / shown
-        return cls(key, examined, again, clicked, shown.astype(float), total / slates.sum(), slates)
+            pair_examination = -np.expm1(np.bincount(pair_codes, log_not_examined))
+        pair_examinations = np.bincount(pair_codes, cell_examinations)
+
+        user_slates = np.unique(log.user * n_codes + slate) // n_codes
+        n_slates = np.bincount(user_slates, minlength=log.n_users)
+        cell_item = pair_key[pair_codes] % log.n_items
+        item_examinations = np.bincount(cell_item, cell_examinations, minlength=log.n_items)
+        n_clicks = np.bincount(np.searchsorted(pair_key, log.pair_key), log.clicked)
+        return cls(
+            pair_key=pair_key,
+            examination=pair_examination,
+            repeat_examinations=pair_examinations * (n_pair_slates - 1) / n_pair_slates,
+            clicked=n_clicks > 0,
+            n_pair_slates=n_pair_slates.astype(float),
+            item_rate=item_examinations / n_slates.sum(),
+            n_slates=n_slates,
+        )
 
 
-def slate_codes(log: ImpressionLog) -> IntArray:
-    """Return the slate of each row, (n,): its query, else its time, else one for all."""
+def number_slates(log: ImpressionLog) -> IntArray:
+    """Return the number of the slate of each row, (n,): of its query, else of its time, else 0."""
     number = log.query if log.query is not None else log.timestamp
     if number is None:
         return np.zeros(len(log), dtype=np.int64)
     return np.unique(number, return_inverse=True)[1].astype(np.int64)
 
 
-def _examination_of(log: ImpressionLog, examination: ExaminationCurve | None) -> FloatArray:
+def _compute_examination(log: ImpressionLog, examination: ExaminationCurve | None) -> FloatArray:
+    """Return θ of each impression, 1 without a curve."""
     if examination is None:
         return np.ones(len(log))
     if log.position is None:
@@ -269,75 +351,97 @@ def _examination_of(log: ImpressionLog, examination: ExaminationCurve | None) ->
     return examination.at(log.position)
 
 
-def _repetition(counts: PairCounts) -> float:
+def _fit_shrinkage(counts: PairCounts) -> float:
     """Return K = (1 − ρ)/ρ, ρ the intra-class correlation of showing an item again to the same user."""
     # Moments of the number x of a user's n slates with the item, over all pairs, shown or not: E x(x − 1) =
     # n(n − 1)(s² + ρ s(1 − s)).
-    n = counts.slates.astype(float)
-    pairs = (n * (n - 1)).sum()
-    if pairs == 0:
+    n_slates = counts.n_slates.astype(float)
+    n_slate_pairs = (n_slates * (n_slates - 1)).sum()
+    if n_slate_pairs == 0:
         return np.inf
-    item = counts.pair_key % counts.rate.size
-    s = np.bincount(item, counts.shown, minlength=counts.rate.size) / n.sum()
-    again = (counts.shown * (counts.shown - 1)).sum() / pairs
-    spread = (s * (1 - s)).sum()
-    rho = (again - (s**2).sum()) / spread if spread > 0 else 0.0
-    return np.inf if rho <= 0 else max(float((1 - rho) / rho), LEAST)
+    n_items = counts.item_rate.size
+    item_slates = np.bincount(counts.pair_key % n_items, counts.n_pair_slates, minlength=n_items)
+    item_share = item_slates / n_slates.sum()
+    repetition = (counts.n_pair_slates * (counts.n_pair_slates - 1)).sum() / n_slate_pairs
+    share_variance = (item_share * (1 - item_share)).sum()
+    if share_variance <= 0:
+        return np.inf
+    rho = (repetition - (item_share**2).sum()) / share_variance
+    if rho <= 0:
+        return np.inf
+    return max(float((1 - rho) / rho), SMALLEST_SHRINKAGE)
 
 
 @dataclass(frozen=True, eq=False)
-class _Chance:
-    """P_ui of pairs that are asked for: what the other slates of the user and the item predict."""
+class _ExposureProbability:
+    """P_ui of pairs on request, predicted from the remaining slates of the user and of the item."""
 
     pair_key: IntArray
-    again: FloatArray
-    rate: FloatArray
-    slates: IntArray
+    repeat_examinations: FloatArray
+    item_rate: FloatArray
+    n_slates: IntArray
     shrinkage: float
 
     def __call__(self, user: IntArray, item: IntArray) -> FloatArray:
-        n, each = self.slates[user].astype(float), self.rate[item]
+        n_slates = self.n_slates[user].astype(float)
+        rate = self.item_rate[item]
         if self.shrinkage < np.inf:
-            key = user * np.int64(self.rate.size) + item
-            place = np.minimum(np.searchsorted(self.pair_key, key), self.pair_key.size - 1)
-            shown = self.pair_key[place] == key
-            again = np.where(shown, self.again[place], 0.0)
-            each = (again + self.shrinkage * each) / (n - shown + self.shrinkage)
+            keys = user * np.int64(self.item_rate.size) + item
+            rows = np.minimum(np.searchsorted(self.pair_key, keys), self.pair_key.size - 1)
+            is_shown = self.pair_key[rows] == keys
+            repeat_examinations = np.where(is_shown, self.repeat_examinations[rows], 0.0)
+            rate = (repeat_examinations + self.shrinkage * rate) / (n_slates - is_shown + self.shrinkage)
         with np.errstate(divide="ignore"):  # log 0 where every slate shows the item
-            chance = -np.expm1(n * np.log1p(-each))
-        return np.where(chance > 0, chance, np.nan)
+            probability = -np.expm1(n_slates * np.log1p(-rate))
+        return np.where(probability > 0, probability, np.nan)
 
 
 def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFrame:
-    """Return checks of a log's propensities against what it shows, one row for each check.
-
-    With p the propensity of each of T impressions at a position, and a policy that gives every item shown
-    there a chance each time:
-
-    * "sum": the mean of 1/p over the impressions is the number of items, as chances sum to 1;
-    * "item": the mean of 1/p over all T, counting the impressions of one item, is 1.
-
-    Both hold in expectation for right propensities; z is the distance in standard errors, which treat slates
-    as independent. `passes` is whether |z| stays below the normal quantile of `significance`, divided by the
-    number of items in the row's position for "item" rows.
+    """Check the propensities of a log against its impressions.
 
     Parameters
     ----------
     log : ImpressionLog
         With propensities of showing the item at its position, given the slate's context.
-    significance : float
+    significance : float, default 0.01
         In (0, 1).
 
     Returns
     -------
     DataFrame
-        Columns check, position (0: the log has none), item (id, or missing), value, expected, std_error, z,
-        passes.
+        One row for each check. Columns check, position (0: the log has none), item (id, or missing), value,
+        expected, std_error, z, passes.
 
     Raises
     ------
     PropensityError
         For a log without propensities.
+
+    See Also
+    --------
+    LoggedPropensity : Propensities of user–item pairs from the logged ones.
+
+    Notes
+    -----
+    With p the propensity of each of T impressions at a position, and a policy that gives every item shown
+    there a chance each time:
+
+    * "sum": the mean of 1/p over the impressions is the number of items, because probabilities sum to 1;
+    * "item": the mean of 1/p over all T, counting the impressions of one item, is 1.
+
+    Both hold in expectation for correct propensities; z is the distance in standard errors, which treat
+    slates as independent. `passes` is whether |z| stays below the normal quantile of `significance`, divided
+    by the number of items in the row's position for "item" rows.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"user": range(4), "item": [1, 1, 2, 2], "clicked": 0, "p": 0.5})
+    >>> checks = check_logged(ImpressionLog.from_frame(frame, propensity="p"))
+    >>> checks[["check", "value", "expected", "passes"]]
+      check  value  expected  passes
+    0   sum    2.0       2.0    True
+    1  item    1.0       1.0    True
+    2  item    1.0       1.0    True
     """
     check_type("log", log, ImpressionLog)
     check_fraction("significance", significance)
@@ -345,30 +449,45 @@ def check_logged(log: ImpressionLog, *, significance: float = 0.01) -> pd.DataFr
         raise PropensityError(NO_PROPENSITY)
     if len(log) == 0:
         raise InputError(NO_IMPRESSIONS)
-    position = np.zeros(len(log), dtype=np.int64) if log.position is None else log.position
+    positions = log.position
+    if positions is None:
+        positions = np.zeros(len(log), dtype=np.int64)
     frames = []
-    for place in np.unique(position):
-        at = position == place
-        weight, n = 1 / log.propensity[at], int(at.sum())
-        present, code = np.unique(log.item[at], return_inverse=True)
-        by_item, squares = np.bincount(code, weight) / n, np.bincount(code, weight**2) / n
-        value = np.append(weight.mean(), by_item)
-        expected = np.append(float(present.size), np.ones(present.size))
-        error = np.sqrt(np.append(weight.var(), np.maximum(squares - by_item**2, 0)) / n)
-        # Equal weights have no spread: what is left of it is rounding.
-        same = np.where(np.abs(value - expected) <= 1e-6 * expected, 0.0, np.inf)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            z = np.where(error <= 1e-9 * expected, same, (value - expected) / error)
-        level = significance / np.append(1, np.full(present.size, present.size))
-        columns = {
-            "check": ["sum", *["item"] * present.size],
-            "position": int(place),
-            "item": np.append([None], log.item_ids[present].astype(object)),
+    for position in np.unique(positions):
+        rows = positions == position
+        frame = _check_position(log.item[rows], log.propensity[rows], log.item_ids, significance)
+        frame.insert(1, "position", int(position))
+        frames.append(frame)
+    return pd.concat(frames, ignore_index=True)
+
+
+def _check_position(
+    item: IntArray, propensity: FloatArray, item_ids: AnyArray, significance: float
+) -> pd.DataFrame:
+    """Return the checks of the impressions at one position: the sum first, then each item."""
+    weight = 1 / propensity
+    items, item_codes = np.unique(item, return_inverse=True)
+    item_means = np.bincount(item_codes, weight) / item.size
+    item_squares = np.bincount(item_codes, weight**2) / item.size
+    variance = np.append(weight.var(), np.maximum(item_squares - item_means**2, 0))
+
+    value = np.append(weight.mean(), item_means)
+    expected = np.append(float(items.size), np.ones(items.size))
+    std_error = np.sqrt(variance / item.size)
+    # Equal weights have no variance: what is left of it is rounding.
+    z_without_error = np.where(np.abs(value - expected) <= 1e-6 * expected, 0.0, np.inf)
+    has_no_error = std_error <= 1e-9 * expected
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.where(has_no_error, z_without_error, (value - expected) / std_error)
+    row_significance = significance / np.append(1, np.full(items.size, items.size))
+    return pd.DataFrame(
+        {
+            "check": ["sum"] + ["item"] * items.size,
+            "item": np.append([None], item_ids[items].astype(object)),
             "value": value,
             "expected": expected,
-            "std_error": error,
+            "std_error": std_error,
             "z": z,
-            "passes": np.abs(z) <= ndtri(1 - level / 2),
+            "passes": np.abs(z) <= ndtri(1 - row_significance / 2),
         }
-        frames.append(pd.DataFrame(columns))
-    return pd.concat(frames, ignore_index=True)
+    )

@@ -1,4 +1,4 @@
-"""The registry of propensity models, and their labels: "power-law:gamma=0,unseen=smooth"."""
+"""Registry of propensity models, and their labels such as "power-law:gamma=0,unseen=smooth"."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from ipseval.utils.checks import kind_of
 from ipseval.utils.registry import Registry
 
 
-def _model_class(name: str, given: Any) -> type[Any]:
-    """Return a class of propensity models that is registered by a name that a label can have."""
-    if not (isinstance(given, type) and callable(getattr(given, "fit", None))):
+def _check_model_class(name: str, candidate: Any) -> type[Any]:
+    """Return a class that can be registered as a propensity model under a name that labels can contain."""
+    if not (isinstance(candidate, type) and callable(getattr(candidate, "fit", None))):
         raise InputError(
-            f"a propensity model is a class with fit(train) -> Propensity; got {kind_of(given)}."
+            f"a propensity model is a class with fit(train) -> Propensity; got {kind_of(candidate)}."
         )
     if re.fullmatch(r"[\w-]+", name) is None:
         raise InputError(f"the name of a propensity model has letters, digits and hyphens; got {name!r}.")
-    return given
+    return candidate
 
 
 _BUILT_IN: dict[str, type[Any]] = {
@@ -38,19 +38,47 @@ _BUILT_IN: dict[str, type[Any]] = {
     "impressions": ImpressionPropensity,
     "logged": LoggedPropensity,
 }
-PROPENSITIES = Registry("propensity model", "ipseval.propensities", _BUILT_IN, _model_class)
-# Names that other libraries have, and the label here.
-_POPULARITY = 'A propensity by popularity is "power-law:gamma=0".'
-ELSEWHERE = dict.fromkeys(("popularity", "pop", "item_popularity", "log_popularity", "naive"), _POPULARITY)
-# Options that hold data have no text.
-DATA = {"exposure", "biased", "recommendations", "features", "log", "examination"}
-DATA |= {"item", "pair", "user", "function"}
+PROPENSITIES = Registry("propensity model", "ipseval.propensities", _BUILT_IN, _check_model_class)
+
+# Names from other libraries, with the label to use here.
+_POPULARITY_ADVICE = 'A propensity by popularity is "power-law:gamma=0".'
+FOREIGN_NAMES = {
+    "popularity": _POPULARITY_ADVICE,
+    "pop": _POPULARITY_ADVICE,
+    "item_popularity": _POPULARITY_ADVICE,
+    "log_popularity": _POPULARITY_ADVICE,
+    "naive": _POPULARITY_ADVICE,
+}
+# Options that hold data cannot be part of a label.
+DATA_OPTIONS = {
+    "exposure",
+    "biased",
+    "recommendations",
+    "features",
+    "log",
+    "examination",
+    "item",
+    "pair",
+    "user",
+    "function",
+}
 LABEL = re.compile(r"\s*([\w-]+)\s*(?::(.*)|\((.*)\))?\s*", re.DOTALL)
-WORDS = {"none": None, "true": True, "false": False}
+WORD_VALUES = {"none": None, "true": True, "false": False}
+OptionValue = bool | int | float | str | None
 
 
 def parse_propensity(label: str) -> PropensityModel:
-    """Return the unfitted propensity model of a label, name:option=value,… or name(option=value, …).
+    """Create the unfitted propensity model of a label.
+
+    Parameters
+    ----------
+    label : str
+        ``name:option=value,…`` or ``name(option=value, …)``.
+
+    Returns
+    -------
+    PropensityModel
+        The unfitted model.
 
     Raises
     ------
@@ -59,6 +87,10 @@ def parse_propensity(label: str) -> PropensityModel:
     InputError
         When the label does not parse, or the model refuses a value.
 
+    See Also
+    --------
+    PROPENSITIES : The names.
+
     Examples
     --------
     >>> parse_propensity("power-law:gamma=0,unseen=smooth").unseen
@@ -66,35 +98,48 @@ def parse_propensity(label: str) -> PropensityModel:
     >>> parse_propensity("power-law(gamma=1, scale=max)").scale
     'max'
     """
-    found = LABEL.fullmatch(label) if isinstance(label, str) else None
-    if found is None:
+    match = LABEL.fullmatch(label) if isinstance(label, str) else None
+    if match is None:
         raise InputError(
             f"a propensity label is name:option=value,… or name(option=value, …); got {label!r}."
         )
-    name, *inside = found.groups()
-    model = PROPENSITIES.find(name, ELSEWHERE)
-    parameters = signature(model).parameters
-    names = [one for one in parameters if one not in DATA]
-    options: dict[str, Any] = {}
-    for part in filter(str.strip, (inside[0] or inside[1] or "").split(",")):
-        option, equals, value = (text.strip() for text in part.partition("="))
-        if option in DATA and option in parameters:
+    name, text_after_colon, text_in_brackets = match.groups()
+    model_class = PROPENSITIES.find(name, FOREIGN_NAMES)
+    options = _parse_options(text_after_colon or text_in_brackets or "", name, model_class)
+    model: PropensityModel = model_class(**options)
+    return model
+
+
+def _parse_options(text: str, name: str, model_class: type[Any]) -> dict[str, OptionValue]:
+    """Return the options of a label for a model, or raise for options that the model cannot take."""
+    parameters = signature(model_class).parameters
+    allowed_names = [parameter for parameter in parameters if parameter not in DATA_OPTIONS]
+    options: dict[str, OptionValue] = {}
+    for assignment in text.split(","):
+        if not assignment.strip():
+            continue
+        option_text, equals, value_text = assignment.partition("=")
+        option = option_text.strip()
+        if option in DATA_OPTIONS and option in parameters:
             raise InputError(
-                f"{option} of {name} holds data, which a label cannot; make a {model.__name__} in Python."
+                f"{option} of {name} holds data, which a label cannot; make a {model_class.__name__} in "
+                "Python."
             )
-        if option not in names:
-            raise UnknownNameError(f"option of {name}", option, names)
+        if option not in allowed_names:
+            raise UnknownNameError(f"option of {name}", option, allowed_names)
         if not equals or option in options:
-            raise InputError(f"each option of {name} is given once, as option=value; got {part.strip()!r}.")
-        options[option] = _value(value)
-    made: PropensityModel = model(**options)
-    return made
+            raise InputError(
+                f"each option of {name} is given once, as option=value; got {assignment.strip()!r}."
+            )
+        options[option] = _parse_value(value_text.strip())
+    return options
 
 
-def _value(text: str) -> Any:
-    if text.lower() in WORDS:
-        return WORDS[text.lower()]
-    for kind in (int, float):
+def _parse_value(text: str) -> OptionValue:
+    """Return none, true, false or a number as a value, and any other text as it is."""
+    if text.lower() in WORD_VALUES:
+        return WORD_VALUES[text.lower()]
+    for number_type in (int, float):
         with contextlib.suppress(ValueError):
-            return kind(text)
+            return number_type(text)
     return text

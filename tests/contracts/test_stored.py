@@ -28,7 +28,13 @@ ROOTS = (
         "PairCounts",
         "FitError",
     ),
-    *("Along", "CrossFitted", "RatioProblem", "_LogPropensity", "_Stepped", "_SteppedChange", "_Chance"),
+    "ProjectedDerivative",
+    "CrossFittedOdds",
+    "RatioProblem",
+    "_PropensityDerivative",
+    "_TransformedFunction",
+    "_TransformedDerivative",
+    "_ExposureProbability",
 )
 
 

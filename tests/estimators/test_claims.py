@@ -155,7 +155,7 @@ REFUSED = [
         PropensityError,
         "snips-impressions needs the chance of being shown",
     ),
-    ("dm", "auc", True, "absent", InputError, "dm adds up contributions of single items, which auc has none"),
+    ("dm", "auc", True, "absent", InputError, "dm adds up contributions of single items, and auc has no"),
     (
         "snips-shrunk",
         "rmse",

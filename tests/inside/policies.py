@@ -1,15 +1,15 @@
-"""Private names of ipseval.policies that tests reach for."""
+"""Private names of ipseval.policies that tests use."""
 
 from __future__ import annotations
 
 from ipseval.policies._click_rates import (
     STRENGTHS,
-    click_rates,
     count_interval,
-    cross_fitted,
+    cross_fit_click_rates,
     difference_interval,
-    shrunk_factors,
+    estimate_click_rates,
+    shrink_factors,
 )
-from ipseval.policies._evaluate_rewards import shown_weights, sum_candidates
-from ipseval.policies._result import mean_of
-from ipseval.policies.rewards._models import ShownData, _truncated_svd
+from ipseval.policies._evaluate_rewards import compute_pair_weights, sum_candidates
+from ipseval.policies._result import estimate_ratio
+from ipseval.policies.rewards._models import ShownData, _compute_truncated_svd

@@ -58,7 +58,7 @@ SPEED = {
     "ipseval/correction/_path.py": ("BLOCK",),
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
-    "ipseval/policies/rewards/_models.py": ("PAIRS",),
+    "ipseval/policies/rewards/_models.py": ("PAIRS_PER_BLOCK",),
     "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
@@ -127,7 +127,7 @@ WINGS = (
     ),
     Room("correction", ("_posterior.py", "root @ rotation", "root @ rotation / 2")),
     Room("validation", ("_result.py", "1 - own[:, MAE]", "2 - own[:, MAE]")),
-    Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(rank", "np.log2(2 + np.maximum(rank")),
+    Room("policies", ("_evaluate.py", "np.log2(1 + np.maximum(list", "np.log2(2 + np.maximum(list")),
     Room("studies", ("agreement/_orders.py", "(1 - level) / 2", "(1 - level) / 3")),
     Room("distributed", ("_blocks.py", "np.append(0, np.cumsum(size))", "np.append(1, np.cumsum(size))")),
     Room(

@@ -1,4 +1,4 @@
-"""Doubly robust estimates: every exposure pattern of small worlds, a plain oracle, and what is refused."""
+"""Doubly robust estimates: all exposure patterns of small simulations, plain loops, and errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ipseval.policies.rewards import (
 )
 from ipseval.propensity import ExaminationCurve, KnownPropensity, LoggedPropensity
 from tests.inside.estimators import estimate, resolve_estimator
-from tests.inside.policies import shown_weights, sum_candidates
+from tests.inside.policies import compute_pair_weights, sum_candidates
 from tests.worlds import random_world
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -60,8 +60,8 @@ class Fixed:
 
 
 @cache
-def patterns():
-    """Return (chance, clicked, shown) of all ways in which the pairs can be shown and examined."""
+def list_patterns():
+    """Return (probability, clicked, shown) of all combinations in which pairs are shown and examined."""
     outcomes = [
         [
             (1 - SHOWN[pair], 0, 0),
@@ -70,39 +70,49 @@ def patterns():
         ]
         for pair in PAIRS
     ]
-    possible = [[one for one in own if one[0] > 0] for own in outcomes]
-    ways = [np.array(chosen).T for chosen in itertools.product(*possible)]
-    return [(chance.prod(), clicked > 0, shown > 0) for chance, clicked, shown in ways]
+    possible = [[outcome for outcome in pair_outcomes if outcome[0] > 0] for pair_outcomes in outcomes]
+    ways = [np.array(combination).T for combination in itertools.product(*possible)]
+    return [(chance.prod(), clicked > 0, is_shown > 0) for chance, clicked, is_shown in ways]
 
 
-def expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
-    """Return the expectations of estimates over all patterns, by the library's own code."""
+def compute_expectations(labels, propensity, reward, metric=DCG, *, part=lambda sums: sums.value()):
+    """Return the expectations of estimates over all patterns, computed by the library."""
     user, item = np.array(PAIRS).T
     estimators = [resolve_estimator(label) for label in labels]
-    ranked = ipseval.rank_positives(
+    ranks = ipseval.rank_positives(
         SCORES, Split.from_frames(TRAIN, pd.DataFrame(PAIRS, columns=["user", "item"]), users=[0, 1])
     )
     # Contributions and sums over candidates do not depend on the pattern: all pairs are shown once.
-    everything = ShownData(user, item, np.ones(len(PAIRS)), THETA[user, item], SPLIT.train)
-    fitted = FittedRewards.of(everything, (Fixed(reward),), np.zeros(2, dtype=int), SPLIT)
-    known = KnownPropensity(
+    all_pairs = ShownData(user, item, np.ones(len(PAIRS)), THETA[user, item], SPLIT.train)
+    reward_fit = FittedRewards.of(all_pairs, (Fixed(reward),), np.zeros(2, dtype=int), SPLIT)
+    pair_propensity = KnownPropensity(
         pair=pd.DataFrame({"user": user, "item": item, "propensity": propensity[user, item]})
     ).fit(SPLIT)
-    weight = shown_weights(fitted, known)
+    weight = compute_pair_weights(reward_fit, pair_propensity)
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
-    whole = sum_candidates(SCORES, SPLIT, fitted, weight, [metric], **options)
+    full_data = sum_candidates(SCORES, SPLIT, reward_fit, weight, [metric], **options)
     total = 0.0
-    for chance, taken, seen in patterns():
-        made = whole.of_metric[metric.label]
-        now = type(whole)(
-            user[seen], taken[seen].astype(float), whole.examined[seen], whole.predicted[seen],
-            whole.weight[seen], whole.total, whole.n_candidates,
-            {metric.label: type(made)(made.modelled, made.shown[seen])},
-        )  # fmt: skip
-        sample = Sample(
-            ranked.select(taken), propensity[user, item][taken], is_probability=True, rewarded=now
+    for chance, is_clicked, is_shown in list_patterns():
+        metric_rewards = full_data.metrics[metric.label]
+        data = type(full_data)(
+            user=user[is_shown],
+            clicked=is_clicked[is_shown].astype(float),
+            examination=full_data.examination[is_shown],
+            model_reward=full_data.model_reward[is_shown],
+            weight=full_data.weight[is_shown],
+            candidate_reward=full_data.candidate_reward,
+            n_candidates=full_data.n_candidates,
+            metrics={
+                metric.label: type(metric_rewards)(
+                    candidate_sums=metric_rewards.candidate_sums,
+                    pair_contributions=metric_rewards.pair_contributions[is_shown],
+                )
+            },
         )
-        total += chance * np.array([part(one.sums(sample, metric)) for one in estimators])
+        sample = Sample(
+            ranks.select(is_clicked), propensity[user, item][is_clicked], is_probability=True, rewarded=data
+        )
+        total += chance * np.array([part(estimator.sums(sample, metric)) for estimator in estimators])
     return total
 
 
@@ -117,14 +127,12 @@ BIAS = {
 
 @pytest.mark.parametrize("propensity", [P, WRONG_P], ids=["right P", "wrong P"])
 @pytest.mark.parametrize("reward", [RELEVANT.astype(float), WRONG_M], ids=["right reward", "wrong reward"])
-def test_expectations_over_all_exposure_patterns_are_the_truth_and_the_errors_of_what_is_read(
-    propensity, reward
-):
+def test_expectations_over_all_exposure_patterns_are_the_truth_or_the_known_bias(propensity, reward):
     is_right = {"ips": propensity is P, "dm": reward is not WRONG_M}
     is_right["dr"] = is_right["ips"] or is_right["dm"]
-    for label, found in zip(BIAS, expectations(BIAS, propensity, reward), strict=True):
+    for label, estimates in zip(BIAS, compute_expectations(BIAS, propensity, reward), strict=True):
         off = sum((BIAS[label](P / propensity, reward) * GAIN)[pair] for pair in PAIRS) / 2
-        assert found == pytest.approx(TRUTH + off, abs=1e-12), label
+        assert estimates == pytest.approx(TRUTH + off, abs=1e-12), label
         assert (abs(off) < 1e-12) == is_right[label]
 
 
@@ -132,16 +140,17 @@ def test_expectations_over_all_exposure_patterns_are_the_truth_and_the_errors_of
 def test_numerator_and_denominator_of_a_mean_metric_are_each_exact(right):
     # recall@2: two of four relevant pairs: item 2 of user 0 at place 2; item 1 of user 1 on 1 or 2.
     recall = ipseval.metric("recall@2")
-    given = (P, WRONG_M) if right == "P" else (WRONG_P, RELEVANT.astype(float))
-    both = expectations(
-        ["dr"], *given, recall, part=lambda sums: (sums.numerator.sum(), sums.denominator.sum())
+    models = (P, WRONG_M) if right == "P" else (WRONG_P, RELEVANT.astype(float))
+    parts = compute_expectations(
+        ["dr"], *models, recall, part=lambda sums: (sums.numerator.sum(), sums.denominator.sum())
     )
-    assert both == pytest.approx(np.array([[2, 4]]), abs=1e-12)
+    assert parts == pytest.approx(np.array([[2, 4]]), abs=1e-12)
 
 
-def shown_world(seed=5):
-    """Return a world with impressions at two places and their propensities."""
-    world, rng = random_world(seed, n_users=16, n_items=15), np.random.default_rng(seed)
+def simulate_world(seed=5):
+    """Return a simulation with impressions at two positions and their propensities."""
+    world = random_world(seed, n_users=16, n_items=15)
+    rng = np.random.default_rng(seed)
     split = world.split
     free = np.setdiff1d(np.arange(split.n_users * split.n_items), split.train.pair_key)
     key = free[np.isin(free, split.test.pair_key) | (rng.random(free.size) < 0.3)]
@@ -159,18 +168,22 @@ LABELS = ["dm", "dr", "snips-impressions"]
 
 
 @cache
-def tied_places(scores):
-    """Return for each score of a user's candidates the places that it shares, a loop over all others."""
+def list_tied_ranks(scores):
+    """Return the tied ranks of each score of a user's candidates, by a loop over the remaining scores."""
     return [
-        np.arange(sum(one > own for one in scores), sum(one >= own for one in scores)) + 1.0 for own in scores
+        np.arange(sum(score > item_score for score in scores), sum(score >= item_score for score in scores))
+        + 1.0
+        for item_score in scores
     ]
 
 
-def by_loops(world, log, curve, fitted, label):
-    """Return estimator label -> estimate, with Python's loops alone."""
-    split, metric = world.split, ipseval.metric(label)
-    seen, theta = set(split.train.pair_key.tolist()), curve.at(log.position)
-    shown = {
+def estimate_with_loops(world, log, curve, fitted, label):
+    """Return estimator label -> estimate, computed with Python loops only."""
+    split = world.split
+    metric = ipseval.metric(label)
+    seen = set(split.train.pair_key.tolist())
+    theta = curve.at(log.position)
+    shown_pairs = {
         (u, i): (y, t, 1 / (p * t))
         for u, i, y, t, p in zip(log.user, log.item, log.clicked, theta, log.propensity, strict=True)
     }
@@ -179,28 +192,29 @@ def by_loops(world, log, curve, fitted, label):
         for u in range(split.n_users)
     }
     n_all = sum(map(len, candidates.values()))
-    exposed = sum(t * w for _, t, w in shown.values())
-    top, bottom = dict.fromkeys(LABELS, 0.0), dict.fromkeys(LABELS, 0.0)
+    examinations = sum(t * w for _, t, w in shown_pairs.values())
+    top = dict.fromkeys(LABELS, 0.0)
+    bottom = dict.fromkeys(LABELS, 0.0)
     for u, items in candidates.items():
-        predicted = fitted.predict(np.full(len(items), u), np.array(items))
-        shared = tied_places(tuple(world.scores[u, items].tolist()))
-        for i, m, places in zip(items, predicted, shared, strict=True):
+        rewards = fitted.predict(np.full(len(items), u), np.array(items))
+        tied_ranks = list_tied_ranks(tuple(world.scores[u, items].tolist()))
+        for i, m, places in zip(items, rewards, tied_ranks, strict=True):
             if label == "atop":  # at the mean rank
                 places = places.mean(keepdims=True)
             c = metric.at_rank(places, len(items)).mean()
-            y, t, w = shown.get((u, i), (0, 0, 0))
-            rest = w * (y - t * m)
-            values = m, m + rest, w * y
-            for one, value in zip(LABELS, values, strict=True):
-                top[one], bottom[one] = top[one] + value * c, bottom[one] + value
+            y, t, w = shown_pairs.get((u, i), (0, 0, 0))
+            residual = w * (y - t * m)
+            values = m, m + residual, w * y
+            for estimator, value in zip(LABELS, values, strict=True):
+                top[estimator], bottom[estimator] = top[estimator] + value * c, bottom[estimator] + value
     if metric.kind == "mean":
-        return {one: top[one] / bottom[one] for one in LABELS}
-    top["snips-impressions"] *= n_all / exposed
-    return {one: top[one] / split.n_users for one in LABELS}
+        return {estimator: top[estimator] / bottom[estimator] for estimator in LABELS}
+    top["snips-impressions"] *= n_all / examinations
+    return {estimator: top[estimator] / split.n_users for estimator in LABELS}
 
 
-def test_estimates_are_those_of_plain_loops():
-    world, log = shown_world()
+def test_estimates_equal_plain_loops():
+    world, log = simulate_world()
     curve = ExaminationCurve.known([1.0, 0.6])
     rewards = Rewards(log, ItemReward(), examination=curve, rng=0)
     result = evaluate_rewards(
@@ -212,30 +226,32 @@ def test_estimates_are_those_of_plain_loops():
         propensity=LoggedPropensity(log, curve),
         low_ess="ignore",
     )
-    fitted = rewards.fit(world.split)
+    reward_fit = rewards.fit(world.split)
     for label in METRICS:
-        found = {one: result.estimate("m", label, one).value for one in LABELS}
-        assert found == pytest.approx(by_loops(world, log, curve, fitted, label), rel=1e-10), label
+        estimates = {estimator: result.estimate("m", label, estimator).value for estimator in LABELS}
+        assert estimates == pytest.approx(
+            estimate_with_loops(world, log, curve, reward_fit, label), rel=1e-10
+        ), label
     assert (result.frame["std_error"] > 0).all()
 
 
 @pytest.mark.parametrize("model", [ItemReward(), FactorReward(n_factors=3)])
-def test_reward_models_have_not_seen_the_user_and_add_up(model):
-    world, log = shown_world()
+def test_reward_models_are_fitted_without_the_user_and_totals_add_up(model):
+    world, log = simulate_world()
     split = world.split
-    fitted = Rewards(log, model, n_folds=4, rng=0).fit(split)
+    reward_fit = Rewards(log, model, n_folds=4, rng=0).fit(split)
     for user in (0, 7):
         items = np.setdiff1d(np.arange(split.n_items), split.train.item[split.train.user == user])
-        own = fitted.predict(np.full(items.size, user), items)
-        assert fitted.total[user] == pytest.approx(own.sum(), rel=1e-9)
+        user_rewards = reward_fit.predict(np.full(items.size, user), items)
+        assert reward_fit.total[user] == pytest.approx(user_rewards.sum(), rel=1e-9)
     # With one user's clicks turned over, this user's m̂ stays and that of others moves.
-    other = ImpressionLog(
+    changed_log = ImpressionLog(
         log.user, log.item, log.user_ids, log.item_ids, np.where(log.user == 0, ~log.clicked, log.clicked)
     )
-    again = Rewards(other, model, n_folds=4, rng=0).fit(split)
-    own = fitted.shown.user == 0
-    np.testing.assert_array_equal(fitted.predicted[own], again.predicted[own])
-    assert (fitted.predicted[~own] != again.predicted[~own]).any()
+    again = Rewards(changed_log, model, n_folds=4, rng=0).fit(split)
+    is_user = reward_fit.shown.user == 0
+    np.testing.assert_array_equal(reward_fit.predicted[is_user], again.predicted[is_user])
+    assert (reward_fit.predicted[~is_user] != again.predicted[~is_user]).any()
 
 
 def test_the_item_reward_is_the_shrunk_click_rate():
@@ -252,9 +268,10 @@ def test_the_item_reward_is_the_shrunk_click_rate():
     assert train.n_items == 30
 
 
-def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
-    world, log = shown_world()
-    models, split = {"m": world.scores}, world.split
+def test_invalid_requests_raise_before_models_are_ranked():
+    world, log = simulate_world()
+    models = {"m": world.scores}
+    split = world.split
     good = {"propensity": LoggedPropensity(log), "estimators": ["dr"], "metrics": ["recall@3"]}
 
     impressions = Rewards(log, rng=0)
@@ -266,7 +283,7 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
         ipseval.evaluate(models, split, **good)
     with pytest.raises(InputError, match="rewards must be"):
         run(rewards=None)
-    with pytest.raises(InputError, match="adds up contributions of single items, which ndcg@3"):
+    with pytest.raises(InputError, match="adds up contributions of single items, and ndcg@3"):
         run(metrics=["ndcg@3"])
     with pytest.raises(PropensityError, match="needs the chance of being shown"):
         run(propensity=ipseval.PowerLawPropensity(gamma=0))
@@ -277,9 +294,9 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
     n_without = int((impressions.fit(split).shown.item < 3).sum())
     with pytest.raises(PropensityError, match=rf"^{n_without} of \d+ shown pairs have no propensity"):
         run(propensity=unknown)
-    other = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
+    log_without_positions = ImpressionLog.from_frame(log.to_frame()[["user", "item", "clicked"]][:9])
     with pytest.raises(PropensityError, match="of the exposure log are not those of the split"):
-        run(rewards=Rewards(other))
+        run(rewards=Rewards(log_without_positions))
 
 
 @pytest.mark.parametrize(
@@ -290,9 +307,9 @@ def test_what_cannot_be_estimated_is_refused_before_anything_is_ranked():
         (InputError, "examination must be", {"examination": [1.0, 0.5]}),
     ],
 )
-def test_rewards_say_what_they_lack(error, words, given):
+def test_rewards_name_missing_input(error, words, given):
     with pytest.raises(error, match=words):
-        Rewards(shown_world()[1], **given)
+        Rewards(simulate_world()[1], **given)
 
 
 @pytest.mark.parametrize(
@@ -304,21 +321,21 @@ def test_rewards_say_what_they_lack(error, words, given):
         (FactorReward, "n_factors"),
     ],
 )
-def test_penalties_are_not_below_zero_and_there_is_a_factor(model, name):
-    least, below = (1, 0) if name == "n_factors" else (0.0, -0.5)
-    assert getattr(model(**{name: least}), name) == least
+def test_penalties_are_at_least_zero_and_factors_at_least_one(model, name):
+    smallest, too_small = (1, 0) if name == "n_factors" else (0.0, -0.5)
+    assert getattr(model(**{name: smallest}), name) == smallest
     with pytest.raises(InputError, match=f"{name} must be"):
-        model(**{name: below})
+        model(**{name: too_small})
 
 
 def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
     log = ImpressionLog(
         np.array([0, 1, 0]), np.array([0, 1, 3]), np.arange(2), np.arange(4), np.ones(3, bool)
     )
-    fitted = Rewards(log, ItemReward(), n_folds=2, rng=0).fit(SPLIT)
-    assert [(one.count, one.of) for one in fitted.counted] == [(1, 3)]  # item 3: training of user 0
-    assert sorted(fitted.fold) == [0, 1]
-    assert repr(fitted) == "FittedRewards(2 shown pairs, 2 clicked)"
+    reward_fit = Rewards(log, ItemReward(), n_folds=2, rng=0).fit(SPLIT)
+    assert [(count.count, count.of) for count in reward_fit.counted] == [(1, 3)]  # item 3: training of user 0
+    assert sorted(reward_fit.fold) == [0, 1]
+    assert repr(reward_fit) == "FittedRewards(2 shown pairs, 2 clicked)"
     with pytest.raises(InputError, match=r"^3 folds need as many users with impressions; got 2"):
         Rewards(log, ItemReward(), n_folds=3, rng=0).fit(SPLIT)
     with pytest.raises(InputError, match="no shown pair is a candidate"):
@@ -341,47 +358,61 @@ def test_a_fit_of_rewards_needs_users_candidates_and_finite_numbers():
         Rewards(log, Wrong([np.nan]), n_folds=2, rng=0).fit(SPLIT)
 
 
-def test_estimators_of_rewards_say_what_was_not_made_and_leave_users_out():
+def test_reward_estimators_name_missing_data_and_exclude_users():
     user, item = np.array(PAIRS).T
-    fitted = FittedRewards.of(
+    reward_fit = FittedRewards.of(
         ShownData(user, item, np.ones(7), THETA[user, item], SPLIT.train),
         (Fixed(WRONG_M),),
         np.zeros(2, int),
         SPLIT,
     )
     options = {"ties": "default", "name": "m", "compute": ComputeOptions()}
-    made = sum_candidates(SCORES, SPLIT, fitted, shown_weights(fitted, None), [DCG], **options)
-    assert repr(made) == "Rewarded(7 shown pairs of 2 users)"
+    reward_data = sum_candidates(
+        SCORES, SPLIT, reward_fit, compute_pair_weights(reward_fit, None), [DCG], **options
+    )
+    assert repr(reward_data) == "RewardData(7 shown pairs of 2 users)"
     # The other way round user 0 has item 0 first and user 1 item 2.
     first = ipseval.metric("recall@1")
-    found = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
-    assert (found.shown.tolist(), found.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
+    metric_rewards = sum_candidates(
+        -SCORES, SPLIT, reward_fit, reward_data.weight, [first], **options
+    ).metrics["recall@1"]
+    assert (metric_rewards.pair_contributions.tolist(), metric_rewards.candidate_sums.tolist()) == (
+        [1, 0, 0, 0, 0, 1, 0],
+        [0.3, 0.9],
+    )
     options["compute"] = ComputeOptions(block_size=1)  # a user after the other
-    single = sum_candidates(-SCORES, SPLIT, fitted, made.weight, [first], **options).of_metric["recall@1"]
-    assert (single.shown.tolist(), single.modelled.tolist()) == ([1, 0, 0, 0, 0, 1, 0], [0.3, 0.9])
-    assert np.isnan(made.weight).all()
-    ranked = ipseval.rank_positives(SCORES, SPLIT)
+    single_rewards = sum_candidates(
+        -SCORES, SPLIT, reward_fit, reward_data.weight, [first], **options
+    ).metrics["recall@1"]
+    assert (single_rewards.pair_contributions.tolist(), single_rewards.candidate_sums.tolist()) == (
+        [1, 0, 0, 0, 0, 1, 0],
+        [0.3, 0.9],
+    )
+    assert np.isnan(reward_data.weight).all()
+    ranks = ipseval.rank_positives(SCORES, SPLIT)
     dm = resolve_estimator("dm")
     with pytest.raises(
         InputError, match="recall@2 was not among the metrics when the candidates were ranked"
     ):
-        dm.sums(Sample(ranked, rewarded=made), ipseval.metric("recall@2"))
+        dm.sums(Sample(ranks, rewarded=reward_data), ipseval.metric("recall@2"))
     with pytest.raises(InputError, match=r"dm needs impressions: ipseval.policies.evaluate_rewards"):
-        dm.sums(Sample(ranked), DCG)
-    assert dm.sums(Sample(ranked, rewarded=made), DCG).n_users == 2
-    some = replace(ranked, left_out=np.array([True, False]))
-    assert dm.sums(Sample(some, rewarded=made), DCG).users.tolist() == [1]
+        dm.sums(Sample(ranks), DCG)
+    assert dm.sums(Sample(ranks, rewarded=reward_data), DCG).n_users == 2
+    partial_ranks = replace(ranks, left_out=np.array([True, False]))
+    assert dm.sums(Sample(partial_ranks, rewarded=reward_data), DCG).users.tolist() == [1]
     # One item is in the training of user 0, so that there is one candidate.
-    one = Split.from_frames(TRAIN, pd.DataFrame({"user": [1], "item": [0]}), users=[0, 1], items=[0, 3])
-    data = ShownData(np.array([0]), np.array([0]), np.ones(1), np.ones(1), one.train)
-    alone = FittedRewards.of(data, (Fixed(WRONG_M[:, [0, 3]]),), np.zeros(2, int), one)
-    given = SCORES[:, [0, 3]], one, alone, np.ones(1), [ipseval.metric("atop")]
+    single_split = Split.from_frames(
+        TRAIN, pd.DataFrame({"user": [1], "item": [0]}), users=[0, 1], items=[0, 3]
+    )
+    data = ShownData(np.array([0]), np.array([0]), np.ones(1), np.ones(1), single_split.train)
+    single_fit = FittedRewards.of(data, (Fixed(WRONG_M[:, [0, 3]]),), np.zeros(2, int), single_split)
+    arguments = SCORES[:, [0, 3]], single_split, single_fit, np.ones(1), [ipseval.metric("atop")]
     with pytest.raises(InputError, match="atop is undefined for users with so few candidates"):
-        sum_candidates(*given, **options)
+        sum_candidates(*arguments, **options)
 
 
-def test_without_a_propensity_the_reward_model_alone_is_asked():
-    world, log = shown_world()
+def test_without_a_propensity_only_the_reward_model_is_used():
+    world, log = simulate_world()
     rewards = Rewards(log, ItemReward(), rng=0)
     with_p = {"propensity": LoggedPropensity(log), "low_ess": "ignore"}
     for options, label in (({}, "dm"), (with_p, "dr")):
@@ -389,8 +420,8 @@ def test_without_a_propensity_the_reward_model_alone_is_asked():
         assert frame["estimator"].unique().tolist() == [label]
 
 
-def test_estimates_with_impressions_are_saved_reported_and_left_out_of_gamma(tmp_path):
-    world, log = shown_world()
+def test_estimates_with_impressions_are_saved_and_reported_and_excluded_from_sensitivity_to_gamma(tmp_path):
+    world, log = simulate_world()
     result = evaluate_rewards(
         {"m": world.scores, "n": -world.scores},
         world.split,

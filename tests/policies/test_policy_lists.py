@@ -1,4 +1,4 @@
-"""Lists and chances of policies on a log of six rows, worked by hand."""
+"""Lists and probabilities of policies on a log of six rows, with hand-computed values."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ LISTS = pd.DataFrame(
 )  # items 7 and 8, users 8 and 9 are not in the log
 
 
-def test_lists_are_worth_what_is_worked_by_hand():
+def test_lists_have_hand_computed_values():
     options = {"n_folds": 3, "shrinkage": 2.0, "rng": 0}  # each user is judged by the two others
-    found = evaluate_policies(
+    evaluation = evaluate_policies(
         SMALL, {"lists": LISTS}, estimators=["ips", "dm", "dcg"],
         examination=ExaminationCurve.known([1, 0.5]), **options,
     )  # fmt: skip
@@ -46,19 +46,21 @@ def test_lists_are_worth_what_is_worked_by_hand():
     dm = (2 / 3 + 2 / 4 + 1 / 3) / 6
     # Clicks on items that the list has at places 1, 3 and 3; the last was at place 2, examined with .5.
     dcg = (1 / 0.5 + 0.5 / 0.5 + 0.5 / (0.25 * 0.5)) / 6
-    assert found.frame["estimate"].tolist() == pytest.approx([2 / 6, dm, dcg])
-    assert found.overlap.loc[0].tolist() == ["lists", 1.0, 2.0, 1.0, pytest.approx(1 / 3), 5 / 6]
+    assert evaluation.frame["estimate"].tolist() == pytest.approx([2 / 6, dm, dcg])
+    assert evaluation.overlap.loc[0].tolist() == ["lists", 1.0, 2.0, 1.0, pytest.approx(1 / 3), 5 / 6]
     second = SMALL.select(SMALL.position == 2)  # where lists go on from a place that the log has not
     assert (
         evaluate_policies(second, {"lists": LISTS}, estimators=["ips"], **options).frame["estimate"][0] == 0
     )
-    assert "lists: 1 effective impressions of 6; 83% show items that it never shows there." in repr(found)
+    assert "lists: 1 effective impressions of 6; 83% show items that it never shows there." in repr(
+        evaluation
+    )
 
 
-def test_the_dcg_of_chances_adds_up_over_places_and_a_log_without_positions_has_one():
-    found = evaluate_policies(SMALL, {"new": NEW}, estimators=["dcg"], n_folds=2, rng=0)
+def test_the_dcg_of_a_table_adds_up_over_positions_and_a_log_without_positions_has_one():
+    evaluation = evaluate_policies(SMALL, {"new": NEW}, estimators=["dcg"], n_folds=2, rng=0)
     worth = NEW[:, 0] + NEW[:, 1] / np.log2(3)
-    assert found.frame["estimate"][0] == pytest.approx((2 * worth[0] / 0.5 + worth[2] / 0.25) / 6)
+    assert evaluation.frame["estimate"][0] == pytest.approx((2 * worth[0] / 0.5 + worth[2] / 0.25) / 6)
     plain = ImpressionLog(SMALL.user, SMALL.item, SMALL.user_ids, SMALL.item_ids, SMALL.clicked,
                         propensity=SMALL.propensity)  # fmt: skip
     policies = {
@@ -72,7 +74,9 @@ def test_the_dcg_of_chances_adds_up_over_places_and_a_log_without_positions_has_
 
 
 def test_a_log_of_one_user_has_estimates_without_errors():
-    one = SMALL.select(SMALL.user == 0)
-    frame = evaluate_policies(one, {"new": NEW}, estimators=["ips", "dm"], shrinkage=0.0, rng=0).frame
+    single_user_log = SMALL.select(SMALL.user == 0)
+    frame = evaluate_policies(
+        single_user_log, {"new": NEW}, estimators=["ips", "dm"], shrinkage=0.0, rng=0
+    ).frame
     assert frame["estimate"].tolist() == [pytest.approx(NEW[0, 0] / 0.5 / 2), 0.0]
     assert frame[["std_error", "ci_low", "ci_high"]].isna().all(axis=None)

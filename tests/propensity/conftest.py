@@ -1,4 +1,4 @@
-"""Logs that several propensity tests read."""
+"""Logs that several propensity tests share."""
 
 from __future__ import annotations
 

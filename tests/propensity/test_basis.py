@@ -1,4 +1,4 @@
-"""Every propensity says what it rests on; what is made of one keeps it, and of several the weakest stays."""
+"""The basis of every propensity: transforms keep it, and combinations have the weakest one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ipseval.propensity import (
     StratifiedPropensity,
 )
 from ipseval.validation.simulation import World
-from tests.inside.propensity import weakest
+from tests.inside.propensity import weakest_basis
 
 WORLD = World(n_users=300, n_items=40, mean_relevant=12, gamma=0.0, rng=0)
 SPLIT = WORLD.split(rng=1)
@@ -28,13 +28,13 @@ LISTS = KEYS.argsort(axis=1)[:, -10:]
 
 
 @cache
-def exposure() -> ipseval.data.RandomExposure:
+def build_exposure() -> ipseval.data.RandomExposure:
     frame = WORLD.expose(16, rng=2).to_frame()
     frame["positive"] = frame["value"] >= 4
     return ipseval.data.RandomExposure.from_frame(frame, SPLIT)
 
 
-def log() -> ipseval.ImpressionLog:
+def build_log() -> ipseval.ImpressionLog:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(np.argwhere(rng.random((60, 12)) < 0.5), columns=["user", "item"])
     frame["place"] = frame.groupby("user").cumcount() + 1
@@ -49,36 +49,36 @@ def log() -> ipseval.ImpressionLog:
         (KnownPropensity(item=np.full(40, 0.5)), "assumed"),
         (KnownPropensity(item=np.full(40, 0.5), basis="design"), "design"),
         (KnownPropensity(item=np.full(40, 0.5), user=np.ones(300), basis="fitted"), "fitted"),
-        (ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()), "exposure"),
-        (DirectPropensity(exposure()), "exposure"),
-        (StratifiedPropensity(n_strata=3, exposure=exposure()), "exposure"),
-        (DensityRatioPropensity(exposure(), SPLIT.test, cross_fit=3, rng=0), "exposure"),
+        (ipseval.PowerLawPropensity(gamma="fit", exposure=build_exposure()), "exposure"),
+        (DirectPropensity(build_exposure()), "exposure"),
+        (StratifiedPropensity(n_strata=3, exposure=build_exposure()), "exposure"),
+        (DensityRatioPropensity(build_exposure(), SPLIT.test, cross_fit=3, rng=0), "exposure"),
         (ipseval.PowerLawPropensity(gamma="fit", recommendations=LISTS), "fitted"),
     ],
     ids=str,
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_a_propensity_says_what_it_rests_on(model, basis):
+def test_every_propensity_reports_its_basis(model, basis):
     assert model.fit(SPLIT.train).basis == basis
 
 
-def test_impressions_are_fitted_and_a_logged_randomisation_is_one_by_word():
-    shown = log()
-    assert ipseval.ImpressionPropensity().fit(shown).basis == "fitted"
-    assert LoggedPropensity().fit(shown).basis == "fitted"
-    assert LoggedPropensity(basis="design").fit(shown).basis == "design"
+def test_impressions_have_a_fitted_basis_and_logged_propensities_the_declared_one():
+    impressions = build_log()
+    assert ipseval.ImpressionPropensity().fit(impressions).basis == "fitted"
+    assert LoggedPropensity().fit(impressions).basis == "fitted"
+    assert LoggedPropensity(basis="design").fit(impressions).basis == "design"
     curve = ExaminationCurve.known(np.linspace(1, 0.5, 12))
-    assert LoggedPropensity(examination=curve, basis="design").fit(shown).basis == "fitted"
+    assert LoggedPropensity(examination=curve, basis="design").fit(impressions).basis == "fitted"
 
 
-def test_steps_keep_the_basis_and_the_weakest_of_several_counts():
-    fitted = ipseval.PowerLawPropensity(gamma="fit", exposure=exposure()).fit(SPLIT.train)
-    assert fitted.clip(floor=float(np.nanmin(fitted.item)) * 2).basis == "exposure"
-    assert weakest("design", "fitted", "exposure") == "fitted"
+def test_transforms_keep_the_basis_and_combinations_have_the_weakest():
+    power_law = ipseval.PowerLawPropensity(gamma="fit", exposure=build_exposure()).fit(SPLIT.train)
+    assert power_law.clip(floor=float(np.nanmin(power_law.item)) * 2).basis == "exposure"
+    assert weakest_basis("design", "fitted", "exposure") == "fitted"
 
 
 def test_pairs_keep_their_impressions_until_their_ids_change():
-    pairs = log().positives
+    pairs = build_log().positives
     split = ipseval.split_random(pairs, rng=0)
     assert split.train.impressions is split.test.impressions is pairs.impressions is not None
     assert pairs.select(np.arange(len(pairs)) < 5).impressions is pairs.impressions

@@ -1,4 +1,4 @@
-"""User × item weights from random exposure: features, odds, cross-fitting, and what they repair."""
+"""User × item weights from random exposure: features, odds, cross-fitting, and the bias they remove."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from tests.inside.propensity import (
     RANDOM,
     RIDGES,
     UNIFORM,
-    _calibration_gap,
+    _compute_calibration_gap,
+    compute_user_weights,
     fit_logistic,
     fit_slopes,
-    user_weights,
 )
 
 # Odds -----------------------------------------------------------------------------------------------------
 
 
 @cache
-def two_samples(n_users: int = 60, seed: int = 0):
-    """Every user has training items, held-out positives and exposures, so that nobody is left out."""
+def make_samples(n_users: int = 60, seed: int = 0):
+    """Return a split and an exposure in which every user has training items, positives and exposures."""
     rng = np.random.default_rng(seed)
     rows = []
     for user in range(n_users):
@@ -44,50 +44,54 @@ def two_samples(n_users: int = 60, seed: int = 0):
     table = pd.DataFrame(rows, columns=["user", "item", "part"])
     parts = {name: part[["user", "item"]] for name, part in table.groupby("part")}
     split = Split.from_frames(parts["train"], parts["test"], users=np.arange(n_users), items=np.arange(30))
-    shown = parts["shown"].assign(positive=rng.random(len(parts["shown"])) < 0.6)
-    return split, RandomExposure.from_frame(shown, split)
+    exposures = parts["shown"].assign(positive=rng.random(len(parts["shown"])) < 0.6)
+    return split, RandomExposure.from_frame(exposures, split)
 
 
 def is_low(train, user, item):
-    """One feature: whether the item's code is below 10."""
+    """Return one feature: whether the item's code is below 10."""
     return (item < 10).astype(float)[:, None]
 
 
-def ratio(split, exposure, **options):
-    given = {"rng": 0, "cross_fit": 4, **options}
-    return DensityRatioPropensity(exposure, biased=split.test, **given).fit(split.train)
+def fit_ratio(split, exposure, **options):
+    settings = {"rng": 0, "cross_fit": 4, **options}
+    return DensityRatioPropensity(exposure, biased=split.test, **settings).fit(split.train)
 
 
 @pytest.fixture(scope="module", name="fitted")
-def fitted_weights():
-    return ratio(*two_samples())
+def fit_shared_propensity():
+    return fit_ratio(*make_samples())
 
 
 @pytest.fixture
-def one_ridge(monkeypatch):
-    """Seven of them take longer, and say nothing of what is read, dealt, held or scaled."""
+def single_ridge(monkeypatch):
+    """Fit with one ridge: seven of them take longer, and most tests do not depend on their number."""
     for file in ("cross_fitted_odds", "_density_ratio"):
         monkeypatch.setattr(f"ipseval.propensity.{file}.RIDGES", (1.0,))
 
 
-def weights(found, log):
-    return 1 / found.at(log.user, log.item)
+def weights(propensity, log):
+    return 1 / propensity.at(log.user, log.item)
 
 
-def test_the_penalised_logistic_fit_is_the_maximum_that_scipy_finds():
+def test_the_penalised_logistic_fit_equals_the_maximum_of_scipy():
     rng = np.random.default_rng(0)
     design = np.column_stack([np.ones(200), rng.normal(size=(200, 3))])
-    y, weight = rng.random(200) < 0.4, rng.uniform(0.1, 3, 200)
-    centre, precision = np.array([0, 0.5, -0.5, 0]), np.array([1e-3, 4.0, 0.1, 30.0])
+    y = rng.random(200) < 0.4
+    weight = rng.uniform(0.1, 3, 200)
+    centre = np.array([0, 0.5, -0.5, 0])
+    precision = np.array([1e-3, 4.0, 0.1, 30.0])
 
     def loss(b):
         return weight @ np.logaddexp(0, np.where(y, -1, 1) * (design @ b)) + precision @ (b - centre) ** 2 / 2
 
     expected = minimize(loss, np.zeros(4), method="BFGS", options={"gtol": 1e-7}).x
-    found = fit_logistic(design, y, weight, centre, precision)
-    assert found == pytest.approx(expected, abs=1e-5)
+    coefficients = fit_logistic(design, y, weight, centre, precision)
+    assert coefficients == pytest.approx(expected, abs=1e-5)
     for start in (np.full(4, 3.0), np.full(4, -20.0)):  # so far away a whole step leads nowhere
-        assert fit_logistic(design, y, weight, centre, precision, start) == pytest.approx(found, abs=1e-9)
+        assert fit_logistic(design, y, weight, centre, precision, start) == pytest.approx(
+            coefficients, abs=1e-9
+        )
 
 
 def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fit():
@@ -101,30 +105,34 @@ def test_a_large_ridge_leaves_the_tempered_direction_and_a_small_one_the_free_fi
     # So do those of the log against uniform pairs, (1, 0), with −1²/2; along them the random ones have −.5.
     assert stiff.odds == pytest.approx([-0.5, 1, 0], abs=0.15)
     assert stiff.strength == pytest.approx(0.5, abs=0.15)
-    (alone,) = fit_slopes(x, np.where(kind == RANDOM, UNIFORM, kind), np.ones(6000), (1.0,), None)
-    assert (alone.slope.tolist(), alone.strength) == ((-0.4 * alone.odds[1:]).tolist(), 0.4)
+    (prior_slopes,) = fit_slopes(x, np.where(kind == RANDOM, UNIFORM, kind), np.ones(6000), (1.0,), None)
+    assert (prior_slopes.slope.tolist(), prior_slopes.strength) == (
+        (-0.4 * prior_slopes.odds[1:]).tolist(),
+        0.4,
+    )
 
 
-@pytest.mark.usefixtures("one_ridge")  # the mixture of ridges reads all users
-def test_no_user_is_weighted_by_a_model_that_has_seen_its_exposure():
-    split, exposure = two_samples()
-    own = exposure.user == 7
-    item = np.where(own, (exposure.item + 11) % 30, exposure.item)
+@pytest.mark.usefixtures("single_ridge")  # the mixture of ridges reads all users
+def test_no_user_is_weighted_by_a_model_that_was_fitted_to_its_exposure():
+    split, exposure = make_samples()
+    is_user = exposure.user == 7
+    item = np.where(is_user, (exposure.item + 11) % 30, exposure.item)
     keep = ~np.isin(exposure.user * 30 + item, split.train.pair_key)
-    moved = RandomExposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
-    one, other = ratio(split, exposure), ratio(split, moved)
-    of_user = split.test.user == 7
-    change = np.abs(weights(one, split.test) / weights(other, split.test) - 1)
-    assert change[of_user].max() < 1e-12
-    assert change[~of_user].max() > 1e-4
+    changed_exposure = RandomExposure(exposure.user[keep], item[keep], exposure.positive[keep], 60, 30)
+    propensity = fit_ratio(split, exposure)
+    changed_propensity = fit_ratio(split, changed_exposure)
+    is_user_pair = split.test.user == 7
+    change = np.abs(weights(propensity, split.test) / weights(changed_propensity, split.test) - 1)
+    assert change[is_user_pair].max() < 1e-12
+    assert change[~is_user_pair].max() > 1e-4
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_all_models_are_on_one_scale():
-    split, exposure = two_samples()
-    odds = ratio(split, exposure, n_assignments=3, cross_fit=5).function
+@pytest.mark.usefixtures("single_ridge")
+def test_the_models_of_all_folds_have_the_same_scale():
+    split, exposure = make_samples()
+    odds = fit_ratio(split, exposure, n_assignments=3, cross_fit=5).function
     x = odds.features(split.test.user, split.test.item)
-    per_user = user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
+    per_user = compute_user_weights(split.test.user, np.zeros(len(split.test), dtype=int))
     for assignment in range(3):
         for fold in range(5):
             free = np.minimum(x @ odds.slope[assignment, fold], odds.limit[assignment, fold])
@@ -132,112 +140,134 @@ def test_all_models_are_on_one_scale():
             assert mean == pytest.approx(1)
             # The derivatives by the slopes: of the limit, the features of the pair at it; of the level, the
             # mean features of the pairs, or of that one beyond it, under the odds.
-            bound = odds.at_limit[assignment, fold]
-            assert bound @ odds.slope[assignment, fold] == pytest.approx(odds.limit[assignment, fold])
+            limit_features = odds.limit_gradient[assignment, fold]
+            assert limit_features @ odds.slope[assignment, fold] == pytest.approx(
+                odds.limit[assignment, fold]
+            )
             beyond = (x @ odds.slope[assignment, fold] > odds.limit[assignment, fold])[:, None]
-            moved = np.average(np.where(beyond, bound, x), axis=0, weights=per_user * np.exp(free))
-            assert odds.at_level[assignment, fold] == pytest.approx(moved)
+            mean_features = np.average(
+                np.where(beyond, limit_features, x), axis=0, weights=per_user * np.exp(free)
+            )
+            assert odds.level_gradient[assignment, fold] == pytest.approx(mean_features)
 
 
 def test_exposures_that_are_training_pairs_are_left_out_and_counted(fitted):
-    split, exposure = two_samples()
-    more = RandomExposure(
+    split, exposure = make_samples()
+    larger_exposure = RandomExposure(
         np.concatenate([exposure.user, split.train.user[:5]]),
         np.concatenate([exposure.item, split.train.item[:5]]),
         np.concatenate([exposure.positive, np.ones(5, dtype=bool)]),
         split.n_users,
         split.n_items,
     )
-    other = ratio(split, more)
-    assert other.fit.n_dropped == 5
-    assert np.array_equal(weights(fitted, split.test), weights(other, split.test))
-    assert "5 exposures left out" in repr(other.fit)
+    propensity = fit_ratio(split, larger_exposure)
+    assert propensity.fit.n_dropped == 5
+    assert np.array_equal(weights(fitted, split.test), weights(propensity, split.test))
+    assert "5 exposures left out" in repr(propensity.fit)
 
 
-def test_fit_repeats_with_its_seed_and_knows_every_pair(fitted):
+def test_a_fit_is_reproducible_and_defined_for_every_pair(fitted):
     user, item = np.divmod(np.arange(60 * 30), 30)
-    found = fitted.at(user, item)
-    assert np.array_equal(ratio(*two_samples()).at(user, item), found)
-    assert np.isfinite(found).all()
-    assert pickle.loads(pickle.dumps(fitted)).at(user, item) == pytest.approx(found)
+    values = fitted.at(user, item)
+    assert np.array_equal(fit_ratio(*make_samples()).at(user, item), values)
+    assert np.isfinite(values).all()
+    assert pickle.loads(pickle.dumps(fitted)).at(user, item) == pytest.approx(values)
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_without_held_out_positives_a_part_of_the_training_log_stands_for_them():
-    split, exposure = two_samples()
+@pytest.mark.usefixtures("single_ridge")
+def test_without_held_out_positives_part_of_the_training_log_is_set_aside():
+    split, exposure = make_samples()
     scores = np.random.default_rng(0).random((60, 30))
     options = {"metrics": ["recall@5"], "estimators": ["snips-global"]}
     model = DensityRatioPropensity(exposure, cross_fit=3, rng=0)
     inside = ipseval.evaluate({"m": scores}, split, propensity=model, **options).frame
-    fitted, ranks = model.fit(split.train), {"m": ipseval.rank_positives(scores, split)}
-    before = ipseval.evaluate_ranks(ranks, propensity=fitted, **options).frame
-    assert inside.estimate.item() == before.estimate.item()
-    assert fitted.fit.n_biased <= len(split.train)
+    propensity = model.fit(split.train)
+    ranks = {"m": ipseval.rank_positives(scores, split)}
+    frame = ipseval.evaluate_ranks(ranks, propensity=propensity, **options).frame
+    assert inside.estimate.item() == frame.estimate.item()
+    assert propensity.fit.n_biased <= len(split.train)
     # Each of five parts has features of its own log, standardised over its own uniform pairs.
-    problem = fitted.fit.problem
+    problem = propensity.fit.problem
     part = np.cumsum(np.append(0, np.diff(problem.sample.kind) < 0))
     assert part[-1] == 4
     for number in range(5):
-        own = problem.x[(part == number) & (problem.sample.kind == UNIFORM)]
-        assert own.mean(axis=0) == pytest.approx(np.zeros(8), abs=1e-9)
-        assert own.std(axis=0) == pytest.approx(np.ones(8))
+        features = problem.x[(part == number) & (problem.sample.kind == UNIFORM)]
+        assert features.mean(axis=0) == pytest.approx(np.zeros(8), abs=1e-9)
+        assert features.std(axis=0) == pytest.approx(np.ones(8))
 
 
 def test_samples_that_do_not_differ_have_odds_of_one_and_an_auc_of_one_half():
     # Held-out and random positives are drawn alike: the slopes are noise only. 300 users.
-    split, exposure = two_samples(300)
-    found = ratio(split, exposure, features=is_low)
-    assert weights(found, split.test) == pytest.approx(1, abs=0.35)
+    split, exposure = make_samples(300)
+    propensity = fit_ratio(split, exposure, features=is_low)
+    assert weights(propensity, split.test) == pytest.approx(1, abs=0.35)
     # Out of fold a noise slope is as often wrong as right: 1/2 ± 4·sqrt(1/12·(1/1200 + 1/1440)) or so.
-    assert found.fit.auc == pytest.approx(0.5, abs=0.05)
-    assert found.fit.uncovered <= 0.05
-    assert found.fit.ess_share > 0.9
+    assert propensity.fit.auc == pytest.approx(0.5, abs=0.05)
+    assert propensity.fit.uncovered <= 0.05
+    assert propensity.fit.ess_share > 0.9
 
 
 def test_the_calibration_gap_is_over_tenths_of_the_weight_in_the_order_of_the_odds():
     # Odds of 1, so that 1/2 of each tenth should be random. Of twenty equal pairs two make a tenth, which
     # has both kinds or, the other way round, two of one kind.
-    rising, weight = 1e-9 * np.arange(20.0), np.full(20, 3.0)
-    mixed, apart = np.arange(20) % 2 == 0, np.arange(20) % 4 < 2
-    assert _calibration_gap(rising, mixed, weight) == pytest.approx(0, abs=1e-8)
-    assert _calibration_gap(rising[::-1], apart, weight) == pytest.approx(1 / 2, abs=1e-8)
+    log_odds = 1e-9 * np.arange(20.0)
+    weight = np.full(20, 3.0)
+    is_alternating = np.arange(20) % 2 == 0
+    is_clustered = np.arange(20) % 4 < 2
+    assert _compute_calibration_gap(log_odds, is_alternating, weight) == pytest.approx(0, abs=1e-8)
+    assert _compute_calibration_gap(log_odds[::-1], is_clustered, weight) == pytest.approx(1 / 2, abs=1e-8)
     # Odds of 3 in the last tenth, 3/4 of which should be random, and all is: 1/4 of a tenth is missing.
-    last = np.where(np.arange(20) < 18, rising, np.log(3))
-    assert _calibration_gap(last, mixed | (last > 1), weight) == pytest.approx(1 / 40, abs=1e-8)
+    last = np.where(np.arange(20) < 18, log_odds, np.log(3))
+    assert _compute_calibration_gap(last, is_alternating | (last > 1), weight) == pytest.approx(
+        1 / 40, abs=1e-8
+    )
 
 
-def test_the_fit_describes_its_samples_and_how_far_the_weights_go():
-    split, exposure = two_samples()
-    few = split.test.select((split.test.item + split.test.user) % 7 < 1 + split.test.user % 5)
-    shown = exposure.select(exposure.user < 31)
+def test_the_fit_describes_its_samples_and_its_weights():
+    split, exposure = make_samples()
+    biased = split.test.select((split.test.item + split.test.user) % 7 < 1 + split.test.user % 5)
+    small_exposure = exposure.select(exposure.user < 31)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        found = DensityRatioPropensity(shown, biased=few, cross_fit=3, rng=0).fit(split.train)
-    liked = shown.select(shown.positive)
-    fit, own, random = found.fit, weights(found, few), weights(found, liked)
-    assert (fit.n_biased, fit.n_users) == (len(few), np.unique(few.user).size)
-    assert (fit.n_random, fit.n_random_users) == (len(liked), np.unique(liked.user).size)
-    w, v = (1 / np.bincount(one.user)[one.user] / np.unique(one.user).size for one in (few, liked))
-    share = (w @ own) ** 2 / ((w * own) ** 2).sum() * (w**2).sum()
+        propensity = DensityRatioPropensity(small_exposure, biased=biased, cross_fit=3, rng=0).fit(
+            split.train
+        )
+    random_positives = small_exposure.select(small_exposure.positive)
+    fit = propensity.fit
+    biased_weights = weights(propensity, biased)
+    random_weights = weights(propensity, random_positives)
+    assert (fit.n_biased, fit.n_users) == (len(biased), np.unique(biased.user).size)
+    assert (fit.n_random, fit.n_random_users) == (
+        len(random_positives),
+        np.unique(random_positives.user).size,
+    )
+    w, v = (
+        1 / np.bincount(positives.user)[positives.user] / np.unique(positives.user).size
+        for positives in (biased, random_positives)
+    )
+    share = (w @ biased_weights) ** 2 / ((w * biased_weights) ** 2).sum() * (w**2).sum()
     assert fit.ess_share == pytest.approx(share)
-    assert fit.uncovered == pytest.approx(v @ (random > np.exp(np.quantile(np.log(own), 0.99))))
-    both, kind = np.append(own, random), np.append(np.zeros(own.size), np.ones(random.size)) > 0
-    gap = _calibration_gap(np.log(both), kind, np.append(w, v))
+    assert fit.uncovered == pytest.approx(
+        v @ (random_weights > np.exp(np.quantile(np.log(biased_weights), 0.99)))
+    )
+    all_weights = np.append(biased_weights, random_weights)
+    kind = np.append(np.zeros(biased_weights.size), np.ones(random_weights.size)) > 0
+    gap = _compute_calibration_gap(np.log(all_weights), kind, np.append(w, v))
     assert fit.calibration_gap == pytest.approx(gap)
     fold = fit.problem.fold[0]
-    same = fold[few.user][:, None] == fold[liked.user]
-    won = (random > own[:, None]) + (random == own[:, None]) / 2
-    assert fit.auc == pytest.approx((w @ (won * same) @ v) / (w @ same @ v))
+    is_same_fold = fold[biased.user][:, None] == fold[random_positives.user]
+    won = (random_weights > biased_weights[:, None]) + (random_weights == biased_weights[:, None]) / 2
+    assert fit.auc == pytest.approx((w @ (won * is_same_fold) @ v) / (w @ is_same_fold @ v))
     models = fit.problem.solve()[1]
-    assert fit.strength == pytest.approx(np.mean([one.strength for one in models]))
-    assert fit.slope == pytest.approx(np.mean([one.slope for one in models], axis=0))
-    assert np.log(fit.ridge) == pytest.approx(fit.problem.ridge @ np.log(RIDGES))
-    assert not found.is_probability
+    assert fit.strength == pytest.approx(np.mean([model.strength for model in models]))
+    assert fit.slope == pytest.approx(np.mean([model.slope for model in models], axis=0))
+    assert np.log(fit.ridge) == pytest.approx(fit.problem.ridge_weights @ np.log(RIDGES))
+    assert not propensity.is_probability
     assert len(fit.feature_names) == 8
     assert fit.feature_names[:4] == ("popularity", "popularity^2", "similarity", "similarity^2")
 
 
-def test_a_fit_prints_what_it_read_and_what_it_left_out(fitted):
+def test_a_fit_prints_its_samples_and_its_exclusions(fitted):
     numbers = {"n_random": 1200, "n_random_users": 30, "n_biased": 4000, "n_users": 1500, "strength": 0.456}
     shares = {"ridge": 12.34, "auc": 0.6789, "calibration_gap": 0.0123, "ess_share": 0.5, "uncovered": 0.034}
     fit = replace(fitted.fit, **numbers, **shares, n_limited=0, n_dropped=0)
@@ -247,63 +277,71 @@ def test_a_fit_prints_what_it_read_and_what_it_left_out(fitted):
         "weights 50%, not covered 3.4%",
     ]
     assert repr(fit).splitlines() == lines
-    more = repr(replace(fit, n_limited=1, n_dropped=2)).splitlines()[2:]
-    assert more == [
+    extra_lines = repr(replace(fit, n_limited=1, n_dropped=2)).splitlines()[2:]
+    assert extra_lines == [
         "  1 positives of the log held at the limit of the odds",
         "  2 exposures left out: also in the log",
     ]
 
 
-@pytest.mark.usefixtures("one_ridge")
+@pytest.mark.usefixtures("single_ridge")
 def test_uniform_pairs_are_drawn_for_each_user_of_the_log_outside_its_training_pairs(monkeypatch):
-    split, exposure = two_samples()
+    split, exposure = make_samples()
 
-    def drawn(model):
+    def count_pairs(model):
         sample = model.fit(split.train).fit.problem.sample
         key = (sample.user * 30 + sample.item)[sample.kind == UNIFORM]
         assert model.biased is None or not np.isin(key, split.train.pair_key).any()
-        return [np.bincount(sample.user[sample.kind == one], minlength=60) for one in (0, 1, 2)]
+        return [np.bincount(sample.user[sample.kind == number], minlength=60) for number in (0, 1, 2)]
 
-    given = {"features": is_low, "cross_fit": 2, "rng": 0}
-    biased, random, uniform = drawn(DensityRatioPropensity(exposure, split.test, n_uniform=7, **given))
-    assert (biased == 4).all()
-    assert random.sum() == exposure.positive.sum()
-    assert uniform.max() == 7  # less what falls on training pairs
+    settings = {"features": is_low, "cross_fit": 2, "rng": 0}
+    n_biased, n_random, n_uniform = count_pairs(
+        DensityRatioPropensity(exposure, split.test, n_uniform=7, **settings)
+    )
+    assert (n_biased == 4).all()
+    assert n_random.sum() == exposure.positive.sum()
+    assert n_uniform.max() == 7  # less what falls on training pairs
     # A fifth of four positives is one, five times; and of six pairs a fifth, which is two, five times.
-    biased, twice, uniform = drawn(DensityRatioPropensity(exposure, n_uniform=6, **given))
-    assert biased.sum() == pytest.approx(5 * 48, abs=60)
-    assert twice.tolist() == (5 * random).tolist()
-    assert uniform.max() == 10
-    for most, each in ((180, 3), (1, 1)):  # of all users together
-        monkeypatch.setattr("ipseval.propensity._density_ratio.MAX_UNIFORM", most)
-        assert drawn(DensityRatioPropensity(exposure, split.test, **given))[2].max() == each
+    n_biased, n_random_pairs, n_uniform = count_pairs(
+        DensityRatioPropensity(exposure, n_uniform=6, **settings)
+    )
+    assert n_biased.sum() == pytest.approx(5 * 48, abs=60)
+    assert n_random_pairs.tolist() == (5 * n_random).tolist()
+    assert n_uniform.max() == 10
+    for limit, n_pairs in ((180, 3), (1, 1)):  # of all users together
+        monkeypatch.setattr("ipseval.propensity._density_ratio.MAX_UNIFORM", limit)
+        assert count_pairs(DensityRatioPropensity(exposure, split.test, **settings))[2].max() == n_pairs
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_a_feature_that_does_not_vary_has_no_slope_and_pairs_are_asked_for_anew():
-    split, exposure = two_samples()
+@pytest.mark.usefixtures("single_ridge")
+def test_a_constant_feature_has_slope_zero_and_new_pairs_are_computed_again():
+    split, exposure = make_samples()
 
     def with_constants(train, user, item):
         return np.column_stack([is_low(train, user, item), np.full(item.size, 0.1), np.zeros(item.size)])
 
-    one, more = (ratio(split, exposure, features=make) for make in (is_low, with_constants))
-    assert one.fit.feature_names == ("x1",)
-    assert more.fit.feature_names == ("x1", "x2", "x3")
-    assert more.fit.slope[1:].tolist() == [0, 0]
-    assert weights(more, split.test) == pytest.approx(weights(one, split.test))
-    user, item = np.array([0, 1]), np.array([3, 12])
-    asked = [(user, item), (user, item[::-1]), (user[::-1], item[::-1]), (user, item), (user, user)]
-    found = [one.at(*pairs).tolist() for pairs in asked]
-    assert found == [
-        [one.at(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)] for pairs in asked
+    propensity, extended_propensity = (
+        fit_ratio(split, exposure, features=make) for make in (is_low, with_constants)
+    )
+    assert propensity.fit.feature_names == ("x1",)
+    assert extended_propensity.fit.feature_names == ("x1", "x2", "x3")
+    assert extended_propensity.fit.slope[1:].tolist() == [0, 0]
+    assert weights(extended_propensity, split.test) == pytest.approx(weights(propensity, split.test))
+    user = np.array([0, 1])
+    item = np.array([3, 12])
+    queries = [(user, item), (user, item[::-1]), (user[::-1], item[::-1]), (user, item), (user, user)]
+    answers = [propensity.at(*pairs).tolist() for pairs in queries]
+    assert answers == [
+        [propensity.at(*np.array([[u], [i]])).item() for u, i in zip(*pairs, strict=True)]
+        for pairs in queries
     ]
-    assert found[0] != found[1]
+    assert answers[0] != answers[1]
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_themselves():
-    split, exposure = two_samples()
-    fold = ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
+@pytest.mark.usefixtures("single_ridge")
+def test_folds_are_balanced_separately_over_users_with_random_positives():
+    split, exposure = make_samples()
+    fold = fit_ratio(split, exposure.select(exposure.user < 22), n_assignments=2).fit.problem.fold
     assert fold.shape == (2, 60)
     for row in fold:
         assert sorted(np.bincount(row[:22])) == [5, 5, 6, 6]
@@ -311,65 +349,68 @@ def test_users_are_dealt_evenly_into_folds_those_with_random_positives_for_thems
     assert (fold[0] != fold[1]).any()
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_odds_are_held_at_the_quantile_of_the_log_and_the_number_is_reported():
-    split, exposure = two_samples(seed=5)
-    free, held = (ratio(split, exposure, limit=limit) for limit in (None, 0.8))
-    odds = held.function
+@pytest.mark.usefixtures("single_ridge")
+def test_odds_are_limited_at_the_quantile_of_the_log_and_the_number_is_reported():
+    split, exposure = make_samples(seed=5)
+    free, limited = (fit_ratio(split, exposure, limit=limit) for limit in (None, 0.8))
+    odds = limited.function
     x = odds.features(split.test.user, split.test.item)
     n_above = n_at_least = 0
     for fold in range(4):
-        values, limit = x @ odds.slope[0, fold], odds.limit[0, fold]
+        values = x @ odds.slope[0, fold]
+        limit = odds.limit[0, fold]
         # Every user has four held-out positives, so that all weigh alike: at most a fifth is above.
         assert (values > limit + 1e-12).mean() <= 0.2 <= (values > limit - 1e-12).mean()
-        own = odds.fold[0, split.test.user] == fold
-        expected = np.exp(np.minimum(values, limit) - odds.level[0, fold])[own]
-        assert weights(held, split.test)[own] == pytest.approx(expected)
-        n_above += int((values > limit + 1e-12)[own].sum())
-        n_at_least += int((values > limit - 1e-12)[own].sum())
-    assert 0.1 * len(split.test) < n_above <= held.fit.n_limited <= n_at_least
+        is_fold = odds.fold[0, split.test.user] == fold
+        expected = np.exp(np.minimum(values, limit) - odds.level[0, fold])[is_fold]
+        assert weights(limited, split.test)[is_fold] == pytest.approx(expected)
+        n_above += int((values > limit + 1e-12)[is_fold].sum())
+        n_at_least += int((values > limit - 1e-12)[is_fold].sum())
+    assert 0.1 * len(split.test) < n_above <= limited.fit.n_limited <= n_at_least
     assert free.fit.n_limited == 0
-    assert ratio(split, exposure, limit=1.0).fit.n_limited <= 4  # in each fold the largest, by rounding
+    assert fit_ratio(split, exposure, limit=1.0).fit.n_limited <= 4  # in each fold the largest, by rounding
     # In two of three assignments, or in all of them.
-    held = ratio(split, exposure, limit=0.8, n_assignments=3)
-    odds, user = held.function, split.test.user
-    x, above = odds.features(user, split.test.item), np.zeros(len(split.test))
+    limited = fit_ratio(split, exposure, limit=0.8, n_assignments=3)
+    odds = limited.function
+    user = split.test.user
+    x = odds.features(user, split.test.item)
+    n_limited = np.zeros(len(split.test))
     for place in range(3):
         free = (x * odds.slope[place, odds.fold[place, user]]).sum(axis=1)
-        above += free > odds.limit[place, odds.fold[place, user]] + 1e-12
-    assert (above >= 2).sum() <= held.fit.n_limited <= (above >= 2).sum() + 12
+        n_limited += free > odds.limit[place, odds.fold[place, user]] + 1e-12
+    assert (n_limited >= 2).sum() <= limited.fit.n_limited <= (n_limited >= 2).sum() + 12
 
 
-@pytest.mark.usefixtures("one_ridge")
-def test_samples_that_features_tell_apart_warn_of_poor_overlap():
-    split, exposure = two_samples(seed=1)
+@pytest.mark.usefixtures("single_ridge")
+def test_samples_that_features_separate_warn_of_poor_overlap():
+    split, exposure = make_samples(seed=1)
 
-    def tell_apart(train, user, item):
+    def separate_samples(train, user, item):
         return (np.isin(user * 30 + item, split.test.pair_key) * 1.0 + 1e-3 * item)[:, None]
 
     with pytest.warns(PositivityWarning, match="covers the random positives poorly") as caught:
-        found = ratio(split, exposure, features=tell_apart)
-    assert np.isfinite(weights(found, split.test)).all()
+        propensity = fit_ratio(split, exposure, features=separate_samples)
+    assert np.isfinite(weights(propensity, split.test)).all()
     assert caught[0].filename == __file__
-    shares = [f"leave {found.fit.ess_share:.0%} of the", f"and {found.fit.uncovered:.0%} of the"]
+    shares = [f"leave {propensity.fit.ess_share:.0%} of the", f"and {propensity.fit.uncovered:.0%} of the"]
     assert all(share in str(caught[0].message) for share in shares)
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")
 @pytest.mark.parametrize("n_users", [1, 3])
 def test_a_handful_of_users_with_exposure_or_of_the_log_gives_a_fit(n_users):
-    split, exposure = two_samples()
-    found = ratio(split, exposure.select(exposure.user < n_users))
-    assert np.isfinite(weights(found, split.test)).all()
-    few = split.test.select(split.test.user < n_users)
-    model = DensityRatioPropensity(exposure, biased=few, cross_fit=8, rng=0)
-    found = model.fit(split.train)
-    assert np.isfinite(weights(found, few)).all()
-    assert found.function.slope.any(axis=2).all()  # a single user of the log is in all models
+    split, exposure = make_samples()
+    propensity = fit_ratio(split, exposure.select(exposure.user < n_users))
+    assert np.isfinite(weights(propensity, split.test)).all()
+    positives = split.test.select(split.test.user < n_users)
+    model = DensityRatioPropensity(exposure, biased=positives, cross_fit=8, rng=0)
+    propensity = model.fit(split.train)
+    assert np.isfinite(weights(propensity, positives)).all()
+    assert propensity.function.slope.any(axis=2).all()  # a single user of the log is in all models
 
 
 def test_a_refit_to_the_same_users_is_the_fit_and_resamples_move_it(fitted):
-    log = two_samples()[0].test
+    log = make_samples()[0].test
     again = fitted.fit.refit(np.ones(60, dtype=int))
     assert weights(again, log) == pytest.approx(weights(fitted, log), rel=1e-6)
     counts = np.random.default_rng(0).multinomial(60, np.full(60, 1 / 60))
@@ -395,22 +436,22 @@ WORLDS = {
 METRICS = ("atop", "recall@10")
 
 
-def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> pd.DataFrame:
+def compute_remaining_bias(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> pd.DataFrame:
     """Return |estimate − truth| under snips-global by metric (mean over six recommenders) and weights."""
     world = World(n_users=n_users, n_items=400, n_factors=3, selection=1.5, rng=seed, **options)
     split = world.split(rng=seed + 100)
-    shown = RandomExposure.from_ratings(world.expose(40, rng=seed + 200), threshold=4)
+    exposure = RandomExposure.from_ratings(world.expose(40, rng=seed + 200), threshold=4)
     tenth = np.random.default_rng(seed).choice(n_users, n_users // 10, replace=False)
-    shown = shown.select(np.isin(shown.user, tenth))
+    exposure = exposure.select(np.isin(exposure.user, tenth))
     # The best that an item weight can do: each item's true mean propensity over the users who like it.
     n_relevant = np.bincount(world.relevant.item, minlength=400)
     with np.errstate(invalid="ignore"):
-        by_item = np.bincount(world.relevant.item, world.relevant_propensity, 400) / n_relevant
+        item_propensity = np.bincount(world.relevant.item, world.relevant_propensity, 400) / n_relevant
     models = world.example_models(split, rng=1)
     truth = world.truth(models, METRICS, split)
     weights = {
-        "item": KnownPropensity(item=by_item).fit(split),
-        "pair": ratio(split, shown, rng=seed, cross_fit=cross_fit),
+        "item": KnownPropensity(item=item_propensity).fit(split),
+        "pair": fit_ratio(split, exposure, rng=seed, cross_fit=cross_fit),
     }
     ranks = {name: ipseval.rank_positives(model, split) for name, model in models.items()}
     out = {}
@@ -427,7 +468,7 @@ def bias_left(options, seed: int, n_users: int = 2000, cross_fit: int = 20) -> p
 def test_exposure_of_a_tenth_of_the_users_halves_the_bias_that_true_item_weights_leave(world):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        tables = [bias_left(WORLDS[world], seed) for seed in range(6)]
+        tables = [compute_remaining_bias(WORLDS[world], seed) for seed in range(6)]
     mean = sum(tables) / len(tables)
     assert (mean.pair < 0.5 * mean.item).all(), mean
     assert all((table.pair < table.item).all() for table in tables), tables
@@ -436,5 +477,5 @@ def test_exposure_of_a_tenth_of_the_users_halves_the_bias_that_true_item_weights
 def test_exposure_of_a_tenth_of_the_users_lowers_the_bias_in_one_small_world():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositivityWarning)
-        table = bias_left(WORLDS["weak popularity bias"], 0, n_users=200, cross_fit=3)
+        table = compute_remaining_bias(WORLDS["weak popularity bias"], 0, n_users=200, cross_fit=3)
     assert (table.pair < table.item).all(), table

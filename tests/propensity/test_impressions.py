@@ -26,61 +26,64 @@ FRAME = pd.DataFrame(
 )
 LOG = ImpressionLog.from_frame(FRAME, position="position", query="query", propensity="p")
 CURVE = ExaminationCurve.known([0.8, 0.5])
-USER, ITEM = np.array([0, 0, 0, 1]), np.array([0, 1, 2, 2])
+USER = np.array([0, 0, 0, 1])
+ITEM = np.array([0, 1, 2, 2])
 
 
-def test_with_all_shrinkage_it_is_the_items_chance_in_the_slates_of_the_user():
+def test_with_infinite_shrinkage_the_propensity_is_the_item_probability_over_the_slates_of_the_user():
     p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(LOG)
     # s = 1.6/3, .5/3, .8/3 per slate; a has two slates, b one.
     expected = [1 - (1.4 / 3) ** 2, 1 - (2.5 / 3) ** 2, 1 - (2.2 / 3) ** 2, 0.8 / 3]
     np.testing.assert_allclose(p.at(USER, ITEM), expected, rtol=1e-14)
-    turned = ImpressionLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
-    p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(turned)
+    reordered = ImpressionLog.from_frame(FRAME, position="position", query="query", users=["b", "a"])
+    p = ImpressionPropensity(examination=CURVE, shrinkage=np.inf).fit(reordered)
     np.testing.assert_allclose(p.at(1 - USER, ITEM), expected, rtol=1e-14)
 
 
-def test_where_all_users_have_as_many_slates_an_item_has_one_chance_and_none_without_a_showing():
+def test_with_equal_numbers_of_slates_an_item_has_one_propensity_and_none_if_never_shown():
     # Two slates each, by their times: item 1 is in three of four, item 2 in one, and item 3 in none.
     frame = pd.DataFrame({"user": list("aabb"), "item": [1, 1, 1, 2], "clicked": 0, "time": [5, 9, 5, 7]})
     log = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3])
     p = ImpressionPropensity(shrinkage=np.inf).fit(log)
     assert p.item == pytest.approx([1 - 1 / 16, 1 - 9 / 16, np.nan], nan_ok=True)
     # A user without a slate has no chance to be shown anything.
-    more = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
-    p = ImpressionPropensity(shrinkage=np.inf).fit(more)
+    larger_log = ImpressionLog.from_frame(frame, timestamp="time", items=[1, 2, 3], users=["a", "b", "c"])
+    p = ImpressionPropensity(shrinkage=np.inf).fit(larger_log)
     assert p.at(np.array([0, 1, 1, 2]), np.array([0, 1, 2, 0])) == pytest.approx(
         [1 - 1 / 16, 1 - 9 / 16, np.nan, np.nan], nan_ok=True
     )
-    one = ImpressionLog.from_frame(frame[:1])
-    assert ImpressionPropensity().fit(one).item.tolist() == [1.0]
+    single_row = ImpressionLog.from_frame(frame[:1])
+    assert ImpressionPropensity().fit(single_row).item.tolist() == [1.0]
 
 
-def test_one_showing_is_left_out_and_the_item_joins_the_other_slates():
+def test_one_slate_is_left_out_and_the_remaining_slates_are_shrunk_to_the_item():
     p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(LOG)
     # a, item 1: .8 of one other slate, with 2 · 1.6/3; item 2: shown in no other slate; item 3: not shown.
     # b, item 3: no other slate at all, which leaves the item's chance.
-    each = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
+    expected_rates = [(0.8 + 2 * 1.6 / 3) / 3, (2 * 0.5 / 3) / 3, (2 * 0.8 / 3) / 4, 0.8 / 3]
     n = np.array([2, 2, 2, 1])
-    np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(each)) ** n, rtol=1e-14)
+    np.testing.assert_allclose(p.at(USER, ITEM), 1 - (1 - np.array(expected_rates)) ** n, rtol=1e-14)
     assert (p.model, p.is_probability) == ("from impressions, K = 2", True)
-    more = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
-    p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(more)
+    larger_log = ImpressionLog.from_frame(FRAME, position="position", query="query", items=[1, 2, 3, 4])
+    p = ImpressionPropensity(examination=CURVE, shrinkage=2.0).fit(larger_log)
     assert np.isnan(p.at(np.array([0, 1]), np.array([3, 3]))).all()  # item 4 was never shown
 
 
-def test_the_repetition_of_a_small_log_is_worked_by_hand():
+def test_the_repetition_of_a_small_log_has_its_hand_computed_value():
     # Pairs of slates of one user: one, with one item twice, so that E x(x − 1) is 2/2. Items are in 2, 1 and
     # 1 of 3 slates: Σ s² = 6/9, Σ s(1 − s) = 6/9, ρ = (1 − 6/9)/(6/9) = 1/2, K = 1.
-    found = ImpressionPropensity().fit(LOG)
-    assert found.function.shrinkage == pytest.approx(1, rel=1e-12)
-    assert found.model == "from impressions, K = 1"
+    propensity = ImpressionPropensity().fit(LOG)
+    assert propensity.function.shrinkage == pytest.approx(1, rel=1e-12)
+    assert propensity.model == "from impressions, K = 1"
     # Another item on every page: less repetition than by chance, and nothing of the user's own.
-    apart = ImpressionLog.from_frame(FRAME.iloc[1:3], query="query")
-    assert ImpressionPropensity().fit(apart).model == "from impressions, by item"
+    distinct_slates = ImpressionLog.from_frame(FRAME.iloc[1:3], query="query")
+    assert ImpressionPropensity().fit(distinct_slates).model == "from impressions, by item"
 
 
-def test_weights_recover_shares_of_items_where_policies_know_the_user():
-    rng, n_users, k = np.random.default_rng(0), 3000, 4.85
+def test_weights_recover_item_shares_under_personalised_policies():
+    rng = np.random.default_rng(0)
+    n_users = 3000
+    k = 4.85
     mean = 0.3 * np.arange(1.0, 101) ** -0.7
     chance = rng.beta(k * mean, k * (1 - mean), (n_users, 100))  # of a user and an item, per slate
     slates = rng.integers(2, 8, n_users)
@@ -99,55 +102,59 @@ def test_weights_recover_shares_of_items_where_policies_know_the_user():
         assert abs(inside.mean() - share) > 0.2  # the plain share is far off
 
 
-def test_users_with_one_slate_each_leave_the_frequency_of_the_item():
+def test_with_one_slate_per_user_the_propensity_is_the_frequency_of_the_item():
     frame = FRAME.drop(columns=["query"])
     p = ImpressionPropensity().fit(ImpressionLog.from_frame(frame))
     assert p.item.tolist() == [0.5, 0.5, 0.5]
     assert p.is_probability
 
 
-def test_the_mixing_is_learnt_from_what_users_are_shown_again():
+def test_shrinkage_is_fitted_from_repeated_impressions():
     rng = np.random.default_rng(3)
-    n_users, n_slates, a, b = 3000, 5, 0.5, 2.0  # chance of a pair ~ Beta: K = a + b
+    n_users = 3000
+    n_slates = 5
+    a = 0.5
+    b = 2.0  # chance of a pair ~ Beta: K = a + b
     chance = rng.beta(a, b, (n_users, 20))
-    shown = rng.random((n_slates, n_users, 20)) < chance
-    slate, user, item = np.nonzero(shown)
+    is_shown = rng.random((n_slates, n_users, 20)) < chance
+    slate, user, item = np.nonzero(is_shown)
     frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
     p = ImpressionPropensity().fit(ImpressionLog.from_frame(frame, query="query"))
     assert p.function.shrinkage == pytest.approx(a + b, rel=0.05)
     # Without repetition beyond chance there is nothing of the user's own.
-    shown = rng.random(shown.shape) < 0.2
-    slate, user, item = np.nonzero(shown)
+    is_shown = rng.random(is_shown.shape) < 0.2
+    slate, user, item = np.nonzero(is_shown)
     frame = pd.DataFrame({"user": user, "item": item, "clicked": False, "query": user * n_slates + slate})
     assert ImpressionPropensity().fit(ImpressionLog.from_frame(frame, query="query")).function.shrinkage > 100
 
 
-def test_a_policy_that_shows_the_same_again_is_named_and_leaves_the_items_chance_to_users_with_one_page():
+def test_a_deterministic_policy_warns_and_users_with_one_page_get_the_item_probability():
     # Two pages for the first user, one for each of the others.
     pages = [(0, 0, [0, 1]), (0, 1, [0, 1]), (1, 0, [1, 2]), (2, 0, [2, 3]), (3, 0, [2, 3])]
     rows = [(user, page, item, item == 2) for user, page, items in pages for item in items]
     frame = pd.DataFrame(rows, columns=["user", "page", "item", "clicked"])
     log = ImpressionLog.from_frame(frame, query="page", items=[*range(8)], users=[*range(5)])  # 4: no page
     with pytest.warns(IdentificationWarning, match="75% of pairs were never shown: a deterministic policy"):
-        found = ImpressionPropensity().fit(log)
-    user, item = np.array([0, 1, 1, 2]), np.array([0, 1, 2, 3])
-    np.testing.assert_allclose(found.at(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
-    assert found.function.shrinkage == 1e-9
+        propensity = ImpressionPropensity().fit(log)
+    user = np.array([0, 1, 1, 2])
+    item = np.array([0, 1, 2, 3])
+    np.testing.assert_allclose(propensity.at(user, item), [1.0, 3 / 5, 3 / 5, 2 / 5], rtol=1e-6)
+    assert propensity.function.shrinkage == 1e-9
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ImpressionPropensity(shrinkage=0.05).fit(log)
         every_item = pd.DataFrame({"user": [0, 0], "page": [0, 1], "item": [0, 0], "clicked": [1, 0]})
         every_item = ImpressionLog.from_frame(every_item, query="page")
-        found = ImpressionPropensity().fit(every_item)
+        propensity = ImpressionPropensity().fit(every_item)
         ImpressionPropensity(shrinkage=0.01).fit(every_item)  # every pair was shown
-        assert (found.model, found.item.tolist()) == ("from impressions, by item", [1.0])
-        one = np.array([0])
-        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(one, one).tolist() == [1.0]
+        assert (propensity.model, propensity.item.tolist()) == ("from impressions, by item", [1.0])
+        zero = np.array([0])
+        assert ImpressionPropensity(shrinkage=1.0).fit(every_item).at(zero, zero).tolist() == [1.0]
         # With a finite K it is one by pair, also where all users have as many slates.
         assert ImpressionPropensity(shrinkage=1.0).fit(every_item).item is None
 
 
-def test_logged_chances_are_those_of_at_least_one_of_the_users_slates():
+def test_logged_propensities_are_the_probability_of_at_least_one_slate_of_the_user():
     p = LoggedPropensity(examination=CURVE).fit(LOG)
     # item 1: mean of .5 · .8 and .3 · .8 over two slates; item 2: .4 · .5 in two; item 3: .2 · .8 in one.
     np.testing.assert_allclose(p.at(USER, ITEM), [1 - (1 - 0.32) ** 2, 1 - 0.8**2, np.nan, 0.16], rtol=1e-14)
@@ -167,7 +174,7 @@ def test_a_model_with_its_log_is_fitted_by_evaluate():
     assert result.frame["estimate"].between(0, 1).all()
 
 
-def uniform_log(rng, *, propensity=None):
+def draw_uniform_log(rng, *, propensity=None):
     item = rng.integers(0, 5, 4000)
     frame = pd.DataFrame({"user": range(4000), "item": item, "clicked": False, "position": 1})
     frame["p"] = 0.2 if propensity is None else propensity[item]
@@ -175,40 +182,40 @@ def uniform_log(rng, *, propensity=None):
 
 
 def test_right_propensities_pass_their_checks_and_wrong_ones_do_not():
-    right = check_logged(uniform_log(np.random.default_rng(1)))
+    right = check_logged(draw_uniform_log(np.random.default_rng(1)))
     assert right["passes"].all()
     total = right[right["check"] == "sum"].iloc[0]
     assert (total["value"], total["expected"]) == pytest.approx((5, 5))
     assert right[right["check"] == "item"]["value"].mean() == pytest.approx(1)
     wrong = check_logged(
-        uniform_log(np.random.default_rng(1), propensity=np.array([0.4, 0.3, 0.1, 0.1, 0.1]))
+        draw_uniform_log(np.random.default_rng(1), propensity=np.array([0.4, 0.3, 0.1, 0.1, 0.1]))
     )
     assert not wrong[wrong["check"] == "item"]["passes"].any()
-    doubled = check_logged(uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
-    assert not doubled[doubled["check"] == "sum"]["passes"].any()
+    failing_checks = check_logged(draw_uniform_log(np.random.default_rng(1), propensity=np.full(5, 0.4)))
+    assert not failing_checks[failing_checks["check"] == "sum"]["passes"].any()
 
 
-def test_checks_of_a_small_log_are_worked_by_hand():
+def test_checks_of_a_small_log_have_hand_computed_values():
     # Position 1: weights 2, 4, 5, 1; item 1 is there twice. Position 2: one impression, with a chance of 1.
     rows = {"item": [1, 1, 2, 3, 3], "p": [0.5, 0.25, 0.2, 1.0, 1.0], "position": [1, 1, 1, 1, 2]}
     frame = pd.DataFrame({**rows, "user": range(5), "clicked": False})
-    found = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
-    assert found["check"].tolist() == ["sum", "item", "item", "item", "sum", "item"]
-    assert found["position"].tolist() == [1, 1, 1, 1, 2, 2]
-    assert found["item"].tolist() == [None, 1, 2, 3, None, 3]
-    assert found["value"].to_numpy() == pytest.approx([3, 6 / 4, 5 / 4, 1 / 4, 1, 1])
-    assert found["expected"].tolist() == [3, 1, 1, 1, 1, 1]
+    checks = check_logged(ImpressionLog.from_frame(frame, propensity="p", position="position"))
+    assert checks["check"].tolist() == ["sum", "item", "item", "item", "sum", "item"]
+    assert checks["position"].tolist() == [1, 1, 1, 1, 2, 2]
+    assert checks["item"].tolist() == [None, 1, 2, 3, None, 3]
+    assert checks["value"].to_numpy() == pytest.approx([3, 6 / 4, 5 / 4, 1 / 4, 1, 1])
+    assert checks["expected"].tolist() == [3, 1, 1, 1, 1, 1]
     spread = [46 / 4 - 9, 20 / 4 - 9 / 4, 25 / 4 - 25 / 16, 1 / 4 - 1 / 16]
-    assert found["std_error"].to_numpy() == pytest.approx([*np.sqrt(np.array(spread) / 4), 0, 0])
-    z = [0, 0.5 / found["std_error"][1], 0.25 / found["std_error"][2], -0.75 / found["std_error"][3]]
-    assert found["z"].to_numpy() == pytest.approx([*z, 0, 0])
-    assert found["passes"].tolist() == [True, True, True, False, True, True]  # −.75/.2165 is −3.46
+    assert checks["std_error"].to_numpy() == pytest.approx([*np.sqrt(np.array(spread) / 4), 0, 0])
+    z = [0, 0.5 / checks["std_error"][1], 0.25 / checks["std_error"][2], -0.75 / checks["std_error"][3]]
+    assert checks["z"].to_numpy() == pytest.approx([*z, 0, 0])
+    assert checks["passes"].tolist() == [True, True, True, False, True, True]  # −.75/.2165 is −3.46
     # Three items share the significance: with .0015 the limit of each is that of .0005, and 3.48.
     log = ImpressionLog.from_frame(frame[:4], propensity="p")
     assert check_logged(log, significance=0.0015)["passes"].tolist() == [True, True, True, True]
-    found = check_logged(log, significance=0.0018)
-    assert found["passes"].tolist() == [True, True, True, False]
-    assert found["position"].tolist() == [0, 0, 0, 0]
+    checks = check_logged(log, significance=0.0018)
+    assert checks["passes"].tolist() == [True, True, True, False]
+    assert checks["position"].tolist() == [0, 0, 0, 0]
     # Equal weights of 2 where one item stands alone: no spread, and no chance.
-    found = check_logged(ImpressionLog.from_frame(frame[:1], propensity="p"))
-    assert (found["z"].tolist(), found["passes"].tolist()) == ([np.inf, np.inf], [False, False])
+    checks = check_logged(ImpressionLog.from_frame(frame[:1], propensity="p"))
+    assert (checks["z"].tolist(), checks["passes"].tolist()) == ([np.inf, np.inf], [False, False])

@@ -1,4 +1,4 @@
-"""Labels of propensity models, and what the errors of a power law name."""
+"""Labels of propensity models, and the errors of a power law."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item"
     ],
 )
 def test_both_spellings_name_the_same_model(label):
-    found = parse_propensity(label)
-    assert (found.gamma, found.unseen, found.scale) == (0.5, "smooth", "max")
+    model = parse_propensity(label)
+    assert (model.gamma, model.unseen, model.scale) == (0.5, "smooth", "max")
     expected = PowerLawPropensity(gamma=0.5, unseen="smooth", scale="max").fit(LOG).item
-    assert np.array_equal(found.fit(LOG).item, expected)
+    assert np.array_equal(model.fit(LOG).item, expected)
 
 
 def test_values_are_numbers_words_or_text():
@@ -44,11 +44,15 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
     for name, model in PROPENSITIES.items():
         assert "fit" in vars(model), name
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        given = [one.name for one in inspect.signature(model.fit).parameters.values() if one.kind in kinds]
-        assert given == ["self", "train"], name
+        required = [
+            parameter.name
+            for parameter in inspect.signature(model.fit).parameters.values()
+            if parameter.kind in kinds
+        ]
+        assert required == ["self", "train"], name
 
 
-def test_partitions_of_users_read_a_label_too():
+def test_partitions_of_users_accept_a_label():
     fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
     assert fitted.item == pytest.approx([1, 2, 3])
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):

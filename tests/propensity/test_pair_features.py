@@ -9,10 +9,10 @@ import pytest
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.propensity import profile_features
-from tests.inside.propensity import mean_similarity
+from tests.inside.propensity import compute_mean_similarity
 
 
-def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
+def draw_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
     rng = np.random.default_rng(seed)
     user, item = np.nonzero(rng.random((n_users, n_items)) < 0.15)
     frame = pd.DataFrame({"user": user, "item": item})
@@ -25,35 +25,40 @@ def random_log(seed: int, n_users: int = 40, n_items: int = 25) -> Interactions:
 def test_mean_similarity_equals_plain_loops_over_item_pairs(gather, block, shape, monkeypatch):
     monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_GATHER", gather)
     monkeypatch.setattr("ipseval.propensity._pair_features.BLOCK_ROWS", block)
-    log = random_log(1, *shape)
-    of_item = [set(log.user[log.item == i].tolist()) for i in range(shape[1])]
+    log = draw_log(1, *shape)
+    item_users = [set(log.user[log.item == i].tolist()) for i in range(shape[1])]
     rng = np.random.default_rng(2)
-    user, item = rng.integers(0, shape[0], 40), rng.integers(0, shape[1], 40)
-    found = mean_similarity(log, user, item)
-    for u, i, value in zip(user, item, found, strict=True):
+    user = rng.integers(0, shape[0], 40)
+    item = rng.integers(0, shape[1], 40)
+    similarity = compute_mean_similarity(log, user, item)
+    for u, i, value in zip(user, item, similarity, strict=True):
         profile = log.item[log.user == u]
         cosines = [
-            len(of_item[i] & of_item[j]) / np.sqrt(max(len(of_item[i]), 1) * len(of_item[j])) for j in profile
+            len(item_users[i] & item_users[j]) / np.sqrt(max(len(item_users[i]), 1) * len(item_users[j]))
+            for j in profile
         ]
         assert value == pytest.approx(np.mean(cosines) if cosines else 0.0)
 
 
-def test_features_worked_by_hand():
+def test_features_have_hand_computed_values():
     # Items 0 and 1 are both in the profiles of users 0 and 1, item 2 only in that of user 0; user 2 has none.
     frame = pd.DataFrame({"user": [0, 0, 1, 1, 0], "item": [0, 1, 0, 1, 2]})
     log = Interactions.from_frame(frame, users=[0, 1, 2, 3], items=[0, 1, 2])
-    p, pair = np.log(2), 1 / np.sqrt(2)  # item 2: log(1 + 1); cos(2, 0) = cos(2, 1) = 1/√(1·2)
-    s, size, profile = np.log(pair + 1 / 4), np.log(3), np.log(3)  # user 1 has two items, each with n* = 2
-    found = profile_features(log, np.array([1]), np.array([2]))
-    assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, profile * p, size * p, size * s])
+    p = np.log(2)
+    pair = 1 / np.sqrt(2)  # item 2: log(1 + 1); cos(2, 0) = cos(2, 1) = 1/√(1·2)
+    s = np.log(pair + 1 / 4)
+    size = np.log(3)
+    profile = np.log(3)  # user 1 has two items, each with n* = 2
+    features = profile_features(log, np.array([1]), np.array([2]))
+    assert features[0] == pytest.approx([p, p * p, s, s * s, p * s, profile * p, size * p, size * s])
     with pytest.raises(InputError, match="user and item must have one length; got 2 and 1"):
         profile_features(log, np.array([0, 1]), np.array([2]))
     for user, item in ((4, 2), (0, 3)):
         with pytest.raises(InputError, match=r"must hold codes from 0 to [32]"):
             profile_features(log, np.array([user]), np.array([item]))
-    alone = Interactions.from_frame(frame[:1])
+    single_pair_log = Interactions.from_frame(frame[:1])
     s = np.log(1 + 1)
-    found = profile_features(alone, np.array([0]), np.array([0]))
-    assert found[0] == pytest.approx([p, p * p, s, s * s, p * s, p * p, p * p, p * s])
+    features = profile_features(single_pair_log, np.array([0]), np.array([0]))
+    assert features[0] == pytest.approx([p, p * p, s, s * s, p * s, p * p, p * p, p * s])
     empty = profile_features(log, np.array([2]), np.array([2]))
     assert empty[0, [0, 2, 5, 6, 7]] == pytest.approx([p, np.log(1 / 4), 0, 0, 0])

@@ -1,4 +1,4 @@
-"""The propensity value: clipping, the held-out propensity; and the policies of the power law."""
+"""Propensity values: clipping, the held-out propensity, and the options of the power law."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ ZERO = np.zeros(3, dtype=np.int64)
 ITEMS = np.arange(3)
 
 
-def share_of(propensity: Propensity, user, item) -> float:
+def compute_cut_share(propensity: Propensity, user, item) -> float:
     """Return the share of the weight that clipping cut."""
-    cut, whole = propensity.cut_weight(user, item)
-    return cut / whole
+    removed_weight, total_weight = propensity.cut_weight(user, item)
+    return removed_weight / total_weight
 
 
-def test_cut_share_is_the_lost_weight_worked_by_hand():
+def test_the_cut_share_has_its_hand_computed_value():
     # Weights 10, 5, 2; a floor of .25 makes them 4, 4, 2: 7 of 17 are cut, whatever was clipped before.
     twice = KNOWN.clip(floor=0.15).clip(floor=0.25)
     assert twice.unclipped is KNOWN
-    for clipped in (KNOWN.clip(floor=0.25), twice):
-        assert share_of(clipped, ZERO, ITEMS) == pytest.approx(7 / 17)
-    assert share_of(KNOWN, ZERO, ITEMS) == 0
+    for clipped_propensity in (KNOWN.clip(floor=0.25), twice):
+        assert compute_cut_share(clipped_propensity, ZERO, ITEMS) == pytest.approx(7 / 17)
+    assert compute_cut_share(KNOWN, ZERO, ITEMS) == 0
     # Pairs (0, 1) and (1, 0) have weights 10 and 2, clipped to 4 and 2; (1, 2) has none.
     pairs = np.array([0, 1, 1]), np.array([1, 0, 2])
-    assert share_of(PAIR.clip(floor=0.25), *pairs) == pytest.approx(6 / 12)
+    assert compute_cut_share(PAIR.clip(floor=0.25), *pairs) == pytest.approx(6 / 12)
 
 
 @pytest.mark.parametrize(
@@ -45,27 +45,29 @@ def test_cut_share_is_the_lost_weight_worked_by_hand():
         ({"gamma": 0, "scale": 0.1, "unseen": "smooth", "smoothing": 9}, [0.3, 0.1 * np.sqrt(13), 0.5]),
     ],
 )
-def test_a_power_law_is_worked_by_hand_for_every_scale_and_policy(options, expected):
-    found = PowerLawPropensity(**options).fit(popularity=[0, 4, 16])
-    assert found.item == pytest.approx(expected, nan_ok=True)
-    assert found.is_probability == ("scale" in options)
-    assert found.n_capped == 0
+def test_a_power_law_has_hand_computed_values_for_every_scale_and_option(options, expected):
+    propensity = PowerLawPropensity(**options).fit(popularity=[0, 4, 16])
+    assert propensity.item == pytest.approx(expected, nan_ok=True)
+    assert propensity.is_probability == ("scale" in options)
+    assert propensity.n_capped == 0
 
 
 @given(st.lists(st.floats(0.001, 1), min_size=1, max_size=8), st.floats(0.001, 1))
 def test_cut_share_is_a_share_and_clipping_never_raises_a_weight(values, floor):
     raw = Propensity(np.array(values), True, "known", len(values))
-    user, item = np.zeros(len(values), dtype=np.int64), np.arange(len(values))
-    clipped = raw.clip(floor=floor)
-    assert np.all(clipped.item >= raw.item)
-    assert 0 <= share_of(clipped, user, item) < 1
+    user = np.zeros(len(values), dtype=np.int64)
+    item = np.arange(len(values))
+    clipped_propensity = raw.clip(floor=floor)
+    assert np.all(clipped_propensity.item >= raw.item)
+    assert 0 <= compute_cut_share(clipped_propensity, user, item) < 1
 
 
 @pytest.mark.parametrize("rho", [0.2, 0.5])
-def test_held_out_propensity_is_the_share_of_what_is_not_in_train(rho):
+def test_held_out_propensity_is_a_share_of_the_pairs_that_are_not_in_train(rho):
     # Enumerate one relevant pair: observed with P, then in test with ρ, else in train.
     for p in (0.05, 0.5, 1.0):
-        in_test, in_train = p * rho, p * (1 - rho)
+        in_test = p * rho
+        in_train = p * (1 - rho)
         expected = in_test / (1 - in_train)
         log = Propensity(np.array([p]), True, "known", 1)
         train = Propensity(np.array([in_train]), True, "known", 1)
@@ -77,10 +79,12 @@ def test_held_out_propensity_is_the_share_of_what_is_not_in_train(rho):
 
 @pytest.mark.parametrize(("gamma", "eta"), [(-1, 0), (0, 0.5), (1, 1), (0.24, 0.62)])
 def test_gamma_and_eta_name_the_same_propensity(gamma, eta):
-    one = PowerLawPropensity(gamma=gamma).fit(popularity=[1, 2, 7])
-    other = PowerLawPropensity(eta=eta).fit(popularity=[1, 2, 7])
-    assert one.item == pytest.approx(other.item)
-    assert (one.gamma, one.eta) == pytest.approx((other.gamma, other.eta))
+    gamma_propensity = PowerLawPropensity(gamma=gamma).fit(popularity=[1, 2, 7])
+    eta_propensity = PowerLawPropensity(eta=eta).fit(popularity=[1, 2, 7])
+    assert gamma_propensity.item == pytest.approx(eta_propensity.item)
+    assert (gamma_propensity.gamma, gamma_propensity.eta) == pytest.approx(
+        (eta_propensity.gamma, eta_propensity.eta)
+    )
     # A refit counts n* in a resample of users, here of items 0 and 1, 1, 1; γ stays, or is fitted to them.
     log = Interactions(np.array([0, 0, 1]), np.array([0, 1, 1]), np.arange(2), np.arange(2))
     counts = np.array([1, 2])

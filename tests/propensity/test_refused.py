@@ -1,4 +1,4 @@
-"""What propensity models, fits of γ, exposures and labels refuse, and what they say of it."""
+"""Errors of propensity models, fits of γ, exposures and labels."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from ipseval.propensity import (
     fit_popularity_exponent,
     parse_propensity,
 )
-from tests.propensity.test_density_ratio import ratio, two_samples
-from tests.propensity.test_direct_and_strata import EXPOSED, LIKED, POPULARITY, make
-from tests.propensity.test_examination import table
+from tests.propensity.test_density_ratio import fit_ratio, make_samples
+from tests.propensity.test_direct_and_strata import EXPOSED, LIKED, POPULARITY, make_data
+from tests.propensity.test_examination import build_log
 from tests.propensity.test_impressions import CURVE, FRAME
 
 LOG = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}))
@@ -41,27 +41,27 @@ OTHER_USERS = Interactions.from_frame(pd.DataFrame({"user": ["a", "b"], "item": 
 NOBODY = pd.DataFrame()
 KNOWN = Propensity(np.array([0.1, 0.2, 0.5]), True, "known per item", 3)
 BOTH = {"user": [1], "item": [2]}
-SHOWN_LOG, SHOWN = make(500, POPULARITY, EXPOSED, LIKED)
-STRANGE = make(400, POPULARITY, EXPOSED, LIKED)[1]
-SPLIT, EXPOSURE = two_samples()
+SHOWN_LOG, SHOWN = make_data(500, POPULARITY, EXPOSED, LIKED)
+STRANGE = make_data(400, POPULARITY, EXPOSED, LIKED)[1]
+SPLIT, EXPOSURE = make_samples()
 LISTS = np.array([[0, 1], [1, 0]])
 PLACED = ipseval.ImpressionLog.from_frame(FRAME, propensity="p")
 EMPTY = PLACED.select(np.zeros(4, dtype=bool))
 
 
-def gamma(popularity, recommended, n_lists=400, **options):
+def fit_power_law(popularity, recommended, n_lists=400, **options):
     return fit_gamma(popularity, recommended, n_lists, **{"source": "logging-policy", **options})
 
 
-def calibrated(popularity, shown, liked, **options):
+def fit_calibrated(popularity, shown, liked, **options):
     return fit_gamma_from_exposure(popularity, shown, liked, **options)
 
 
-def at(**options):
+def look_up(**options):
     return KnownPropensity(**options).fit(LOG).at(np.array([0, 1]), np.array([0, 1]))
 
 
-def exposure(user, item, positive):
+def build_exposure(user, item, positive):
     return RandomExposure(np.array(user), np.array(item), np.array(positive), n_users=2, n_items=4)
 
 
@@ -73,7 +73,7 @@ CASES: dict[str, Callable[[], object]] = {
     r"1 of 3 propensities of being in train exceed 1 − ρ = 0.2": lambda: KNOWN.held_out(test_fraction=0.8),
     r"test_fraction must be in \(0, 1\)": lambda: KNOWN.held_out(test_fraction=0),
     "0 are given": lambda: Propensity(None, True, "known", 1),
-    "2 are given": lambda: Propensity(np.ones(1), True, "known", 1, function=at),
+    "2 are given": lambda: Propensity(np.ones(1), True, "known", 1, function=look_up),
     "pair and pair_key go together": lambda: Propensity(None, True, "known", 1, pair=np.ones(1)),
     "all values are NaN": lambda: Propensity(np.array([np.nan]), True, "known", 1),
     r"in \(0, 1\]; of 2 values 1 are 0": lambda: Propensity(np.array([0, 0.5]), True, "known", 2),
@@ -88,33 +88,35 @@ CASES: dict[str, Callable[[], object]] = {
         KnownPropensity(item=[0.5, 1.0]).fit(LOG).check_ids(OTHER_ITEMS)
     ),
     "for other users, or": lambda: KnownPropensity(function=KNOWN.at).fit(LOG).check_ids(OTHER_USERS),
-    r"shape \(2,\)": lambda: FitError([1.0, 2.0], at),
-    "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], at),
-    "table of numbers; got str": lambda: FitError("two", at),
+    r"shape \(2,\)": lambda: FitError([1.0, 2.0], look_up),
+    "1 of 2 entries": lambda: FitError([[np.nan, 1.0]], look_up),
+    "table of numbers; got str": lambda: FitError("two", look_up),
     # Known ones
-    "True or False": lambda: at(item=[0.5], is_probability="False"),
-    "design": lambda: at(item=[0.5], basis="sure"),
+    "True or False": lambda: look_up(item=[0.5], is_probability="False"),
+    "design": lambda: look_up(item=[0.5], basis="sure"),
     "KnownPropensity takes either item=": lambda: parse_propensity("known"),
-    "takes either item=": lambda: at(user=[0.5]),
-    r"\(n_users,\)": lambda: at(user=[[0.5]], item=[0.5]),
-    "lacks column 'propensity'; expected user, item, propensity, got columns user, item, p": lambda: at(
+    "takes either item=": lambda: look_up(user=[0.5]),
+    r"\(n_users,\)": lambda: look_up(user=[[0.5]], item=[0.5]),
+    "lacks column 'propensity'; expected user, item, propensity, got columns user, item, p": lambda: look_up(
         pair=pd.DataFrame({**BOTH, "p": [0.5]})
     ),
-    "of 1 values 1 are not .e.g. 2.4": lambda: at(pair=pd.DataFrame({**BOTH, "propensity": 2.4})),
-    "1 are not .e.g. 2.4": lambda: at(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
-    "1 rows that repeat an item": lambda: at(item=pd.DataFrame({"item": [2, 2], "propensity": [0.4, 0.4]})),
-    "sequence of numbers": lambda: at(item=["a", "b"]),
+    "of 1 values 1 are not .e.g. 2.4": lambda: look_up(pair=pd.DataFrame({**BOTH, "propensity": 2.4})),
+    "1 are not .e.g. 2.4": lambda: look_up(item=pd.DataFrame({"item": [2], "propensity": [2.4]})),
+    "1 rows that repeat an item": lambda: look_up(
+        item=pd.DataFrame({"item": [2, 2], "propensity": [0.4, 0.4]})
+    ),
+    "sequence of numbers": lambda: look_up(item=["a", "b"]),
     "user_ids, item_ids.*DataFrame": lambda: KnownPropensity(item=[0.5]).fit(NOBODY),
     "user_ids, item_ids.*SimpleNamespace": lambda: KnownPropensity(item=[0.5]).fit(
         SimpleNamespace(item_ids=LOG.item_ids)
     ),
-    "must be a callable": lambda: at(function=3),
-    r"shape \(\) for 2 pairs": lambda: at(function=lambda u, i: 0.5),
-    r"of 2 values 2 are not \(e.g. 2\)": lambda: at(function=lambda u, i: u + 2.0),
+    "must be a callable": lambda: look_up(function=3),
+    r"shape \(\) for 2 pairs": lambda: look_up(function=lambda u, i: 0.5),
+    r"of 2 values 2 are not \(e.g. 2\)": lambda: look_up(function=lambda u, i: u + 2.0),
     "user must hold codes from 0 to 1": lambda: (
         KnownPropensity(user=[0.2, 1.0], item=[0.5, 1.0]).fit(LOG).at(np.array([-1]), np.array([0]))
     ),
-    "at least 1e-100, .*; got 4.94066e-324 .in 1 of 2 values.. Raise the smallest": lambda: at(
+    "at least 1e-100, .*; got 4.94066e-324 .in 1 of 2 values.. Raise the smallest": lambda: look_up(
         item=[1.0, 5e-324]
     ),
     "between 1e-100 and 1e.100, .*; got 1e-101 .in 1 of 2 values.. Multiply all": lambda: Propensity(
@@ -123,7 +125,7 @@ CASES: dict[str, Callable[[], object]] = {
     "between 1e-100 and 1e.100, .*; got 1e.200 .in 2 of 2 values": lambda: Propensity(
         np.array([1e200, 2e200]), False, "known", 2
     ),
-    "1 are 0": lambda: at(user=[1e-200, 1.0], item=[1e-200, 1.0]),
+    "1 are 0": lambda: look_up(user=[1e-200, 1.0], item=[1e-200, 1.0]),
     # The power law
     r"needs either exposure=.*gamma=0 first, and report.*n\* alone fits": lambda: PowerLawPropensity("fit"),
     "are read with gamma='fit' only": lambda: PowerLawPropensity(gamma=1, recommendations=LISTS),
@@ -135,7 +137,7 @@ CASES: dict[str, Callable[[], object]] = {
     ),
     "exposure must be RandomExposure; got str": lambda: PowerLawPropensity(gamma="fit", exposure="x.csv"),
     "the exposure has 2 users and 4 items, the training log 2 and 2": lambda: PowerLawPropensity(
-        gamma="fit", exposure=exposure([0], [0], [True])
+        gamma="fit", exposure=build_exposure([0], [0], [True])
     ).fit(LOG),
     "scale='calibrated' needs random exposure": lambda: PowerLawPropensity(gamma=0.5, scale="calibrated"),
     "finite numbers; got True": lambda: PowerLawPropensity(gamma=True),
@@ -158,46 +160,50 @@ CASES: dict[str, Callable[[], object]] = {
     "training interactions or popularity=": lambda: PowerLawPropensity(gamma=0).fit(LOG, popularity=[1, 1]),
     "all popularity counts are 0; a power law": lambda: PowerLawPropensity(gamma=0).fit(popularity=[0, 0]),
     # γ from lists
-    r"popularity must be finite counts.*; 1 of 3": lambda: gamma([1, -2, 3], [1, 1, 1]),
-    r"recommended must be finite counts >= 0.*; 2 of 3": lambda: gamma([1, 2, 3], [1, np.nan, np.inf]),
-    r"all 2 popularity counts are 0": lambda: gamma([0, 0], [1, 1]),
-    r"none of the 2 items .* was ever recommended": lambda: gamma([1, 2], [0, 0]),
-    r"2 items kept have 1 distinct value of n\*": lambda: gamma([4, 4, 0], [1, 2, 4]),
-    r"recommended must have 3 entries.*got 2": lambda: gamma([1, 2, 3], [1, 2]),
-    r"recommended <= n_lists = 400; 1 of 2": lambda: gamma([1, 2], [1, 401]),
-    "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: gamma([1, 2], LISTS, 3),
-    "recommended counts 2 items, popularity 3": lambda: gamma(
+    r"popularity must be finite counts.*; 1 of 3": lambda: fit_power_law([1, -2, 3], [1, 1, 1]),
+    r"recommended must be finite counts >= 0.*; 2 of 3": lambda: fit_power_law(
+        [1, 2, 3], [1, np.nan, np.inf]
+    ),
+    r"all 2 popularity counts are 0": lambda: fit_power_law([0, 0], [1, 1]),
+    r"none of the 2 items .* was ever recommended": lambda: fit_power_law([1, 2], [0, 0]),
+    r"2 items kept have 1 distinct value of n\*": lambda: fit_power_law([4, 4, 0], [1, 2, 4]),
+    r"recommended must have 3 entries.*got 2": lambda: fit_power_law([1, 2, 3], [1, 2]),
+    r"recommended <= n_lists = 400; 1 of 2": lambda: fit_power_law([1, 2], [1, 401]),
+    "recommended holds 2 lists, and n_lists is 3; leave it out": lambda: fit_power_law([1, 2], LISTS, 3),
+    "recommended counts 2 items, popularity 3": lambda: fit_power_law(
         [1, 2, 3], count_recommendations(LISTS[:1, :1], LOG), None
     ),
-    "n_lists is needed": lambda: gamma([1, 2], [1, 2], None),
-    "n_lists must be an integer >= 1": lambda: gamma([1, 2], [0, 0], 0),
-    "popularity must be a sequence of numbers": lambda: gamma(["a", "b"], [1, 2]),
-    "popularity must be a sequence of numbers; got list": lambda: gamma([None, "b"], [1, 2]),
-    "one-dimensional": lambda: gamma([[1, 2]], [1, 2]),
-    "Did you mean 'poisson'": lambda: gamma([1, 2], [1, 2], method="poison"),
-    "unknown value for source": lambda: gamma([1, 2], [1, 2], source="mine"),
-    r"drop_top must be in \[0, 1\)": lambda: gamma([1, 2], [1, 2], drop_top=1),
-    r"got shape \(0, 2\)": lambda: gamma([1, 2], np.zeros((0, 2), dtype=int), None),
-    "integer array of item codes": lambda: gamma([1, 2], [[0.0, 1.0]], None),
-    r"item codes must be in 0 … 1.*1 of 2": lambda: gamma([1, 2], [[0, 2]], None),
-    r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: gamma([1, 2], [[0, -2]], None),
-    r"2 of 2 are not \(e.g. 5\)": lambda: gamma([1, 2], [[5, -2]], None),
-    "1 entries repeat an item of the same": lambda: gamma([1, 2], [[1, 1]], None),
-    "fewer than 2 popularity levels were ever recommended": lambda: gamma(
+    "n_lists is needed": lambda: fit_power_law([1, 2], [1, 2], None),
+    "n_lists must be an integer >= 1": lambda: fit_power_law([1, 2], [0, 0], 0),
+    "popularity must be a sequence of numbers": lambda: fit_power_law(["a", "b"], [1, 2]),
+    "popularity must be a sequence of numbers; got list": lambda: fit_power_law([None, "b"], [1, 2]),
+    "one-dimensional": lambda: fit_power_law([[1, 2]], [1, 2]),
+    "Did you mean 'poisson'": lambda: fit_power_law([1, 2], [1, 2], method="poison"),
+    "unknown value for source": lambda: fit_power_law([1, 2], [1, 2], source="mine"),
+    r"drop_top must be in \[0, 1\)": lambda: fit_power_law([1, 2], [1, 2], drop_top=1),
+    r"got shape \(0, 2\)": lambda: fit_power_law([1, 2], np.zeros((0, 2), dtype=int), None),
+    "integer array of item codes": lambda: fit_power_law([1, 2], [[0.0, 1.0]], None),
+    r"item codes must be in 0 … 1.*1 of 2": lambda: fit_power_law([1, 2], [[0, 2]], None),
+    r"or −1 for an empty place\); 1 of 2 are not \(e.g. -2\)": lambda: fit_power_law([1, 2], [[0, -2]], None),
+    r"2 of 2 are not \(e.g. 5\)": lambda: fit_power_law([1, 2], [[5, -2]], None),
+    "1 entries repeat an item of the same": lambda: fit_power_law([1, 2], [[1, 1]], None),
+    "fewer than 2 popularity levels were ever recommended": lambda: fit_power_law(
         [1, 2, 3], [4, 0, 0], method="level-ols", drop_top=0
     ),
     # γ from random exposure
-    "min_popularity must be a finite number": lambda: calibrated([1, 2], [3, 3], [1, 1], min_popularity="x"),
-    "n_exposed must be finite.*1 of 2": lambda: calibrated([1, 2], [np.nan, 9], [1, 1]),
-    "n_positive must be finite.*1 of 2": lambda: calibrated([1, 2], [9, 9], [-1, 1]),
-    "does for 1 of 2 items": lambda: calibrated([1, 2], [9, 1], [1, 2]),
-    r"no item has both n\* > 0 and an exposure": lambda: calibrated([1, 2], [0, 0], [0, 0]),
-    "none of the exposures of the 2 items": lambda: calibrated([1, 2], [9, 9], [0, 0]),
-    "n_exposed must have 2 entr": lambda: calibrated([1, 2], [9] * 3, [1, 1]),
-    "value for family": lambda: calibrated([1, 2], [9, 9], [1, 1], family="normal"),
-    "n_users must be an integer >= 1": lambda: calibrated([1, 2], [9, 9], [1, 1], n_users=0),
-    "held_out must have 2": lambda: calibrated([1, 2], [9, 9], [1, 1], held_out=[1]),
-    "reaches a rate of 1.*family='poisson'": lambda: calibrated(
+    "min_popularity must be a finite number": lambda: fit_calibrated(
+        [1, 2], [3, 3], [1, 1], min_popularity="x"
+    ),
+    "n_exposed must be finite.*1 of 2": lambda: fit_calibrated([1, 2], [np.nan, 9], [1, 1]),
+    "n_positive must be finite.*1 of 2": lambda: fit_calibrated([1, 2], [9, 9], [-1, 1]),
+    "does for 1 of 2 items": lambda: fit_calibrated([1, 2], [9, 1], [1, 2]),
+    r"no item has both n\* > 0 and an exposure": lambda: fit_calibrated([1, 2], [0, 0], [0, 0]),
+    "none of the exposures of the 2 items": lambda: fit_calibrated([1, 2], [9, 9], [0, 0]),
+    "n_exposed must have 2 entr": lambda: fit_calibrated([1, 2], [9] * 3, [1, 1]),
+    "value for family": lambda: fit_calibrated([1, 2], [9, 9], [1, 1], family="normal"),
+    "n_users must be an integer >= 1": lambda: fit_calibrated([1, 2], [9, 9], [1, 1], n_users=0),
+    "held_out must have 2": lambda: fit_calibrated([1, 2], [9, 9], [1, 1], held_out=[1]),
+    "reaches a rate of 1.*family='poisson'": lambda: fit_calibrated(
         [1, 2, 4, 8, 16], [3] * 5, [3] * 5, family="binomial"
     ),
     # The exponent of popularity
@@ -207,11 +213,11 @@ CASES: dict[str, Callable[[], object]] = {
     "the tail has 0 distinct": lambda: fit_popularity_exponent([1, 2], xmin=9),
     "xmin must be an integer >= 1": lambda: fit_popularity_exponent([1, 2], xmin="x"),
     # Exposures
-    "item must hold codes from 0 to 3.* 1 of 1": lambda: exposure([0], [9], [True]),
-    "user must hold whole numbers": lambda: exposure([0.0], [1], [True]),
-    "one length": lambda: exposure([0, 1], [1], [True]),
-    "positive must be bool": lambda: exposure([0], [1], [1.0]),
-    "1 of 2 exposures repeat": lambda: exposure([0, 0], [1, 1], [True, False]),
+    "item must hold codes from 0 to 3.* 1 of 1": lambda: build_exposure([0], [9], [True]),
+    "user must hold whole numbers": lambda: build_exposure([0.0], [1], [True]),
+    "one length": lambda: build_exposure([0, 1], [1], [True]),
+    "positive must be bool": lambda: build_exposure([0], [1], [1.0]),
+    "1 of 2 exposures repeat": lambda: build_exposure([0, 0], [1, 1], [True, False]),
     r"must hold 0/1.*1 of 1 rows do not \(e\.g\. 4\)": lambda: RandomExposure.from_frame(
         pd.DataFrame({"user": ["a"], "item": [1], "positive": [4]}), LOG
     ),
@@ -225,7 +231,7 @@ CASES: dict[str, Callable[[], object]] = {
     "exposure must be RandomExposure; got DataFrame": lambda: StratifiedPropensity(NOBODY),
     "train must be Interactions": lambda: StratifiedPropensity(SHOWN).fit(NOBODY),
     "1 of 3 strata have no positive random exposure": lambda: StratifiedPropensity(
-        make(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])[1], n_strata=3
+        make_data(500, POPULARITY, EXPOSED, [0, 0, 0, 16, 20, 24])[1], n_strata=3
     ).fit(SHOWN_LOG),
     "the exposure has 400 users and 6 items, the training log 500 and 6": lambda: StratifiedPropensity(
         STRANGE
@@ -248,23 +254,23 @@ CASES: dict[str, Callable[[], object]] = {
     "cross_fit must be an integer >= 2": lambda: DensityRatioPropensity(cross_fit=1),
     "callable": lambda: DensityRatioPropensity(features="n*"),
     r"limit must be in \(0, 1\]": lambda: DensityRatioPropensity(limit=0),
-    "the exposure has 1 users and 1 items, the training log 60 and 30": lambda: ratio(
+    "the exposure has 1 users and 1 items, the training log 60 and 30": lambda: fit_ratio(
         SPLIT, RandomExposure(*np.zeros((2, 1), int), np.array([True]), 1, 1)
     ),
-    r"there are 0 random-exposure positives outside the training log and \d+ held-out": lambda: ratio(
+    r"there are 0 random-exposure positives outside the training log and \d+ held-out": lambda: fit_ratio(
         SPLIT, RandomExposure(EXPOSURE.user, EXPOSURE.item, EXPOSURE.positive & False, 60, 30)
     ),
     r"there are \d+ random-exposure positives outside the training log and 0 held-out": lambda: (
         DensityRatioPropensity(EXPOSURE, SPLIT.test.select(SPLIT.test.user < 0)).fit(SPLIT.train)
     ),
-    r"features must be \(n, k\); got shape": lambda: ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
-    r"features must be finite; (\d+) of \1 entries": lambda: ratio(
+    r"features must be \(n, k\); got shape": lambda: fit_ratio(SPLIT, EXPOSURE, features=lambda t, u, i: i),
+    r"features must be finite; (\d+) of \1 entries": lambda: fit_ratio(
         SPLIT, EXPOSURE, features=lambda t, u, i: np.full((i.size, 1), np.nan)
     ),
-    r"features gave shape \(1, 1\) for \d+ pairs": lambda: ratio(
+    r"features gave shape \(1, 1\) for \d+ pairs": lambda: fit_ratio(
         SPLIT, EXPOSURE, features=lambda t, u, i: np.ones((1, 1))
     ),
-    "no user with held-out positives of the log is left": lambda: ratio(SPLIT, EXPOSURE).fit.refit(
+    "no user with held-out positives of the log is left": lambda: fit_ratio(SPLIT, EXPOSURE).fit.refit(
         np.zeros(60)
     ),
     "biased is in another id space": lambda: DensityRatioPropensity(EXPOSURE, LOG).fit(SPLIT.train),
@@ -301,12 +307,12 @@ CASES: dict[str, Callable[[], object]] = {
     "without an examination chance .first: 0": lambda: ExaminationCurve.known([1, 0.5]).at([0, 1]),
     r"theta must be in \(0, 1\]; got 1.5": lambda: ExaminationCurve.known([1, 1.5]),
     "the log has no positions": lambda: ExaminationModel().fit(PLACED),
-    "all impressions are at one pos": lambda: ExaminationModel().fit(table([(1, 1, 9, 3)])),
+    "all impressions are at one pos": lambda: ExaminationModel().fit(build_log([(1, 1, 9, 3)])),
     "position 1 has no clicks in 9 impressions": lambda: ExaminationModel().fit(
-        table([(1, 1, 9, 0), (1, 2, 9, 3)])
+        build_log([(1, 1, 9, 0), (1, 2, 9, 3)])
     ),
     "no group was shown at the first position": lambda: ExaminationModel().fit(
-        table([(1, 1, 9, 3), (2, 2, 9, 3)])
+        build_log([(1, 1, 9, 3), (2, 2, 9, 3)])
     ),
     # Lists
     "Of a scorer pass its best items": lambda: count_recommendations(np.eye(2), LOG, k=2),
@@ -337,8 +343,8 @@ CASES: dict[str, Callable[[], object]] = {
 }
 
 
-def refusal(call: Callable[[], object]) -> str:
-    """Return what is said of a call that is refused, or nothing."""
+def catch_refusal(call: Callable[[], object]) -> str:
+    """Return the message of the error that a call raises, or nothing."""
     try:
         call()
     except ipseval.InputError as error:
@@ -346,7 +352,7 @@ def refusal(call: Callable[[], object]) -> str:
     return ""
 
 
-def test_what_is_refused_says_what_came():
+def test_errors_name_the_value_that_was_passed():
     for text, call in CASES.items():
-        said = refusal(call)
-        assert re.search(text, said, re.DOTALL), (text, said)
+        message = catch_refusal(call)
+        assert re.search(text, message, re.DOTALL), (text, message)

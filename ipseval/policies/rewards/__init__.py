@@ -1,4 +1,4 @@
-"""Reward models: how likely a shown and examined item is to be taken, learnt from an exposure log."""
+"""Reward models, which predict the probability of a click on an examined item from an impression log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reward models: what one is, and closed forms."""
+"""Reward models: their protocols, and models in closed form."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ipseval.errors import InputError
 from ipseval.utils.checks import check_positive_int, check_real
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
-PAIRS = 4096  # whose factors are gathered at once
+PAIRS_PER_BLOCK = 4096  # pairs whose factors are gathered at once, so that they stay in the cache
 
 
 @dataclass(frozen=True, eq=False)
 class ShownData:
-    """The shown pairs that a reward model is fitted to.
+    """Shown pairs to which a reward model is fitted.
 
     Attributes
     ----------
@@ -28,9 +28,13 @@ class ShownData:
     clicked : (n,) float array
         y: 1 where the pair was clicked at any of its impressions, else 0.
     examined : (n,) float array
-        θ in (0, 1]: the chance that the pair was examined at all; 1 without an examination curve.
+        θ in (0, 1]: the probability that the pair was examined at all; 1 without an examination curve.
     train : Interactions
-        What was known before the log: features of users and items come from here.
+        Training log, from which features of users and items are computed.
+
+    See Also
+    --------
+    RewardModel : The protocol of models that are fitted to it.
     """
 
     user: IntArray
@@ -47,55 +51,121 @@ class ShownData:
         return int(self.user.size)
 
     def select(self, keep: BoolArray) -> ShownData:
-        """Return some of the pairs."""
-        columns = self.user[keep], self.item[keep], self.clicked[keep], self.examined[keep]
-        return ShownData(*columns, self.train, self._factors)
+        """Return some of the pairs.
+
+        Parameters
+        ----------
+        keep : (n,) bool array
+            Mask of the pairs.
+
+        Returns
+        -------
+        ShownData
+            The pairs, with the same training log.
+        """
+        return ShownData(
+            user=self.user[keep],
+            item=self.item[keep],
+            clicked=self.clicked[keep],
+            examined=self.examined[keep],
+            train=self.train,
+            _factors=self._factors,
+        )
 
     def factors(self, n_factors: int) -> tuple[FloatArray, FloatArray]:
-        """Return p (n_users, d) and q (n_items, d) of the truncated SVD of the training matrix, made once."""
+        """Return the truncated singular value decomposition of the training matrix, computed once.
+
+        Parameters
+        ----------
+        n_factors : int
+            Number of factors; at most d = one below the number of users and of items are computed.
+
+        Returns
+        -------
+        tuple of float arrays
+            p (n_users, d) and q (n_items, d).
+        """
         if n_factors not in self._factors:
-            self._factors[n_factors] = _truncated_svd(self.train, n_factors)
+            self._factors[n_factors] = _compute_truncated_svd(self.train, n_factors)
         return self._factors[n_factors]
 
 
 class Reward(Protocol):
-    """A fitted reward model: m̂(u, i) for any pair."""
+    """Fitted reward model: m̂(u, i) for any pair."""
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return m̂ of each pair, (n,): the chance that the item is taken once it is examined."""
+        """Return m̂ of each pair: the probability of a click if the item is examined.
+
+        Parameters
+        ----------
+        user, item : (n,) int arrays
+            Codes of the users and of the items.
+
+        Returns
+        -------
+        (n,) float array
+        """
 
     def total(self, user: IntArray) -> FloatArray:
-        """Return Σ_i m̂(u, i) over the whole catalogue for each user, (n,)."""
+        """Return Σ_i m̂(u, i) over the whole catalogue for each user.
+
+        Parameters
+        ----------
+        user : (n,) int array
+            Codes of the users.
+
+        Returns
+        -------
+        (n,) float array
+        """
 
 
 class RewardModel(Protocol):
-    """An unfitted reward model: anything with `fit(data) -> Reward`."""
+    """Unfitted reward model: anything with `fit(data) -> Reward`."""
 
     def fit(self, data: ShownData) -> Reward:
-        """Return the reward, fitted to shown pairs."""
+        """Fit the reward to shown pairs.
+
+        Parameters
+        ----------
+        data : ShownData
+            The shown pairs.
+
+        Returns
+        -------
+        Reward
+            The fitted model.
+        """
 
 
-def _truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, FloatArray]:
+def _compute_truncated_svd(train: Interactions, n_factors: int) -> tuple[FloatArray, FloatArray]:
     """Return p (n_users, d) and q (n_items, d) of the truncated SVD of the training matrix."""
     d = min(n_factors, train.n_users - 1, train.n_items - 1)
     if d < 1 or not len(train):
         return np.zeros((train.n_users, 0)), np.zeros((train.n_items, 0))
-    matrix = csr_array((np.ones(len(train)), (train.user, train.item)), shape=(train.n_users, train.n_items))
-    left, values, right = svds(matrix, k=d, v0=np.ones(min(matrix.shape)))
-    root = np.sqrt(values)
+    shape = (train.n_users, train.n_items)
+    matrix = csr_array((np.ones(len(train)), (train.user, train.item)), shape=shape)
+    left, singular_values, right = svds(matrix, k=d, v0=np.ones(min(shape)))
+    root = np.sqrt(singular_values)
     return left * root, right.T * root
 
 
 @dataclass(frozen=True)
 class ItemReward:
-    """The click rate of the item where it was examined, shrunk to that of all items.
-
-    m̂_i = (Σ y + K m̄)/(Σ θ + K) over the shown pairs of the item, m̄ = Σ y/Σ θ over all.
+    """Estimate rewards by the click rate of the item, shrunk to the click rate of all items.
 
     Parameters
     ----------
-    shrinkage : float >= 0
+    shrinkage : float >= 0, default 10.0
         K, in examinations.
+
+    See Also
+    --------
+    FactorReward : Add user and item factors.
+
+    Notes
+    -----
+    m̂_i = (Σ y + K m̄)/(Σ θ + K) over the shown pairs of the item, m̄ = Σ y/Σ θ over all.
     """
 
     shrinkage: float = 10.0
@@ -104,27 +174,48 @@ class ItemReward:
         check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
 
     def fit(self, data: ShownData) -> LinearReward:
-        """Return the reward of each item."""
-        mean = item_means(data, self.shrinkage)
-        return LinearReward(mean, np.zeros((data.train.n_users, 0)), np.zeros((mean.size, 0)))
+        """Fit the reward of each item.
+
+        Parameters
+        ----------
+        data : ShownData
+            The shown pairs.
+
+        Returns
+        -------
+        LinearReward
+            The same reward for all users.
+        """
+        item_rate = compute_item_rates(data, self.shrinkage)
+        return LinearReward(
+            item=item_rate,
+            user_factors=np.zeros((data.train.n_users, 0)),
+            item_factors=np.zeros((item_rate.size, 0)),
+        )
 
 
 @dataclass(frozen=True)
 class FactorReward:
-    """A linear model of the item's click rate and of user factors × item factors.
-
-    m̂_ui = β₀ + β₁ m̂_i + Σ_k β_k p_uk q_ik + β_{d+1} Σ_k p_uk q_ik m̂_i, with m̂_i as in `ItemReward` and p, q
-    the truncated SVD of the training interactions. β solves the ridge regression of y/θ on these terms with
-    weights θ. Values may lie a little outside [0, 1], so that sums over all items have a closed form.
+    """Estimate rewards by a linear model of the item's click rate and of user factors × item factors.
 
     Parameters
     ----------
-    n_factors : int
+    n_factors : int, default 8
         d, at most one below the number of users and of items.
-    ridge : float >= 0
+    ridge : float >= 0, default 10.0
         Penalty on the standardised terms, in observations.
-    shrinkage : float >= 0
+    shrinkage : float >= 0, default 10.0
         Of m̂_i.
+
+    See Also
+    --------
+    ItemReward : The click rate of the item alone.
+
+    Notes
+    -----
+    m̂_ui = β₀ + β₁ m̂_i + Σ_k β_k p_uk q_ik + β_{d+1} Σ_k p_uk q_ik m̂_i, with m̂_i as in `ItemReward` and p, q
+    the truncated SVD of the training interactions. β solves the ridge regression of y/θ on these terms with
+    weights θ. Values may be slightly outside [0, 1], so that sums over all items have a closed form.
     """
 
     n_factors: int = 8
@@ -137,13 +228,36 @@ class FactorReward:
         check_real("shrinkage", self.shrinkage, low=0.0, low_open=False)
 
     def fit(self, data: ShownData) -> LinearReward:
-        """Return the reward."""
-        mean = item_means(data, self.shrinkage)
-        user, item = data.factors(self.n_factors)
-        d, own = user.shape[1], mean[data.item]
-        products = user.take(data.user, axis=0) * item.take(data.item, axis=0)
-        terms = np.column_stack([own, products, products.sum(axis=1) * own])
-        weight = data.examined
+        """Fit the reward of each pair.
+
+        Parameters
+        ----------
+        data : ShownData
+            The shown pairs.
+
+        Returns
+        -------
+        LinearReward
+            The fitted model.
+        """
+        item_rate = compute_item_rates(data, self.shrinkage)
+        user_factors, item_factors = data.factors(self.n_factors)
+        d = user_factors.shape[1]
+        pair_rate = item_rate[data.item]
+        products = user_factors.take(data.user, axis=0) * item_factors.take(data.item, axis=0)
+        terms = np.column_stack([pair_rate, products, products.sum(axis=1) * pair_rate])
+        intercept, beta = self._fit_ridge(terms, data.clicked / data.examined, data.examined)
+        factor_slopes = beta[1 : d + 1] + beta[d + 1] * item_rate[:, None]
+        return LinearReward(
+            item=intercept + beta[0] * item_rate,
+            user_factors=user_factors,
+            item_factors=item_factors * factor_slopes,
+        )
+
+    def _fit_ridge(
+        self, terms: FloatArray, target: FloatArray, weight: FloatArray
+    ) -> tuple[float, FloatArray]:
+        """Return intercept and slopes of a ridge regression on standardised terms; `terms` is overwritten."""
         centre = weight @ terms / weight.sum()
         root = np.sqrt(weight)
         terms -= centre
@@ -151,13 +265,11 @@ class FactorReward:
         gram = terms.T @ terms
         spread = np.sqrt(np.diag(gram) / weight.sum())
         spread = np.where(spread > 0, spread, 1)
-        target = data.clicked / weight
-        level = weight @ target / weight.sum()
-        gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
-        beta = np.linalg.lstsq(gram, terms.T @ (root * (target - level)) / spread, rcond=None)[0] / spread
-        by_item = level - centre @ beta + beta[0] * mean
-        slopes = beta[1 : d + 1] + beta[d + 1] * mean[:, None]
-        return LinearReward(by_item, user, item * slopes)
+        mean_target = weight @ target / weight.sum()
+        penalized_gram = gram / (spread[:, None] * spread) + self.ridge * np.eye(spread.size)
+        moments = terms.T @ (root * (target - mean_target)) / spread
+        beta = np.linalg.lstsq(penalized_gram, moments, rcond=None)[0] / spread
+        return float(mean_target - centre @ beta), beta
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,27 +285,29 @@ class LinearReward:
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
         """Return m̂ of each pair, (n,)."""
-        value = self.item.take(item)
-        for first in range(0, user.size, PAIRS):  # rows of factors lie side by side, pieces stay in the cache
-            part = slice(first, first + PAIRS)
-            p, v = self.user_factors.take(user[part], axis=0), self.item_factors.take(item[part], axis=0)
-            value[part] += np.einsum("nk,nk->n", p, v)
-        return value
+        rewards = self.item.take(item)
+        for start in range(0, user.size, PAIRS_PER_BLOCK):
+            block = slice(start, start + PAIRS_PER_BLOCK)
+            p = self.user_factors.take(user[block], axis=0)
+            v = self.item_factors.take(item[block], axis=0)
+            rewards[block] += np.einsum("nk,nk->n", p, v)
+        return rewards
 
     def total(self, user: IntArray) -> FloatArray:
         """Return Σ_i m̂(u, i) of each user, (n,)."""
-        within = np.einsum("nk,k->n", self.user_factors[user], self.item_factors.sum(axis=0))
-        return np.asarray(self.item.sum() + within)
+        factor_total = np.einsum("nk,k->n", self.user_factors[user], self.item_factors.sum(axis=0))
+        return np.asarray(self.item.sum() + factor_total)
 
 
-def item_means(data: ShownData, shrinkage: float) -> FloatArray:
+def compute_item_rates(data: ShownData, shrinkage: float) -> FloatArray:
     """Return the shrunk click rate of each item, (n_items,)."""
     n_items = data.train.n_items
     clicks = np.bincount(data.item, data.clicked, minlength=n_items)
-    examined = np.bincount(data.item, data.examined, minlength=n_items)
-    if not examined.sum():
+    examinations = np.bincount(data.item, data.examined, minlength=n_items)
+    if not examinations.sum():
         raise InputError("a reward model needs shown pairs; there are none.")
-    overall = clicks.sum() / examined.sum()
-    weight = examined + shrinkage
+    overall_rate = clicks.sum() / examinations.sum()
+    weight = examinations + shrinkage
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(weight > 0, (clicks + shrinkage * overall) / weight, overall))
+        item_rate = (clicks + shrinkage * overall_rate) / weight
+    return np.asarray(np.where(weight > 0, item_rate, overall_rate))

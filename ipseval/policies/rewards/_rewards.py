@@ -1,11 +1,11 @@
-"""Rewards: an exposure log and a reward model, cross-fitted, as `evaluate` reads them."""
+"""Cross-fitted rewards of an impression log and a reward model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ipseval.data import ImpressionLog
 from ipseval.data.splits import Split
@@ -23,23 +23,27 @@ DEFAULT_MODEL = FactorReward()
 
 @dataclass(frozen=True, eq=False)
 class Rewards:
-    """The impressions of the test period with a reward model: what `dm` and `dr` need.
+    """Impressions of the test period with a reward model, for `evaluate_rewards`.
 
-    The model is cross-fitted: users are dealt into folds, and m̂ of a user comes from the shown pairs of the
-    other folds and from the training interactions.
+    The model is cross-fitted: users are assigned to folds, and m̂ of a user comes from the shown pairs of the
+    remaining folds and from the training interactions.
 
     Parameters
     ----------
     log : ImpressionLog
         Impressions of the test period, clicked or not, over the ids of the split.
-    model : RewardModel
-        Anything with `fit(ShownData) -> Reward`: such as `ItemReward()` or
-        `FactorReward()`.
+    model : RewardModel, default FactorReward()
+        Anything with `fit(ShownData) -> Reward`, such as `ItemReward()` or `FactorReward()`.
     examination : ExaminationCurve, optional
-        The chance that each position was examined; without it every impression was.
-    n_folds : int
-    rng : int, Generator or None
-        Deals the users.
+        Probability that each position was examined; without it every impression was.
+    n_folds : int, default 5
+        Number of folds of users, >= 2.
+    rng : int, Generator or None, default None
+        Assigns the users to folds.
+
+    See Also
+    --------
+    ipseval.policies.evaluate_rewards : Evaluate recommenders with the rewards.
 
     Examples
     --------
@@ -69,7 +73,17 @@ class Rewards:
         return f"Rewards({len(self.log):,} impressions, {self.model!r}, {self.n_folds} folds)"
 
     def fit(self, split: Split) -> FittedRewards:
-        """Return the shown pairs of a split's candidates with m̂ of every pair.
+        """Fit the reward model to the shown pairs that are candidates of a split.
+
+        Parameters
+        ----------
+        split : Split
+            Training log and test positives.
+
+        Returns
+        -------
+        FittedRewards
+            The shown pairs with m̂ of every pair.
 
         Raises
         ------
@@ -77,30 +91,41 @@ class Rewards:
             When the log has other ids than the split, fewer users than folds, or no shown candidate.
         """
         check_same_universe(self.log, split, "Rewards")
-        counts = PairCounts.of(self.log, self.examination)
-        candidate = ~among(counts.pair_key, split.excluded.pair_key)
-        key = counts.pair_key[candidate]
-        if not key.size:
+        counts = PairCounts.from_log(self.log, self.examination)
+        is_candidate = ~among(counts.pair_key, split.excluded.pair_key)
+        pair_key = counts.pair_key[is_candidate]
+        if not pair_key.size:
             raise InputError("no shown pair is a candidate: all of them are training pairs of the split.")
-        user, item = np.divmod(key, self.log.n_items)
-        data = ShownData(
-            user, item, counts.clicked[candidate].astype(float), counts.examined[candidate], split.train
+        user, item = np.divmod(pair_key, self.log.n_items)
+        shown = ShownData(
+            user=user,
+            item=item,
+            clicked=counts.clicked[is_candidate].astype(float),
+            examined=counts.examination[is_candidate],
+            train=split.train,
         )
-        present = np.unique(user)
-        if present.size < self.n_folds:
-            raise InputError(f"{self.n_folds} folds need as many users with impressions; got {present.size}.")
-        fold = np.arange(split.n_users) % self.n_folds
-        fold[present] = as_generator(self.rng).permutation(np.arange(present.size) % self.n_folds)
-        models = tuple(self.model.fit(data.select(fold[user] != one)) for one in range(self.n_folds))
-        left_out = Count(
-            "shown pairs that are no candidates, left out", int((~candidate).sum()), candidate.size
+        fold = self._assign_folds(np.unique(user), split.n_users)
+        models = tuple(self.model.fit(shown.select(fold[user] != number)) for number in range(self.n_folds))
+        excluded_pairs = Count(
+            "shown pairs that are no candidates, left out", int((~is_candidate).sum()), is_candidate.size
         )
-        return FittedRewards.of(data, models, fold, split, some(left_out))
+        return FittedRewards.of(shown, models, fold, split, some(excluded_pairs))
+
+    def _assign_folds(self, shown_users: IntArray, n_users: int) -> IntArray:
+        """Return the fold of each user, (n_users,), at random and balanced over users with impressions."""
+        if shown_users.size < self.n_folds:
+            raise InputError(
+                f"{self.n_folds} folds need as many users with impressions; got {shown_users.size}."
+            )
+        fold = np.arange(n_users) % self.n_folds
+        balanced_folds = np.arange(shown_users.size) % self.n_folds
+        fold[shown_users] = as_generator(self.rng).permutation(balanced_folds)
+        return fold
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRewards:
-    """Shown pairs, and cross-fitted m̂ of every pair.
+    """Shown pairs with cross-fitted rewards m̂ of every pair.
 
     Attributes
     ----------
@@ -113,6 +138,11 @@ class FittedRewards:
     models, fold : tuple of Reward, (n_users,) int array
         The reward of user u is `models[fold[u]]`.
     counted : tuple of Count
+        Numbers of pairs that were left out.
+
+    See Also
+    --------
+    Rewards : Fit them.
     """
 
     shown: ShownData
@@ -134,31 +164,75 @@ class FittedRewards:
         split: Split,
         counted: tuple[Count, ...] = (),
     ) -> FittedRewards:
-        """Return the rewards of fitted models."""
-        made = cls(shown, np.zeros(len(shown)), np.zeros(split.n_users), models, fold, counted)
+        """Return the rewards of fitted models.
+
+        Parameters
+        ----------
+        shown : ShownData
+            Shown pairs, sorted by user, then item.
+        models : tuple of Reward
+            One fitted model per fold.
+        fold : (n_users,) int array
+            Fold of each user.
+        split : Split
+            Its excluded pairs are not candidates.
+        counted : tuple of Count, default ()
+            Numbers of pairs that were left out.
+
+        Returns
+        -------
+        FittedRewards
+            The rewards with their sums over the candidates of each user.
+        """
         total = np.zeros(split.n_users)
         for number, model in enumerate(models):
             users = np.flatnonzero(fold == number)
-            total[users] = _checked(model.total(users), users.size)
-        out = split.excluded
-        total -= np.bincount(out.user, made.predict(out.user, out.item), minlength=total.size)
-        return cls(shown, made.predict(shown.user, shown.item), total, models, fold, counted)
+            total[users] = _check_rewards(model.total(users), users.size)
+        excluded = split.excluded
+        excluded_rewards = _predict_by_fold(models, fold, excluded.user, excluded.item)
+        total -= np.bincount(excluded.user, excluded_rewards, minlength=total.size)
+        return cls(
+            shown=shown,
+            predicted=_predict_by_fold(models, fold, shown.user, shown.item),
+            total=total,
+            models=models,
+            fold=fold,
+            counted=counted,
+        )
 
     def __repr__(self) -> str:
         return f"FittedRewards({len(self.shown):,} shown pairs, {self.shown.clicked.sum():,.0f} clicked)"
 
     def predict(self, user: IntArray, item: IntArray) -> FloatArray:
-        """Return m̂ of each pair, (n,), by the model that has not seen the user."""
-        value = np.zeros(user.size)
-        fold = self.fold[user]
-        for number, model in enumerate(self.models):
-            rows = np.flatnonzero(fold == number)
-            if rows.size:
-                value[rows] = _checked(model.predict(user[rows], item[rows]), rows.size)
-        return value
+        """Return m̂ of each pair, by the model that was fitted without the user.
+
+        Parameters
+        ----------
+        user, item : (n,) int arrays
+            Codes of the users and of the items.
+
+        Returns
+        -------
+        (n,) float array
+        """
+        return _predict_by_fold(self.models, self.fold, user, item)
 
 
-def _checked(values: Any, size: int) -> FloatArray:
+def _predict_by_fold(
+    models: tuple[Reward, ...], fold: IntArray, user: IntArray, item: IntArray
+) -> FloatArray:
+    """Return m̂ of each pair, (n,), by the model of the user's fold."""
+    rewards = np.zeros(user.size)
+    pair_fold = fold[user]
+    for number, model in enumerate(models):
+        rows = np.flatnonzero(pair_fold == number)
+        if rows.size:
+            rewards[rows] = _check_rewards(model.predict(user[rows], item[rows]), rows.size)
+    return rewards
+
+
+def _check_rewards(values: npt.ArrayLike, size: int) -> FloatArray:
+    """Return the output of a reward model as floats, after a check that it is finite and of this size."""
     array = np.asarray(values, dtype=np.float64)
     if array.shape != (size,) or not np.isfinite(array).all():
         raise InputError(f"a reward model must give {size} finite numbers; got shape {array.shape}.")
