@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(list(sys.argv[1:] if arguments is None else arguments), options)
     except IpsevalError as error:
-        print_message(f"error: {word_error(error, options)}")
+        print_message(f"error: {word_error(error)}")
         return ERROR
     except BrokenPipeError:
         discard_output()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ipseval.cli._streams import write_error, write_output
-from ipseval.errors import InputError, IpsevalError, ProblemsError
+from ipseval.errors import InputError, IpsevalError
 
 SUFFIXES = {".txt": "text", ".md": "md", ".tex": "latex", ".csv": "csv", ".json": "json", ".html": "html"}
 TABLES = (".csv", ".tsv", ".parquet")
@@ -110,35 +110,11 @@ def write_table(frame: Any, path: str | Path) -> None:
         write_text(path, frame.to_csv(index=False, sep="\t" if suffix == ".tsv" else ","))
 
 
-# What is called otherwise on the command line than in Python.
-_PHRASES = {
-    "name candidate= and incumbent=": "name the pair by --model CANDIDATE=INCUMBENT",
-    "name incumbent=": "name it by --model NAME",
-    r" to Split\.from_frames": "",
-    r"pass propensity=PowerLawPropensity\(gamma=…\) or another model": "give --gamma or --propensity",
-    "Use split_global_time or split_sliding to": "Use --split global-time to",
-    r"correct with ipseval\.metric\(label, sampled='bv'\)": "take a metric such as recall@10~bv",
-}
-_NAMES = {"rng": "--seed", "n_threads": "--threads", "max_memory": "--memory"}
-
-
-def word_error(error: IpsevalError, options: argparse.Namespace) -> str:
-    """Return the text of an error in the words of the command line."""
-    if isinstance(error, ProblemsError):
-        return error.said(as_options=True)
-    return in_options(str(error), options)
-
-
-def in_options(text: str, options: argparse.Namespace) -> str:
-    """Return the text of an error with options of the command line in place of arguments in Python."""
-    for phrase, words in _PHRASES.items():
-        text = re.sub(phrase, words, text)
-    names = {name: f"--{name.replace('_', '-')}" for name in vars(options)} | _NAMES
-    for name, option in names.items():
-        text = re.sub(rf"\b{name}=['\"]?([\w.…<>]+)['\"]?", rf"{option} \1", text)
-        text = re.sub(rf"\b{name}=(?=[\s,;.)])", option, text)
-        text = re.sub(rf"(?<![-\w]){name}\b", option, text) if "_" in name else text
-    return text
+def word_error(error: IpsevalError) -> str:
+    """Return the text of an error with options of the command line."""
+    if isinstance(error, InputError):
+        return error.to_text(as_options=True)
+    return str(error)
 
 
 def print_text(text: object) -> None:
@@ -158,6 +134,7 @@ def print_message(text: str) -> None:
 def show_warning(
     options: argparse.Namespace, message: Warning | str, category: type[Warning], *_: Any, **__: Any
 ) -> None:
-    """Print a warning as one line."""
+    """Print a warning as one line, with options of the command line."""
     if not getattr(options, "quiet", False):
-        print_message(f"{category.__name__}: {in_options(str(message), options)}")
+        text = getattr(message, "shell_text", str(message))
+        print_message(f"{category.__name__}: {text}")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ipseval.errors import InputError, UnknownNameError
+from ipseval.errors import InputError, UnknownNameError, format_options
 from ipseval.utils.registry import lookup
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, RngLike
 
@@ -270,8 +270,13 @@ def check_finite(name: str, array: AnyArray) -> None:
         raise InputError(f"must be finite; {bad} of {array.size} entries are NaN or infinite.", argument=name)
 
 
-def warn_user(text: str, category: type[Warning]) -> None:
-    """Warn at the line outside the library that called it, however deep the cause lies."""
+def warn_user(text: str, category: type[Warning], *, advice: str = "") -> None:
+    """Warn at the line outside the library that called it, however deep the cause lies.
+
+    `advice` is a sentence without the full stop. Its options stand in braces, as in `Problem`.
+    """
+    warning = category(_append_advice(text, advice, as_options=False))
+    warning.shell_text = _append_advice(text, advice, as_options=True)  # type: ignore[attr-defined]  # for the shell
     package = __name__.partition(".")[0]
     level = 1
     frame = inspect.currentframe()
@@ -281,7 +286,14 @@ def warn_user(text: str, category: type[Warning]) -> None:
             break
         frame = frame.f_back
         level += 1
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(warning, stacklevel=level)
+
+
+def _append_advice(text: str, advice: str, *, as_options: bool) -> str:
+    """Return a text with its advice, worded for Python or for the shell."""
+    if not advice:
+        return text
+    return f"{text} {format_options(advice, as_options=as_options)}."
 
 
 def as_list(values: Any, name: str) -> list[Any]:
