@@ -128,7 +128,7 @@ def check(found: ipseval.Evaluation) -> None:
     """Check that no version is named, as exposure was not randomised, and what would settle it."""
     assert found.leader is None
     assert found.order["model"].iloc[0] == "v1"  # by AOA, which follows popularity
-    assert found.verdict.startswith(("No verdict: v1 ranks first by AOA in the log", "No clear winner."))
+    assert found.verdict.startswith(("No verdict: in the log, v1 ranks first by AOA", "No clear winner."))
     assert "`ipseval plan`" in found.verdict
 
 
