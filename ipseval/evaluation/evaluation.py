@@ -565,7 +565,7 @@ class Evaluation(Result):
         """
         if not isinstance(other, Evaluation):
             raise InputError(f"diff takes an evaluation; got {type(other).__name__}.")
-        return EvaluationDiff.of(self, other, models)
+        return EvaluationDiff.from_evaluations(self, other, models)
 
     # ---- groups ----------------------------------------------------------------------------------
 

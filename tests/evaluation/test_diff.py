@@ -16,8 +16,8 @@ import ipseval
 from ipseval.errors import InputError
 from tests.inside.estimators import resolve_estimator
 from tests.inside.evaluation import (
-    _cells,
-    _tested,
+    build_difference_cells,
+    compute_difference,
     find_label,
     metric_names,
 )
@@ -75,15 +75,15 @@ def test_a_difference_is_new_minus_old_with_the_error_of_the_paired_users(old, n
 def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
     found = new.diff(old)
     text = repr(found)
-    assert "2 of 4 estimates are higher beyond chance: als (recall@5 by aoa)" in text
+    assert "2 of 4 estimates are significantly higher: als (recall@5 by AOA)" in text
     assert "Only in the new evaluation: fresh." in text
     assert "Only in the old evaluation: gone." in text
     assert re.search(r"confidence_level +0.95 +0.9", text)
     assert repr(old.diff(old)).count("Nothing changed: every estimate is the same.") == 1
     plain = replace(found, frame=found.frame.query("estimator == 'aoa'"))
-    assert "1 of 2 estimates is higher beyond chance: als (recall@5 by aoa)." in " ".join(repr(plain).split())
+    assert "1 of 2 estimates is significantly higher: als (recall@5 by AOA)." in " ".join(repr(plain).split())
     turned = repr(old.diff(new))
-    assert "2 of 4 estimates are lower beyond chance" in turned
+    assert "2 of 4 estimates are significantly lower" in turned
     assert "higher" not in turned
     assert "lower" not in text
     assert "4 estimates in both, new minus old, 90% intervals" in text
@@ -124,7 +124,8 @@ def test_a_flagged_estimate_is_never_clear(old, new):
     flagged = {key: replace(one, flag="few effective positives") for key, one in new.estimates.items()}
     found = replace(new, estimates=flagged).diff(old)
     text = " ".join(repr(found).split())
-    assert "No reliable estimate changed beyond chance. Nothing is concluded from those that are unre" in text
+    assert "No change of a reliable estimate is statistically significant." in text
+    assert "Unreliable estimates support no conclusion." in text
     assert "Unreliable: als" in text
     assert "Few effective positives." in text
 
@@ -166,7 +167,7 @@ def test_what_evaluations_do_not_share_is_named(old, new):
 
 def test_an_independent_difference_without_an_error_has_no_p_value():
     one, two = (SimpleNamespace(value=value, standard_error=0.0, trust="few") for value in (0.75, 0.5))
-    found = _tested(one, two, ("als", "recall@5", "aoa"), False, 0.9)
+    found = compute_difference(one, two, ("als", "recall@5", "aoa"), is_paired=False, level=0.9)
     assert (found["difference"], found["std_error"], found["note"]) == (0.25, 0, "few")
     assert np.isnan(found["p_value"])
 
@@ -183,19 +184,19 @@ def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
 
 def test_what_cancels_exactly_is_0_without_an_interval():
     row = {"old": 0.5, "new": 0.5, "difference": 0.0, "std_error": 0.1, "ci_low": -0.2, "ci_high": 0.2}
-    cells = _cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
+    cells = build_difference_cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
     assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
     assert not cells[2].strong
     rose = row | {"new": 0.8, "difference": 0.3, "ci_low": 0.1, "ci_high": 0.5, "p_adjusted": 0.02}
-    assert [cell.plain for cell in _cells(rose | {"note": ""}, 2)] == [
+    assert [cell.plain for cell in build_difference_cells(rose | {"note": ""}, 2)] == [
         "0.50",
         "0.80",
         "+0.30 [+0.10, +0.50] p = 0.020",
     ]
-    assert _cells(rose | {"note": ""}, 2)[2].strong
-    assert not _cells(rose | {"note": "few"}, 2)[2].strong
-    assert not _cells(rose | {"note": "", "p_adjusted": 0.05}, 2)[2].strong
-    assert _cells(rose | {"note": "", "p_adjusted": np.nan}, 2)[2].plain == "+0.30"
+    assert build_difference_cells(rose | {"note": ""}, 2)[2].strong
+    assert not build_difference_cells(rose | {"note": "few"}, 2)[2].strong
+    assert not build_difference_cells(rose | {"note": "", "p_adjusted": 0.05}, 2)[2].strong
+    assert build_difference_cells(rose | {"note": "", "p_adjusted": np.nan}, 2)[2].plain == "+0.30"
 
 
 class Recorder:

@@ -7,7 +7,7 @@ from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
 from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
-from ipseval.evaluation.differences import _cells, _tested
+from ipseval.evaluation.differences import build_difference_cells, compute_difference
 from ipseval.evaluation.evaluation import PLOT_KINDS, find_label
 from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.segments._segments import (
