@@ -77,13 +77,13 @@ def describe_sources(counts: Iterable[Count]) -> list[str]:
     return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(READ)}" for one in found]
 
 
-def versions() -> dict[str, str]:
+def collect_versions() -> dict[str, str]:
     """Return the versions that numbers may depend on."""
     names = {"ipseval": __version__, "python": platform.python_version()}
     return {**names, "numpy": np.__version__, "pandas": pd.__version__}
 
 
-def basis(
+def collect_basis(
     sample: Sample, propensity: Propensity | None, metrics: Iterable[str], missing_lists: Any, positives: str
 ) -> dict[str, Any]:
     """Return what the numbers are of: hashes of the data, options, and definitions of the metrics."""
@@ -118,7 +118,7 @@ def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
     return {"positives_sha256": positives, "users_sha256": users, **hashes}
 
 
-def data_hash(sample: Sample) -> str:
+def hash_positives(sample: Sample) -> str:
     """Return the SHA-256 of the positives (user id, item id) and their numbers of candidates."""
     ranked = sample.ranked
     columns = (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates)
@@ -159,7 +159,7 @@ LEGEND = (
 )
 
 
-def explained_tables(content: ReportContent, *, digits: int = 2) -> Tables:
+def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
     """Return the tables of an evaluation with everything that can be said of them."""
     check_positive_int("digits", digits)
     several = len(content.models) > 1

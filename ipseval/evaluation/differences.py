@@ -220,16 +220,18 @@ def compute_difference(
     new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
 ) -> dict[str, Any]:
     """Return old, new and their difference, with its standard error, interval, p-value and note."""
-    test = _test_independent(new, old, level)
-    if is_paired:
-        test = _test_paired(new, old, key, level)
+    test = _test_difference(new, old, key, is_paired=is_paired, level=level)
     notes = [note for note in (new.trust, old.trust) if note]
     note = "; ".join(dict.fromkeys(notes))
     return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
 
 
-def _test_paired(new: Estimate, old: Estimate, key: Key, level: float) -> dict[str, Any]:
-    """Return the test columns from the differences of the users."""
+def _test_difference(
+    new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
+) -> dict[str, Any]:
+    """Return the test columns: from the differences of the users, or as of independent samples."""
+    if not is_paired:
+        return _test_independent(new, old, level)
     _, metric, estimator = key
     estimates = {("new", metric, estimator): new, ("old", metric, estimator): old}
     frame = compare(estimates, reference="old", correction=None, confidence_level=level)

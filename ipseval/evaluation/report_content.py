@@ -57,6 +57,12 @@ def order_models(standing: Standing) -> tuple[str, ...]:
     return (*standing.ranked, *undefined)
 
 
+def sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
+    """Return rows in the order of the recommenders of a table."""
+    positions = {model: position for position, model in enumerate(layout.models)}
+    return rows.sort_values("model", key=lambda models: models.map(positions), kind="stable")
+
+
 def describe_estimand(estimand: str, units: str) -> str:
     """Return an estimand in the plural, with the units that are averaged: users, or queries."""
     return estimand.replace("mean over users", f"means over {units}").replace("mean over", "means over")
