@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,32 @@ from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, shown_l
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.utils.checks import counted
-
-if TYPE_CHECKING:
-    from ipseval.evaluation.evaluation import Evaluation
+from ipseval.utils.types import AnyArray
 
 KEY_COLUMNS = ("model", "metric", "estimator")
 TEST_COLUMNS = ("difference", "std_error", "ci_low", "ci_high", "p_value")
+
+
+class _ComparedEvaluation(Protocol):
+    """The parts of an `Evaluation` that a difference reads; the class itself imports this module."""
+
+    @property
+    def models(self) -> list[str]: ...
+
+    @property
+    def estimates(self) -> dict[Key, Estimate]: ...
+
+    @property
+    def user_ids(self) -> AnyArray: ...
+
+    @property
+    def confidence_level(self) -> float: ...
+
+    @property
+    def _record(self) -> dict[str, Any]: ...
+
+    @property
+    def _hash(self) -> str | None: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -59,7 +79,7 @@ class EvaluationDiff(Result):
 
     @classmethod
     def from_evaluations(
-        cls, new: Evaluation, old: Evaluation, models: Mapping[str, str] | None
+        cls, new: _ComparedEvaluation, old: _ComparedEvaluation, models: Mapping[str, str] | None
     ) -> EvaluationDiff:
         """Return the differences of the estimates that two evaluations share.
 
@@ -161,7 +181,9 @@ class EvaluationDiff(Result):
         return lines
 
 
-def _match_models(new: Evaluation, old: Evaluation, models: Mapping[str, str] | None) -> dict[str, str]:
+def _match_models(
+    new: _ComparedEvaluation, old: _ComparedEvaluation, models: Mapping[str, str] | None
+) -> dict[str, str]:
     """Return name in `new` -> name in `old`; raise an error for unknown names, and for none in common."""
     if models is None:
         old_names = {model: model for model in new.models if model in old.models}
@@ -180,7 +202,9 @@ def _match_models(new: Evaluation, old: Evaluation, models: Mapping[str, str] | 
     )
 
 
-def _compute_differences(new: Evaluation, old: Evaluation, old_names: Mapping[str, str]) -> pd.DataFrame:
+def _compute_differences(
+    new: _ComparedEvaluation, old: _ComparedEvaluation, old_names: Mapping[str, str]
+) -> pd.DataFrame:
     """Return one row for each estimate that both evaluations have; `old_names`: name in new -> in old."""
     is_paired = _have_same_users(new, old)
     has_other_weights = new._record.get("propensity") != old._record.get("propensity")
@@ -206,7 +230,7 @@ def _compute_differences(new: Evaluation, old: Evaluation, old_names: Mapping[st
     return frame
 
 
-def _have_same_users(new: Evaluation, old: Evaluation) -> bool:
+def _have_same_users(new: _ComparedEvaluation, old: _ComparedEvaluation) -> bool:
     """Return whether the users of two evaluations can be paired.
 
     Moments that were merged on a cluster cannot be paired with the users of another evaluation.

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimator
 from ipseval.evaluation.report_content import ReportContent, TableLayout, sort_rows
+from ipseval.evaluation.segments import Decomposition, Segments
+from ipseval.evaluation.verdict import Verdict
+from ipseval.inference import Sensitivity
 from ipseval.metrics import Metric
 from ipseval.utils.checks import check_choice
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from ipseval.evaluation.evaluation import Evaluation
 
 PLOT_KINDS = (
     "estimates",
@@ -29,8 +30,47 @@ PLOT_KINDS = (
 )
 
 
+class _PlottedEvaluation(Protocol):
+    """The parts of an `Evaluation` that plots read; the class itself imports this module."""
+
+    @property
+    def definitions(self) -> tuple[Sequence[Metric], Sequence[Estimator]]: ...
+
+    @property
+    def segments(self) -> dict[str, Segments]: ...
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]: ...
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def diagnostics(self) -> pd.DataFrame: ...
+
+    @property
+    def popularity(self) -> pd.DataFrame: ...
+
+    @property
+    def _flags(self) -> dict[tuple[str, str], str]: ...
+
+    def by(self, by: Any) -> Segments: ...
+
+    def compare(self, reference: str | None = None) -> pd.DataFrame: ...
+
+    def decomposition(self, metric: str | None = None, *, by: Any = "popularity") -> Decomposition: ...
+
+    def _sensitivity(self, definitions: tuple[Sequence[Metric], Sequence[Estimator]]) -> Sensitivity: ...
+
+    def _content(self) -> ReportContent: ...
+
+    def _metric_label(self, label: str) -> str: ...
+
+    def _estimator_label(self, label: str) -> str: ...
+
+
 def plot_evaluation(
-    evaluation: Evaluation,
+    evaluation: _PlottedEvaluation,
     kind: str,
     *,
     metric: str | None,
@@ -78,7 +118,7 @@ def plot_evaluation(
     return estimate_plots.plot_segments(rows, metric=metric, estimator=column_names[chosen_estimator], ax=ax)
 
 
-def _check_kind_and_metric(evaluation: Evaluation, kind: str, metric: str | None) -> str:
+def _check_kind_and_metric(evaluation: _PlottedEvaluation, kind: str, metric: str | None) -> str:
     """Return the label of the metric to plot, by default the first; raise an error for unknown names."""
     labels = [verdict.metric for verdict in evaluation.verdicts]
     if evaluation._metric_label(kind) in labels:
@@ -100,7 +140,7 @@ def _find_layout(content: ReportContent, metric: str, estimator: str | None) -> 
     return layouts[0]
 
 
-def _flag_differences(evaluation: Evaluation, reference: str) -> pd.DataFrame:
+def _flag_differences(evaluation: _PlottedEvaluation, reference: str) -> pd.DataFrame:
     """Return the differences from a recommender, with the flags of their estimates."""
     frame = evaluation.compare(reference)
     cells = zip(frame["metric"], frame["estimator"], strict=True)
@@ -108,7 +148,7 @@ def _flag_differences(evaluation: Evaluation, reference: str) -> pd.DataFrame:
 
 
 def _select_definitions(
-    evaluation: Evaluation, metric: str, estimator: str
+    evaluation: _PlottedEvaluation, metric: str, estimator: str
 ) -> tuple[list[Metric], list[Estimator]]:
     """Return one metric and one estimator, because the others would take time without being drawn."""
     metrics, estimators = evaluation.definitions
