@@ -1,4 +1,4 @@
-"""The answer and what it can be asked: `evaluate`, `Evaluation`, and doors that take one, ranks or a log."""
+"""Evaluation: `evaluate`, its result `Evaluation`, and functions for ranks, ratings and other libraries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
     "recbole_metric",
     "rectools_metric",
 ]
-# What evaluate() itself does not need is loaded when it is asked for.
+# Modules that evaluate() does not need are loaded on first use.
 __getattr__ = lazy(
     __name__,
     {

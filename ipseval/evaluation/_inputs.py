@@ -1,4 +1,4 @@
-"""What `evaluate` is asked about: a split, or the training and test interactions of one."""
+"""The split that `evaluate` uses: as passed, or from training and test interactions."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ GAMMA = (
 )
 
 
-def page_parts(content: ReportContent) -> list[Part]:
+def build_page_sections(content: ReportContent) -> list[Part]:
     """Return the sections below the tables."""
     page = content.page
     assert page is not None  # only a page has them

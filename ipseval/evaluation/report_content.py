@@ -1,4 +1,4 @@
-"""ReportContent: everything that a report of an evaluation is made of, as one value that renderers read."""
+"""The contents of a report of an evaluation, as one value that renderers read."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
 from ipseval.propensity import Propensity
 from ipseval.utils.counts import Count
 
-UNRELIABLE = "unreliable"  # the word that every output puts behind the name of such a column
+UNRELIABLE = "unreliable"  # follows the name of a column with a flag in every output
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Which numbers one table holds, and in which order: one metric and one estimand.
+    """The rows and columns of one table: one metric and one estimand.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class TableLayout:
     estimand : str
         "mean over users" or "mean over interactions".
     verdict : Verdict
-        Of the metric.
+        The verdict of the metric.
     labels : tuple of str
         Estimators, a column each.
     models : tuple of str
@@ -70,13 +70,15 @@ def describe_estimand(estimand: str, units: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What only a page shows.
+    """The contents that only a page shows.
 
     Attributes
     ----------
     differences : DataFrame
-        From the first recommender of each metric, as `compare` returns them; empty for a single recommender.
+        Differences from the first recommender of each metric, as `compare` returns them; empty for a single
+        recommender.
     curves : PageCurves
+        Curves over γ, and weights by popularity.
     record : mapping
         Versions, options and hashes.
     definitions : mapping
@@ -91,7 +93,7 @@ class PageContent:
 
 @dataclass(frozen=True, eq=False)
 class ReportContent:
-    """Everything that a report of an evaluation is made of."""
+    """The contents of a report of an evaluation."""
 
     models: tuple[str, ...]
     frame: pd.DataFrame
@@ -118,13 +120,11 @@ class ReportContent:
     def column_names(self) -> dict[str, str]:
         """Estimator label -> the head of its column: its name and the assumption of its weights."""
         support = next((verdict.support for verdict in self.verdicts if verdict.support is not None), None)
-        heads = {}
+        names = self.names
         for estimator in self.estimators:
-            head = self.names[estimator.label]
             if estimator.weighted and support is not None:
-                head = f"{head} ({describe_assumption(support)})"
-            heads[estimator.label] = head
-        return heads
+                names[estimator.label] += f" ({describe_assumption(support)})"
+        return names
 
     @property
     def estimands(self) -> dict[str, list[str]]:
@@ -144,8 +144,14 @@ class ReportContent:
                 title = verdict.metric
                 if len(estimands) > 1:
                     title = f"{title}, {describe_estimand(estimand, self.size.unit_plural)}"
-                models = order_models(verdict.standings[labels[0]])
-                layouts.append(TableLayout(title, estimand, verdict, tuple(labels), models))
+                layout = TableLayout(
+                    title=title,
+                    estimand=estimand,
+                    verdict=verdict,
+                    labels=tuple(labels),
+                    models=order_models(verdict.standings[labels[0]]),
+                )
+                layouts.append(layout)
         return layouts
 
     def flag(self, metric: str, estimator: str) -> str:
@@ -155,7 +161,9 @@ class ReportContent:
     def head(self, metric: str, estimator: str) -> str:
         """Return the head of a column: the estimator, its assumption, and whether it is unreliable."""
         head = self.column_names[estimator]
-        return f"{head}, {UNRELIABLE}" if self.flag(metric, estimator) else head
+        if self.flag(metric, estimator):
+            return f"{head}, {UNRELIABLE}"
+        return head
 
     def rows(self, metric: str, estimator: str) -> pd.DataFrame:
         """Return the rows of the frame of one metric and estimator."""

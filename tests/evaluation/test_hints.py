@@ -133,7 +133,7 @@ def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost,
     ]
     assert bool(said) == warned
     text = repr(made.explain())
-    assert f"left out:   {lost} held-out interactions that have no propensity" in text
+    assert f"excluded:   {lost} held-out interactions without a propensity" in text
     note = f"all: {lost} positives without a propensity left out of all averages, aoa too"
     assert note in " ".join(text.split())
 
