@@ -101,7 +101,7 @@ def test_mlflow_keeps_it_out_of_other_models_and_says_what_is_missing(mlflow):
     from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
 
     assert not registry.get_evaluator("ipseval").can_evaluate(model_type="classifier", evaluator_config={})
-    with pytest.raises(InputError, match="nothing is held out"):
+    with pytest.raises(InputError, match="evaluator_config must have a split"):
         mlflow.models.evaluate(data=top_ten(SPLIT), model_type="ranker", evaluators="ipseval")
 
 

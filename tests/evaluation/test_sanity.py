@@ -103,7 +103,7 @@ def test_a_random_recommender_warns_unless_it_is_the_baseline():
 
 def test_a_frame_of_lists_is_not_read_as_scores():
     frame = pd.DataFrame({"user": [0, 0], "item": [0, 1], "rank": [1, 2]}, index=[7, 7])
-    assert sample_scores(frame, RowReader.of(split())) is None
+    assert sample_scores(frame, RowReader.from_split(split())) is None
 
 
 def test_lists_and_functions_are_judged_by_their_ranks_alone():
