@@ -25,7 +25,7 @@ from ipseval.estimators.sample import Extent, weighted_sample
 from ipseval.evaluation._explanation import build_explanation, collect_basis, collect_versions, hash_positives
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
-from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
+from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
 from ipseval.evaluation.differences import EvaluationDiff
 from ipseval.evaluation.plotting import plot_evaluation
 from ipseval.evaluation.report_content import PageContent, ReportContent, sort_rows

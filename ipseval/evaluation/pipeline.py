@@ -11,7 +11,7 @@ from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators.estimate import build_estimate
 from ipseval.estimators.sample import NO_PROPENSITY, Extent, NRelevantLike
-from ipseval.evaluation._inputs import resolve_split
+from ipseval.evaluation._split_arguments import resolve_split
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction
 from ipseval.evaluation.request import (

@@ -10,7 +10,7 @@ import pandas as pd
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import Extent
-from ipseval.evaluation._sweeps import PageCurves
+from ipseval.evaluation._page_curves import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
 from ipseval.evaluation.verdict import Standing, Verdict

@@ -11,7 +11,7 @@ import pandas as pd
 from ipseval.estimators.estimate import without_propensity_note
 from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
-from ipseval.evaluation._page import build_page_sections
+from ipseval.evaluation._page_sections import build_page_sections
 from ipseval.evaluation.printed_estimates import print_estimates
 from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
 from ipseval.evaluation.sanity import word_warning

@@ -9,7 +9,7 @@ import pytest
 import ipseval
 from ipseval.estimators import Snips
 from ipseval.evaluation.beyond import beyond_accuracy
-from tests.inside.evaluation import _difference, describe_date
+from tests.inside.evaluation import build_difference_cell, describe_date
 from tests.inside.utils import Count
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
@@ -186,14 +186,14 @@ def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_an
     """An interval of .06 has two significant digits in three decimals."""
     nan = float("nan")
     row = pd.Series({"difference": -0.04, "ci_low": -0.07, "ci_high": -0.01, "p_adjusted": 0.049})
-    told = _difference(row.to_dict(), "")
+    told = build_difference_cell(row.to_dict(), "")
     assert told.plain == "−0.040 [−0.070, −0.010] p = 0.049"
     assert (told.strong, told.at) == (True, (-0.07, -0.04, -0.01))
-    assert not _difference(row.to_dict(), "few").strong
-    assert not _difference(row.replace(0.049, 0.05).to_dict(), "").strong
-    assert _difference(row.replace([-0.07, -0.01], nan).to_dict(), "").plain == "−0.0400 not tested"
-    assert _difference(row.replace(-0.04, nan).to_dict(), "few").plain == "undefined"
-    assert _difference(row.replace(-0.04, nan).to_dict(), "few").flag == "few"
+    assert not build_difference_cell(row.to_dict(), "few").strong
+    assert not build_difference_cell(row.replace(0.049, 0.05).to_dict(), "").strong
+    assert build_difference_cell(row.replace([-0.07, -0.01], nan).to_dict(), "").plain == "−0.0400 not tested"
+    assert build_difference_cell(row.replace(-0.04, nan).to_dict(), "few").plain == "undefined"
+    assert build_difference_cell(row.replace(-0.04, nan).to_dict(), "few").flag == "few"
 
 
 def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():

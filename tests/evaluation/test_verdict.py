@@ -22,7 +22,7 @@ from ipseval.evaluation.verdict import (
 from tests.conftest import examples
 from tests.evaluation.verdicts import AB, ABC, AOA, BA, SNIPS, decide, paired, rows, standing
 from tests.inside.estimators import resolve_estimator
-from tests.inside.evaluation import _differences, _sensitivity
+from tests.inside.evaluation import build_differences, build_sensitivity
 from tests.inside.inference import find_gamma_ranges
 from tests.worlds import random_split
 
@@ -224,7 +224,7 @@ def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
         assert [row[0].text for row in table.rows] == list(verdict.order)
         assert table.words == set(range(len(table.header)))
     content = evaluation._content(page=True)
-    behind = _differences(content, content.page)[2:]
+    behind = build_differences(content, content.page)[2:]
     assert [table.title for table in behind] == [
         f"{v.metric}, minus {v.order[0]}" for v in evaluation.verdicts
     ]
@@ -232,7 +232,7 @@ def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
     alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
     assert {table.header for table in alone.tables().parts} == {names[:2]}
     content = alone._content(page=True)
-    assert _differences(content, content.page) == []
+    assert build_differences(content, content.page) == []
     assert "In an order" not in repr(alone.explain())
     assert "In an order" in repr(evaluation.explain())
 
@@ -302,15 +302,17 @@ def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluat
     ranks = {f"m{number}": given[number % 3] for number in range(5)}
     again = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["ndcg@10", "recall@10"])
     n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
-    monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n - 1)
+    monkeypatch.setattr("ipseval.evaluation._page_curves.MOST_VALUES", n - 1)
     ndcg, recall = again._curves.sweeps
     assert ndcg.gamma.tolist() == np.linspace(-1, 3, 9).tolist()
     assert list(ndcg.values) == list(again.verdicts[0].order[:4])
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
-    captions = [one.caption for one in _sensitivity(again._content(page=True), again._page_content())[2:]]
+    captions = [
+        one.caption for one in build_sensitivity(again._content(page=True), again._page_content())[2:]
+    ]
     assert ["The highest 4 of 5 recommenders are drawn." in one for one in captions] == [True, False]
-    monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n)
+    monkeypatch.setattr("ipseval.evaluation._page_curves.MOST_VALUES", n)
     assert replace(again)._curves.sweeps[0].gamma.size == 17
 
 
