@@ -136,8 +136,8 @@ def test_numbers_of_one_are_in_the_singular():
     )
     assert "1 recommender, 1 held-out interaction of 1 user (1 each in the median)" in repr(result.explain())
     assert "excluded:   1 held-out interaction without a propensity" in repr(result.explain())
-    said = "1 positive without a propensity left out of all averages, aoa too"
-    assert said in result.frame["note"].item()
+    note = "1 positive without a propensity left out of all averages, aoa too"
+    assert note in result.frame["note"].item()
 
 
 def test_an_estimate_prints_as_one_line():

@@ -25,24 +25,28 @@ KNOWN = ipseval.KnownPropensity(item=np.linspace(0.1, 1, SPLIT.n_items))
 @pytest.mark.filterwarnings("ignore")  # of weights in a small world
 @pytest.mark.parametrize(("metric", "estimator"), CASES)
 def test_numbers_are_those_of_evaluate_for_a_model_and_for_a_fitted_propensity(metric, estimator):
-    asked = {"metrics": [metric], "estimators": [estimator], "propensity": KNOWN}
-    found = ipseval.evaluate({"one": ipseval.Lists(LISTS)}, SPLIT, **asked)
-    by_user = found.per_user("one", metric, estimator)
+    options = {"metrics": [metric], "estimators": [estimator], "propensity": KNOWN}
+    evaluation = ipseval.evaluate({"one": ipseval.Lists(LISTS)}, SPLIT, **options)
+    user_values = evaluation.per_user("one", metric, estimator)
     # The population of ips is all users, whom training tells.
-    own = ListMetrics.from_labels([metric], estimator, KNOWN, TRAIN)
-    assert own.compute_values(LISTS, TEST) == pytest.approx(list(found.frame["estimate"]), rel=0, abs=1e-12)
-    fitted = KNOWN.fit(SPLIT.train)
-    own = ListMetrics.from_labels([metric], estimator, fitted, TRAIN if estimator == "ips" else None)
-    np.testing.assert_allclose(own.compute_per_user(LISTS, TEST), by_user, rtol=0, atol=1e-12)
+    list_metrics = ListMetrics.from_labels([metric], estimator, KNOWN, TRAIN)
+    assert list_metrics.compute_values(LISTS, TEST) == pytest.approx(
+        list(evaluation.frame["estimate"]), rel=0, abs=1e-12
+    )
+    propensity = KNOWN.fit(SPLIT.train)
+    list_metrics = ListMetrics.from_labels(
+        [metric], estimator, propensity, TRAIN if estimator == "ips" else None
+    )
+    np.testing.assert_allclose(list_metrics.compute_per_user(LISTS, TEST), user_values, rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")  # one user has no list, and no hit
 def test_items_that_nobody_held_out_keep_their_places():
-    few = TEST[TEST["item"] < 5]
-    found = few.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
-    expected = found.groupby("user")["hit"].mean().mean()
+    test = TEST[TEST["item"] < 5]
+    ranks = test.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
+    expected = ranks.groupby("user")["hit"].mean().mean()
     assert ListMetrics.from_labels(["recall@5"], None, None, None).compute_values(
-        LISTS, few
+        LISTS, test
     ) == pytest.approx([expected])
 
 
@@ -104,8 +108,8 @@ class Batch:
 
 def test_recbole_is_given_a_metric_of_the_positives_of_its_loaders(monkeypatch):
     """Users 5, 7 and 6 have the positives 1 and 2, 3, 4; their lists are 3 2, 3 1, 1 4."""
-    known = {"metrics_dict": {}, "metric_types": {}, "metric_information": {}}
-    register = SimpleNamespace(**known)
+    registries = {"metrics_dict": {}, "metric_types": {}, "metric_information": {}}
+    register = SimpleNamespace(**registries)
     library(
         monkeypatch,
         recbole={},
@@ -123,20 +127,20 @@ def test_recbole_is_given_a_metric_of_the_positives_of_its_loaders(monkeypatch):
         inter_feat={"user_id": Tensor(5, 6, 7), "item_id": Tensor(4, 3, 4)},
     )
     test = Loader(data, ([5, 7], [0, 0, 1], [1, 2, 3]), ([6], [0], [4]))
-    other = Loader(data, ([5, 7], [0, 1], [1, 3]))
+    second_loader = Loader(data, ([5, 7], [0, 1], [1, 3]))
     config = {"topk": [1, 2], "metrics": ["Recall"]}
-    name = recbole_metric(config, SimpleNamespace(dataset=data), other, test, metric="recall")
+    name = recbole_metric(config, SimpleNamespace(dataset=data), second_loader, test, metric="recall")
     assert (name, config["metrics"]) == ("aoa-recall", ["Recall", "aoa-recall"])
     assert register.metric_types == {name: "ranking"}
     assert register.metric_information == {name: ["rec.items", "rec.topk"]}
-    made = register.metrics_dict[name]()
-    assert made.metric_need == ["rec.items", "rec.topk"]
+    recbole_metric_object = register.metrics_dict[name]()
+    assert recbole_metric_object.metric_need == ["rec.items", "rec.topk"]
     lists, hits = np.array([[3, 2], [3, 1], [1, 4]]), np.array([[0, 1, 2], [1, 0, 1], [0, 1, 1]])
-    found = made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*hits)})
+    values = recbole_metric_object.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*hits)})
     # recall@1: 0, 1, 0; recall@2: 1/2, 1, 1.
-    assert found == {"aoa-recall@1": 0.3333, "aoa-recall@2": 0.8333}
+    assert values == {"aoa-recall@1": 0.3333, "aoa-recall@2": 0.8333}
     with pytest.raises(InputError, match="the lists must belong to one of the loaders"):
-        made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*(1 - hits))})
+        recbole_metric_object.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*(1 - hits))})
     with pytest.raises(InputError, match="RecBole must rank all items"):
         recbole_metric(config, SimpleNamespace(dataset=data), [test], metric="recall")
 
@@ -158,32 +162,32 @@ def test_mlflow_is_given_metrics_and_the_table_of_a_ranker(monkeypatch):
         mlflow__models__evaluation__artifacts={"CsvEvaluationArtifact": lambda uri, frame: (uri, frame)},
     )
     monkeypatch.setattr(ipseval.Evaluation, "to_html", lambda self: "")  # looked at with other trackers
-    one = MlflowEvaluator()
-    assert one.can_evaluate(model_type="ranker")
-    assert not one.can_evaluate(model_type="classifier")
+    evaluator = MlflowEvaluator()
+    assert evaluator.can_evaluate(model_type="ranker")
+    assert not evaluator.can_evaluate(model_type="classifier")
     rows = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1]})
     scores, targets = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 1, 1, -1])
     train = pd.DataFrame({"user": [0, 1], "item": [2, 2]})
     config = {"train": train, "metrics": ["recall@1"], "estimators": ["aoa"]}
 
-    def evaluated(model=None, **given):
-        data = {"features_data": rows, "predictions_data": None, "labels_data": targets} | given
-        return one.evaluate(dataset=SimpleNamespace(**data), evaluator_config=config, model=model)
+    def evaluate_dataset(model=None, **members):
+        data = {"features_data": rows, "predictions_data": None, "labels_data": targets} | members
+        return evaluator.evaluate(dataset=SimpleNamespace(**data), evaluator_config=config, model=model)
 
-    found = evaluated(predictions_data=scores)
-    assert found.m == logged == {"recall_at_1/aoa/model": 0.5}
-    uri, table = found.a["ipseval/estimates.csv"]
+    result = evaluate_dataset(predictions_data=scores)
+    assert result.m == logged == {"recall_at_1/aoa/model": 0.5}
+    uri, table = result.a["ipseval/estimates.csv"]
     assert (uri, table["estimate"].item()) == ("store/ipseval/estimates.csv", 0.5)
     lists = rows.assign(score=-scores)  # user 1 is hit in place of user 0
     for model in (
-        SimpleNamespace(predict=lambda asked: -scores),
-        SimpleNamespace(predict=lambda asked: lists),
+        SimpleNamespace(predict=lambda features: -scores),
+        SimpleNamespace(predict=lambda features: lists),
     ):
-        assert evaluated(model, predictions_data=scores).m == {"recall_at_1/aoa/model": 0.5}
+        assert evaluate_dataset(model, predictions_data=scores).m == {"recall_at_1/aoa/model": 0.5}
     config["name"] = "als"
-    assert evaluated(features_data=rows.assign(score=scores)).m == {"recall_at_1/aoa/als": 0.5}
+    assert evaluate_dataset(features_data=rows.assign(score=scores)).m == {"recall_at_1/aoa/als": 0.5}
     with pytest.raises(InputError, match="evaluator_config must have a split, or the data must have targets"):
-        evaluated(predictions_data=scores, labels_data=None)
+        evaluate_dataset(predictions_data=scores, labels_data=None)
 
 
 @pytest.mark.filterwarnings("ignore")  # one user has no list
@@ -191,9 +195,9 @@ def test_lenskit_and_rectools_are_given_metrics_with_the_numbers_of_lists(monkey
     lenskit = {"GlobalMetric": type("GlobalMetric", (), {})}
     library(monkeypatch, lenskit={"metrics": SimpleNamespace(**lenskit)})
     (expected,) = ListMetrics.from_labels(["recall@5"], None, None, None).compute_values(LISTS, TEST)
-    made = lenskit_metric("recall@5")
-    assert made.label == "recall@5 aoa"
-    assert made.measure_run(LISTS, TEST) == expected
+    metric = lenskit_metric("recall@5")
+    assert metric.label == "recall@5 aoa"
+    assert metric.measure_run(LISTS, TEST) == expected
     library(monkeypatch, lenskit={"metrics": SimpleNamespace()})
     with pytest.raises(InputError, match="LensKit must be older than 2026"):
         lenskit_metric("recall@5")
@@ -209,10 +213,10 @@ def test_lenskit_and_rectools_are_given_metrics_with_the_numbers_of_lists(monkey
         rectools__metrics={},
         rectools__metrics__dq={"CoveredUsers": CoveredUsers},
     )
-    of_five = rectools_metric("recall@5")
-    assert (of_five.k, of_five.calc(LISTS, TEST)) == (5, expected)
-    by_user = of_five.calc_per_user(LISTS, TEST)
-    assert by_user.index.name == "user_id"
-    assert by_user.mean() == pytest.approx(expected)
+    rectools = rectools_metric("recall@5")
+    assert (rectools.k, rectools.calc(LISTS, TEST)) == (5, expected)
+    user_values = rectools.calc_per_user(LISTS, TEST)
+    assert user_values.index.name == "user_id"
+    assert user_values.mean() == pytest.approx(expected)
     with pytest.raises(InputError, match="metric must have a cutoff in RecTools; got auc aoa"):
         rectools_metric("auc")

@@ -70,9 +70,9 @@ EXPECTED = {
 )
 def test_the_four_mistakes_warn(baseline, mistake):
     scores = make_mistakes(baseline, split(), np.random.default_rng(1))[mistake]
-    found = codes(scores)
-    assert found
-    assert set(found) <= EXPECTED[mistake] | {"at-chance"}
+    warning_codes = codes(scores)
+    assert warning_codes
+    assert set(warning_codes) <= EXPECTED[mistake] | {"at-chance"}
 
 
 @pytest.mark.parametrize("form", ["frame", "sparse", "factors"])
@@ -96,8 +96,8 @@ def test_a_frame_is_read_by_its_labels():
 
 
 def test_a_random_recommender_warns_unless_it_is_the_baseline():
-    own = np.random.default_rng(0).random((N_USERS, N_ITEMS))
-    assert "at-chance" in codes(own)
+    scores = np.random.default_rng(0).random((N_USERS, N_ITEMS))
+    assert "at-chance" in codes(scores)
     assert codes(ipseval.baselines.random(split().train, rng=0)) == []
 
 

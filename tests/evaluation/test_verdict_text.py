@@ -100,8 +100,8 @@ def test_a_winner_by_design_is_named_with_its_largest_p_value():
     )
     assert text.assumption == "SNIPS is consistent if the logged propensities are the true ones."
     assert text.next_step == ""
-    two = conclusion(decide(AB, BA, "design", significant=("ab",)))
-    assert two == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
+    sentence = conclusion(decide(AB, BA, "design", significant=("ab",)))
+    assert sentence == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
 
 
 def test_without_a_significant_difference_by_design_the_detectable_one_is_stated():
@@ -121,9 +121,11 @@ def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_
         "Effective sample sizes: 1,000 and 412 (sufficient)."
     )
     assert text.next_step == PLAN
-    few = conclusion(decide(AB, AB, "fitted", 250.0))
-    assert few.startswith("No verdict: a ranks first in the log, but the weights rest on few interactions.")
-    assert few.endswith("250 for SNIPS (low).")
+    sentences = conclusion(decide(AB, AB, "fitted", 250.0))
+    assert sentences.startswith(
+        "No verdict: a ranks first in the log, but the weights rest on few interactions."
+    )
+    assert sentences.endswith("250 for SNIPS (low).")
 
 
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
@@ -167,19 +169,19 @@ def test_the_source_of_the_propensities_stands_in_the_name_of_a_column(basis, ga
 
 def test_other_metrics_are_grouped_by_what_they_conclude():
     first = decide(AB)
-    same = decide(AB, metric="mean_dcg@10")
-    assert conclusion(first, same).endswith(" mean_dcg@10 agrees.")
+    second = decide(AB, metric="mean_dcg@10")
+    assert conclusion(first, second).endswith(" mean_dcg@10 agrees.")
     third = decide(AB, metric="rr")
-    assert conclusion(first, same, third).endswith(" mean_dcg@10 and rr agree.")
-    other = decide(BA, metric="mean_dcg@10")
-    assert conclusion(first, other).endswith(" On mean_dcg@10, b leads by AOA.")
-    torn = decide(AB, BA, gamma=0.0)
-    agreed = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
-    assert conclusion(agreed, torn).endswith(" On recall@10, a leads by AOA, b by SNIPS.")
+    assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr agree.")
+    disagreeing = decide(BA, metric="mean_dcg@10")
+    assert conclusion(first, disagreeing).endswith(" On mean_dcg@10, b leads by AOA.")
+    contradicted = decide(AB, BA, gamma=0.0)
+    consistent = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
+    assert conclusion(consistent, contradicted).endswith(" On recall@10, a leads by AOA, b by SNIPS.")
     undefined = decide({"a": float("nan"), "b": float("nan")}, metric="mean_dcg@10")
     assert conclusion(first, undefined).endswith(" On mean_dcg@10, every estimate is undefined.")
-    alone = decide({"a": 0.3})
-    assert conclusion(alone, decide({"a": 0.2}, metric="rr")) == conclusion(alone)
+    single = decide({"a": 0.3})
+    assert conclusion(single, decide({"a": 0.2}, metric="rr")) == conclusion(single)
 
 
 def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
@@ -192,10 +194,10 @@ def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
 
 
 def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
-    without = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
-    named = decide(AB, AB, "design", significant=("ab",))
-    assert conclusion(without, named).startswith("a is significantly better than b")
-    assert conclusion(without).startswith("No clear winner. In the log, a ranks first")
+    unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
+    winner = decide(AB, AB, "design", significant=("ab",))
+    assert conclusion(unguaranteed, winner).startswith("a is significantly better than b")
+    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
 
 
 def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():
