@@ -56,8 +56,8 @@ def describe_evaluation(content: ReportContent) -> list[str]:
             line += ", relative (known up to a constant factor)"
         lines.append(line)
     if size.n_without_propensity:
-        excluded = counted(size.n_without_propensity, "held-out interaction")
-        lines.append(f"excluded:   {excluded} without a propensity")
+        interactions = counted(size.n_without_propensity, "held-out interaction")
+        lines.append(f"excluded:   {interactions} without a propensity")
     return lines
 
 
@@ -201,20 +201,20 @@ def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
     """Return the tables of an evaluation with all orders, guarantees, notes and definitions."""
     check_positive_int("digits", digits)
     has_several_models = len(content.models) > 1
-    reading = ["± is one standard error over users."]
+    legend_lines = ["± is one standard error over users."]
     legend: tuple[str, ...] = ()
     if has_several_models:
-        reading.append(ORDER_LEGEND)
+        legend_lines.append(ORDER_LEGEND)
         legend = (LEGEND,)
     if content.diagnostics["weighted"].any():
-        reading += [*GLOSSARY, GAMMA_ENTRY]
+        legend_lines += [*GLOSSARY, GAMMA_ENTRY]
     else:
-        reading += UNWEIGHTED_GLOSSARY
+        legend_lines += UNWEIGHTED_GLOSSARY
     parts: list[Part] = [_build_table(content, layout, digits) for layout in content.layouts]
     parts.append(
         Notes(tuple(f"{verdict.metric}: {write_verdict([verdict])}" for verdict in content.verdicts))
     )
-    parts.append(Notes((*_describe_guarantees(content), *_describe_notes(content), *reading)))
+    parts.append(Notes((*_describe_guarantees(content), *_describe_notes(content), *legend_lines)))
     if content.page is not None:
         for metric, definition in content.page.definitions.items():
             parts.append(Code(metric, definition.removeprefix(f"{metric}\n")))
@@ -290,11 +290,11 @@ def _standard_error_column(
 ) -> dict[str, Cell]:
     """Return recommender -> estimate with its standard error; an unreliable column has no errors or marks."""
     rows = content.rows(verdict.metric, label)
-    printed = print_estimates(content, verdict, label, digits)
+    estimates = print_estimates(content, verdict, label, digits)
     common_places = decimals(rows["std_error"], digits)
     cells = {}
     for row in rows.to_dict("records"):
-        estimate = printed[row["model"]]
+        estimate = estimates[row["model"]]
         error = row["std_error"]
         if np.isnan(estimate.value):
             cells[row["model"]] = Cell(estimate.text, flag=estimate.flag)

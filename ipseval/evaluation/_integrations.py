@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,17 +33,40 @@ MODEL = "model"  # name of the recommender where its library passes lists withou
 NAMES = {"user_id": "user", "item_id": "item"}
 
 
-def _select_pairs(data: Any) -> Any:
+class _ItemListCollection(Protocol):
+    """A collection of lists of LensKit."""
+
+    def to_df(self) -> pd.DataFrame: ...
+
+
+class _RecboleData(Protocol):
+    """A data set of RecBole."""
+
+    uid_field: str
+    iid_field: str
+    item_num: int
+
+    def id2token(self, field: str, ids: IntArray) -> AnyArray: ...
+
+
+PairData: TypeAlias = "pd.DataFrame | Interactions | _ItemListCollection | None"
+
+
+def _select_pairs(data: PairData) -> pd.DataFrame | Interactions | None:
     """Return the columns user and item of a frame, or of a LensKit collection; a log as it is."""
     if data is None or isinstance(data, Interactions):
         return data
-    frame = data
-    if not hasattr(data, "columns"):
-        frame = data.to_df()
+    if not isinstance(data, pd.DataFrame):
+        data = data.to_df()
+    return _select_pair_columns(data)
+
+
+def _select_pair_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns user and item, also from columns user_id and item_id."""
     return frame.rename(columns=NAMES)[list(NAMES.values())]
 
 
-def _build_split(train: Any, test: Any, propensity: Any) -> Split:
+def _build_split(train: PairData, test: PairData, propensity: object) -> Split:
     """Return the split of training and test pairs, over the ids of a fitted propensity."""
     users = None
     items = None
@@ -53,7 +76,7 @@ def _build_split(train: Any, test: Any, propensity: Any) -> Split:
     return Split.from_frames(_select_pairs(train), _select_pairs(test), users=users, items=items)
 
 
-def _build_lists(frame: Any) -> Lists:
+def _build_lists(frame: object) -> Lists:
     """Return lists in the order of their library, including items that training and test lack."""
     return Lists(frame, seen="keep", unknown="candidate", missing="drop", gaps="raise")
 
@@ -74,7 +97,7 @@ class ListMetrics:
     metrics: tuple[Metric, ...]
     estimator: Estimator
     propensity: Any = None
-    train: Any = None
+    train: PairData = None
 
     @classmethod
     def from_labels(
@@ -82,21 +105,21 @@ class ListMetrics:
         labels: Sequence[str | Metric],
         estimator: str | Estimator | None,
         propensity: Any,
-        train: Any,
+        train: PairData,
     ) -> ListMetrics:
         """Return the metrics of labels; the default estimator is the last one of `evaluate`."""
         if estimator is None:
             estimator = default_estimators(weighted=propensity is not None)[-1]
-        (resolved,) = requested_estimators([estimator], propensity)
+        (requested,) = requested_estimators([estimator], propensity)
         metrics = tuple(parse_metric(label) for label in labels)
-        return cls(metrics=metrics, estimator=resolved, propensity=propensity, train=train)
+        return cls(metrics=metrics, estimator=requested, propensity=propensity, train=train)
 
     @property
     def label(self) -> str:
         """The first metric and the estimator."""
         return f"{self.metrics[0].label} {self.estimator.label}"
 
-    def evaluate(self, lists: Any, test: Any) -> Evaluation:
+    def evaluate(self, lists: object, test: PairData) -> Evaluation:
         """Return the evaluation of lists on held-out pairs."""
         split = _build_split(self.train, test, self.propensity)
         propensity = fitted_propensity(self.propensity, lambda model: model.fit(split.train))
@@ -107,7 +130,7 @@ class ListMetrics:
             {MODEL: ranks}, propensity=propensity, metrics=self.metrics, estimators=[self.estimator]
         )
 
-    def compute_values(self, lists: Any, test: Any) -> list[float]:
+    def compute_values(self, lists: object, test: PairData) -> list[float]:
         """Return the estimate of each metric."""
         evaluation = self.evaluate(lists, test)
         values = []
@@ -116,7 +139,7 @@ class ListMetrics:
             values.append(estimate.value)
         return values
 
-    def compute_per_user(self, lists: Any, test: Any) -> pd.Series[float]:
+    def compute_per_user(self, lists: object, test: PairData) -> pd.Series[float]:
         """Return N_u/D_u of each user by the first metric."""
         evaluation = self.evaluate(lists, test)
         return evaluation.per_user(MODEL, self.metrics[0].label, self.estimator.label)
@@ -160,7 +183,7 @@ def lenskit_metric(
         )
     list_metrics = ListMetrics.from_labels([metric], estimator, propensity, train)
 
-    def measure_run(self: Any, output: Any, test: Any) -> float:
+    def measure_run(self: object, output: object, test: _ItemListCollection) -> float:
         return list_metrics.compute_values(output, test)[0]
 
     members = {"label": list_metrics.label, "measure_run": measure_run}
@@ -202,10 +225,10 @@ def rectools_metric(
             "'ndcg@10'."
         )
 
-    def calc(self: Any, reco: Any, interactions: Any) -> float:
+    def calc(self: object, reco: pd.DataFrame, interactions: pd.DataFrame) -> float:
         return list_metrics.compute_values(reco, interactions)[0]
 
-    def calc_per_user(self: Any, reco: Any, interactions: Any) -> pd.Series[float]:
+    def calc_per_user(self: object, reco: pd.DataFrame, interactions: pd.DataFrame) -> pd.Series[float]:
         return list_metrics.compute_per_user(reco, interactions).rename_axis(Columns.User)
 
     members = {"calc": calc, "calc_per_user": calc_per_user}
@@ -229,7 +252,7 @@ class HeldOutPairs:
     row: IntArray
     item: IntArray
     users: AnyArray
-    data: Any
+    data: _RecboleData
 
     @classmethod
     def from_loader(cls, loader: Any) -> HeldOutPairs:
@@ -269,7 +292,7 @@ class HeldOutPairs:
         return _to_tokens(self.data, self.users[row], item)
 
 
-def _to_tokens(data: Any, user: IntArray, item: IntArray) -> pd.DataFrame:
+def _to_tokens(data: _RecboleData, user: IntArray, item: IntArray) -> pd.DataFrame:
     """Return users and items by the tokens of a RecBole data set."""
     return pd.DataFrame(
         {"user": data.id2token(data.uid_field, user), "item": data.id2token(data.iid_field, item)}
@@ -397,11 +420,11 @@ def _predict_rows(dataset: Any, model: Any) -> Any:
         return rows
     if hasattr(predictions, "columns"):
         return predictions
-    return _select_pairs(rows).assign(score=predictions)
+    return _select_pair_columns(rows).assign(score=predictions)
 
 
 def _split_dataset(dataset: Any, train: Any, propensity: Any) -> Split:
-    """Return the split whose held-out rows are the rows with targets above 0."""
+    """Return a split with the rows with targets above 0 held out."""
     if dataset.labels_data is None:
         raise InputError(
             "evaluator_config must have a split, or the data must have targets; got neither. Pass targets, "

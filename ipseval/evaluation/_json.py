@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.tables import LEADING
 
+JsonRecord: TypeAlias = dict[str, Any]
 SCHEMA = "ipseval.evaluation"
 SCHEMA_VERSION = 1  # a key that is renamed, removed or changes its meaning makes it one larger
 # Control characters of terminals outside ASCII; `json` escapes those in ASCII.
@@ -49,12 +50,12 @@ PRECISION = ("std_error", "ci_low", "ci_high")
 TEST = ("p_value", "p_adjusted", "minimum_detectable_difference", "n_users_needed", "effect_size")
 
 
-def hide_precision(frame: pd.DataFrame, flags: pd.Series[Any]) -> pd.DataFrame:
+def hide_precision(frame: pd.DataFrame, flags: pd.Series[str]) -> pd.DataFrame:
     """Return a frame in which rows with a flag have no standard error, interval or test."""
     columns = [name for name in (*PRECISION, *TEST) if name in frame]
-    hidden = frame.copy()
-    hidden.loc[(flags != "").to_numpy(), columns] = np.nan
-    return hidden
+    result = frame.copy()
+    result.loc[(flags != "").to_numpy(), columns] = np.nan
+    return result
 
 
 def evaluation_record(
@@ -106,7 +107,7 @@ def evaluation_record(
     return HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:
+def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[str]:
     """Return the flag of each row of a frame with columns metric and estimator."""
     if frame.empty:
         return pd.Series([], dtype=object)
@@ -114,7 +115,7 @@ def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:
     return pd.Series([content.flag(metric, estimator) for metric, estimator in cells])
 
 
-def _table_record(content: ReportContent, layout: TableLayout) -> dict[str, Any]:
+def _table_record(content: ReportContent, layout: TableLayout) -> JsonRecord:
     """Return the columns and rows of a printed table; the numbers are in "estimates"."""
     columns = [
         {
@@ -132,7 +133,7 @@ def _table_record(content: ReportContent, layout: TableLayout) -> dict[str, Any]
     }
 
 
-def _verdict_record(verdict: Verdict) -> dict[str, Any]:
+def _verdict_record(verdict: Verdict) -> JsonRecord:
     """Return the verdict of one metric."""
     gamma_range = verdict.gamma_range
     support = verdict.support
@@ -153,7 +154,7 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _gamma_range_record(gamma_range: GammaRange | None) -> dict[str, Any] | None:
+def _gamma_range_record(gamma_range: GammaRange | None) -> JsonRecord | None:
     """Return the range of γ in which a recommender stays first, and its successors; null for none."""
     if gamma_range is None:
         return None
@@ -163,7 +164,7 @@ def _gamma_range_record(gamma_range: GammaRange | None) -> dict[str, Any] | None
     return record
 
 
-def _curve_record(sweep: SweptMetric) -> dict[str, Any]:
+def _curve_record(sweep: SweptMetric) -> JsonRecord:
     """Return the estimates of some recommenders over γ."""
     return {
         "metric": sweep.metric,
@@ -175,7 +176,7 @@ def _curve_record(sweep: SweptMetric) -> dict[str, Any]:
     }
 
 
-def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[JsonRecord]:
     """Return the definition of each metric; nulls for a custom metric."""
     records = []
     for metric, text in page.definitions.items():
@@ -185,7 +186,7 @@ def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[d
     return records
 
 
-def _to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+def _to_records(frame: pd.DataFrame) -> list[JsonRecord]:
     """Return the rows of a frame as dicts."""
     return frame.to_dict(orient="records")  # type: ignore[return-value]  # column names are text
 

@@ -87,13 +87,13 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
         raise InputError(f"columns must be unique; got {', '.join(labels)}. Name each estimator once.")
     groups = {}
     for estimand, members in content.estimands.items():
-        chosen = [name for name in labels if name in members]
-        if chosen:
-            groups[estimand] = chosen
+        group = [name for name in labels if name in members]
+        if group:
+            groups[estimand] = group
     if len(groups) > 1:
-        named = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
+        description = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
         raise InputError(
-            f"columns must have one estimand; got {named}. Write one table for each, with columns=."
+            f"columns must have one estimand; got {description}. Write one table for each, with columns=."
         )
     (estimand,) = groups
     tables = []

@@ -172,15 +172,17 @@ def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> Floa
         n_pairs = ratings.n_items
     if np.ndim(n_pairs) == 0:
         n_pairs = np.full(ratings.n_users, n_pairs)
-    by_user = as_float_vector("n_pairs", by_label(n_pairs, ratings.user_ids, "n_pairs"), size=ratings.n_users)
-    check_finite("n_pairs", by_user)
-    n_wrong = int(((by_user > ratings.n_items) | (by_user < ratings.activity)).sum())
+    user_counts = as_float_vector(
+        "n_pairs", by_label(n_pairs, ratings.user_ids, "n_pairs"), size=ratings.n_users
+    )
+    check_finite("n_pairs", user_counts)
+    n_wrong = int(((user_counts > ratings.n_items) | (user_counts < ratings.activity)).sum())
     if n_wrong:
         raise InputError(
             f"n_pairs is above the number of items, {ratings.n_items:,}, or smaller than the number of "
             f"ratings, for {n_wrong} users."
         )
-    return by_user
+    return user_counts
 
 
 def _compute_errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:

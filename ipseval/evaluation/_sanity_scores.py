@@ -24,7 +24,7 @@ MOST_ITEMS = 20  # largest number of training items, and of test items, that are
 
 @dataclass(frozen=True, eq=False)
 class RowReader:
-    """The users and items whose scores are read.
+    """The users and items of the scores that are read.
 
     Attributes
     ----------
@@ -135,23 +135,23 @@ def sample_scores(model: Any, reader: RowReader) -> SampledScores | None:
     scores = read_scores(model, reader)
     if scores is None:
         return None
-    unmasked = [index for index, row in enumerate(scores) if not _is_masked(row, index, reader)]
-    if len(unmasked) < 2:
+    rows = [index for index, row in enumerate(scores) if not _is_masked(row, index, reader)]
+    if len(rows) < 2:
         return None
     percentiles = _rank_in_background(scores, reader.background)
-    training = _average_over_items(reader.training, reader.items)[unmasked]
-    test = _average_over_items(reader.test, reader.items)[unmasked]
-    percentile, advantage, share_higher, spread = _compare_rows(percentiles, training, unmasked)
-    _, test_advantage, test_share_higher, _ = _compare_rows(percentiles, test, unmasked)
+    training = _average_over_items(reader.training, reader.items)[rows]
+    test = _average_over_items(reader.test, reader.items)[rows]
+    percentile, advantage, share_higher, spread = _compare_rows(percentiles, training, rows)
+    _, test_advantage, test_share_higher, _ = _compare_rows(percentiles, test, rows)
     return SampledScores(
         percentile=percentile,
-        percentile_error=_compute_error_of_mean(percentiles, training, unmasked),
+        percentile_error=_compute_error_of_mean(percentiles, training, rows),
         share_higher=share_higher,
         spread=spread,
         advantage=advantage,
         test_advantage=test_advantage,
         test_share_higher=test_share_higher,
-        training_over_test=np.array(_compare_with_test(scores, unmasked, reader)),
+        training_over_test=np.array(_compare_with_test(scores, rows, reader)),
         n_test_items=int(test.nnz),
     )
 
@@ -244,9 +244,9 @@ def _rank_in_background(scores: FloatArray, background: IntArray) -> FloatArray:
     """Return the share of background items below each item, ties counted by half, (m, n)."""
     percentiles = np.empty(scores.shape)
     for index, row in enumerate(scores):
-        sorted_background = np.sort(row[background])
-        n_below = np.searchsorted(sorted_background, row, side="left")
-        n_not_above = np.searchsorted(sorted_background, row, side="right")
+        reference = np.sort(row[background])
+        n_below = np.searchsorted(reference, row, side="left")
+        n_not_above = np.searchsorted(reference, row, side="right")
         percentiles[index] = (n_below + n_not_above) / (2 * background.size)
     return percentiles
 

@@ -96,12 +96,12 @@ class EvaluationDiff(Result):
         """
         old_names = _match_models(new, old, models)
         frame = _compute_differences(new, old, old_names)
-        matched = set(old_names.values())
+        old_models = set(old_names.values())
         return cls(
             frame=frame,
             changed=changed_between(new._record, old._record),
             only_new=tuple(model for model in new.models if model not in old_names),
-            only_old=tuple(model for model in old.models if model not in matched),
+            only_old=tuple(model for model in old.models if model not in old_models),
             same_data=new._hash is not None and new._hash == old._hash,
             confidence_level=new.confidence_level,
         )
@@ -297,7 +297,9 @@ def _describe_significant_changes(frame: pd.DataFrame, names: Mapping[str, str])
     sentences = []
     for direction, rows in directions.items():
         if len(rows):
-            verb = "is" if len(rows) == 1 else "are"
+            verb = "are"
+            if len(rows) == 1:
+                verb = "is"
             sentences.append(
                 f"{len(rows):,} of {len(frame):,} estimates {verb} significantly {direction}: "
                 f"{listed(_describe_estimates(rows, names))}."

@@ -303,8 +303,8 @@ class Evaluation(Result):
                 rng=rng,
             )
         provenance = {**self.provenance, "interval": interval, "refit": refit is not None}
-        stored = replace(self._stored, intervals=intervals)
-        return replace(self, provenance=provenance, _stored=stored)
+        parts = replace(self._stored, intervals=intervals)
+        return replace(self, provenance=provenance, _stored=parts)
 
     # ---- conclusions -----------------------------------------------------------------------------
 
@@ -380,7 +380,7 @@ class Evaluation(Result):
 
     @property
     def _cells_with_guarantee(self) -> frozenset[tuple[str, str]]:
-        """The (metric, estimator) cells whose estimates have a statistical guarantee."""
+        """The (metric, estimator) cells with a statistical guarantee."""
         cells = set()
         for (_, metric, estimator), estimate in self.estimates.items():
             if estimate.claim.level != "no claim":
@@ -405,14 +405,14 @@ class Evaluation(Result):
         unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
         if propensity is None or unweighted is None:
             return {}
-        estimator = self._weighted_counterpart(unweighted)
+        estimator = self._find_weighted_counterpart(unweighted)
         try:
             return find_gamma_ranges(samples, self.definitions[0], estimator, propensity, start=-1.0)
         except (PropensityError, InputError):
             # The propensity is not a power law, or a loaded file lacks the code of a custom metric.
             return {}
 
-    def _weighted_counterpart(self, unweighted: Estimator) -> Estimator:
+    def _find_weighted_counterpart(self, unweighted: Estimator) -> Estimator:
         """Return the weighted estimator of this evaluation with the same estimand; else SNIPS."""
         for estimator in self.definitions[1]:
             if estimator.weighted and estimator.target == unweighted.target:
@@ -724,7 +724,7 @@ class Evaluation(Result):
             return self.segments[by]
         groups = self._groups(by, counts)
         if len(groups) > 1:
-            names = ", ".join(grouping.name for grouping in groups)
+            names = ", ".join(group.name for group in groups)
             raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
         return segment(self, groups[0])
 
@@ -771,16 +771,11 @@ class Evaluation(Result):
         label = next(iter(metrics))
         if metric is not None:
             label = chosen("metric", metric, metrics)
-        weighted_estimator = self._resolve_weighted(weighted)
-        if plain is None:
-            unweighted_estimator = plain_estimator(weighted_estimator.target)
-        else:
-            unweighted_estimator = resolve_estimator(plain)
-        return Decomposition.of(
-            groups[0], self.samples, metrics[label], unweighted_estimator, weighted_estimator
-        )
+        estimator = self._find_weighted_estimator(weighted)
+        baseline = plain_estimator(estimator.target) if plain is None else resolve_estimator(plain)
+        return Decomposition.of(groups[0], self.samples, metrics[label], baseline, estimator)
 
-    def _resolve_weighted(self, weighted: str | Estimator | None) -> Estimator:
+    def _find_weighted_estimator(self, weighted: str | Estimator | None) -> Estimator:
         """Return the estimator of a label; by default the first weighted one of this evaluation."""
         if weighted is not None:
             return resolve_estimator(weighted)
@@ -1022,16 +1017,16 @@ class Evaluation(Result):
         """Return the evaluation with the results that a file keeps."""
         if self._stored.curves is not None:
             return self
-        stored_basis = self._stored.basis
+        basis = self._stored.basis
         if self.samples:
-            stored_basis = self.basis
-        stored = replace(
+            basis = self.basis
+        parts = replace(
             self._stored,
             gamma_ranges=self._gamma_ranges,
             curves=self._curves,
-            basis=stored_basis,
+            basis=basis,
         )
-        return replace(self, provenance=collect_versions() | self.provenance, _stored=stored)
+        return replace(self, provenance=collect_versions() | self.provenance, _stored=parts)
 
     def plot(  # type: ignore[override]  # several kinds
         self,

@@ -186,11 +186,11 @@ def evaluate(
 
 
 def _rank_and_evaluate(
-    models: Mapping[str, Any],
+    models: Mapping[str, object],
     split: Split,
     request: Request,
     *,
-    candidates: Any,
+    candidates: object,
     compute: ComputeOptions,
 ) -> Evaluation:
     """Rank every recommender on the split and evaluate the ranks."""
@@ -252,7 +252,7 @@ def _reduce_and_finish(
     return finished(Reduction.of(ranks, request, n_threads), request)
 
 
-def _have_sums(models: Any) -> bool:
+def _have_sums(models: object) -> bool:
     """Return whether all models are ranks with sums over all candidates."""
     if not isinstance(models, Mapping):
         return False
@@ -324,7 +324,7 @@ def _warn_about_excluded(size: Extent) -> None:
 
 
 def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
-    """Return the counts of each recommender, then those of all together."""
+    """Return the counts of each recommender, then the counts of all together."""
     size = reduction.extent
     counts: list[Count] = []
     for model in reduction.models:
@@ -334,16 +334,16 @@ def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
     counts += [count for count in reduction.counted if count.subject == RESULT]
     n_all_users = size.n_population + size.n_left_out
     n_all_positives = size.n_positives + size.n_without_propensity
-    excluded = some(
+    exclusions = some(
         Count("users without a list of some model, left out", size.n_left_out, n_all_users),
         Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
     )
-    included = [
+    inclusions = [
         Count("positives that entered", size.n_positives),
         Count(f"{size.unit_plural} that entered", size.n_users),
         *some(Count("users whose queries entered", size.n_clusters)),
     ]
-    counts += [count.about(RESULT) for count in (*excluded, *included)]
+    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
     return tuple(counts)
 
 

@@ -76,7 +76,7 @@ class Reduction:
         request: Request,
         n_threads: int | None = 1,
     ) -> Reduction:
-        """Reduce the users whose positives are ranked to the sums of a request."""
+        """Reduce the users of ranked positives to the sums of a request."""
         depth = request.depth
         ranks = resolve_missing(ranks, request.missing_lists, depth)
         samples = {}
@@ -211,8 +211,8 @@ def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count
     first = next(iter(ranks.values()))
     n_excluded = first.n_not_candidates
     n_all = len(first) + n_excluded
-    excluded = Count("test positives that are no candidates, left out", n_excluded, n_all, RESULT)
-    return (*counts, *some(excluded))
+    exclusion = Count("test positives that are no candidates, left out", n_excluded, n_all, RESULT)
+    return (*counts, *some(exclusion))
 
 
 def merge_all(parts: list[Reduction | None]) -> Reduction | None:

@@ -115,9 +115,9 @@ def _build_remarks(content: ReportContent) -> list[Remark]:
     weights = _describe_weights(content)
     if weights:
         remarks.append(Remark("Weights", (weights,)))
-    excluded = _describe_excluded(content)
-    if excluded:
-        remarks.append(Remark("Excluded", (excluded,)))
+    exclusion = _describe_interactions_without_propensity(content)
+    if exclusion:
+        remarks.append(Remark("Excluded", (exclusion,)))
     notes = _collect_data_notes(content)
     if notes:
         remarks.append(Remark("Data", (" ".join(notes),)))
@@ -142,7 +142,7 @@ def _describe_weights(content: ReportContent) -> str:
     return f"{sentence}. {_capitalize(cautions)}."
 
 
-def _describe_excluded(content: ReportContent) -> str:
+def _describe_interactions_without_propensity(content: ReportContent) -> str:
     """Return the number of held-out interactions without a propensity, which no column includes."""
     n_excluded = content.size.n_without_propensity
     if not n_excluded:
@@ -166,8 +166,8 @@ def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
         table = _build_metric_table(content, layout, digits, with_differences=with_differences)
         if len(layout.models) > n_rows:
             standing = layout.verdict.standings[layout.labels[0]]
-            rest = _describe_rest(standing, layout.models[n_rows:])
-            table = replace(table, n_rows=n_rows, rest=rest)
+            line = _describe_rest(standing, layout.models[n_rows:])
+            table = replace(table, n_rows=n_rows, rest=line)
         tables.append(table)
     return tables
 
@@ -182,12 +182,12 @@ def _build_metric_table(
     for label in layout.labels:
         columns.append(_estimate_column(content, verdict, label, digits))
         header.append(content.head(verdict.metric, label))
-    compared = _choose_compared_estimator(layout)
-    if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, compared):
-        places = decimals(_half_widths(content.rows(verdict.metric, compared)), digits)
-        standing = verdict.standings[compared]
+    label = _choose_compared_estimator(layout)
+    if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
+        places = decimals(_half_widths(content.rows(verdict.metric, label)), digits)
+        standing = verdict.standings[label]
         columns.append({model: _difference_cell(standing, model, places) for model in layout.models})
-        header.append(f"difference from best ({content.names[compared]})")
+        header.append(f"difference from best ({content.names[label]})")
     empty = Cell("")
     body = []
     for model in layout.models:
@@ -203,7 +203,7 @@ def _build_metric_table(
 
 
 def _choose_compared_estimator(layout: TableLayout) -> str:
-    """Return the estimator whose differences a table shows: the one behind the verdict, if it is there."""
+    """Return the estimator of the differences in a table: the one behind the verdict, if it is there."""
     primary = layout.verdict.primary
     if primary in layout.labels:
         return primary
@@ -211,7 +211,7 @@ def _choose_compared_estimator(layout: TableLayout) -> str:
 
 
 def _describe_rest(standing: Standing, models: Sequence[str]) -> str:
-    """Return the line below a table whose last recommenders are not printed."""
+    """Return the line below a table without its last recommenders."""
     line = f"and {len(models)} more in .frame"
     n_similar = len([model for model in models if model in standing.leaders])
     if n_similar:
@@ -227,17 +227,17 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
     """Return recommender -> estimate and interval."""
     cells = {}
     for model, estimate in print_estimates(content, verdict, label, digits).items():
-        drawn: tuple[float, ...] = ()
+        position: tuple[float, ...] = ()
         if not np.isnan(estimate.value):
             low, high = estimate.bounds
-            drawn = (low, estimate.value, high)
+            position = (low, estimate.value, high)
         cells[model] = Cell(
             estimate.text,
             estimate.interval,
             strong=estimate.is_best,
             mark=estimate.mark,
             flag=estimate.flag,
-            at=drawn,
+            at=position,
         )
     return cells
 
@@ -268,11 +268,11 @@ def _collect_data_notes(content: ReportContent) -> list[str]:
         return [*exclusions, *notes]
     # Notes on the estimates take precedence over data that never entered them.
     n_exclusions = max(0, MOST_NOTES - len(notes))
-    printed = [*exclusions[:n_exclusions], *notes[:MOST_NOTES]]
-    n_more = len(notes) + len(exclusions) - len(printed)
+    lines = [*exclusions[:n_exclusions], *notes[:MOST_NOTES]]
+    n_more = len(notes) + len(exclusions) - len(lines)
     if n_more:
-        printed.append(f"And {n_more} more in .data and .frame.")
-    return printed
+        lines.append(f"And {n_more} more in .data and .frame.")
+    return lines
 
 
 def _describe_exclusions(content: ReportContent) -> list[str]:
@@ -297,10 +297,10 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
     frame = content.frame
     models_by_note: dict[str, dict[str, None]] = {}
     metrics_by_note: dict[str, dict[str, None]] = {}
-    printed_elsewhere = _collect_notes_printed_elsewhere(content)
+    known_notes = _collect_known_notes(content)
     for model, metric, joint_note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
         for note in _split_notes(joint_note):
-            if note not in printed_elsewhere and not note.startswith("suppressed"):
+            if note not in known_notes and not note.startswith("suppressed"):
                 models_by_note.setdefault(note, {})[model] = None
                 metrics_by_note.setdefault(note, {})[metric] = None
     n_models = frame["model"].nunique()
@@ -323,7 +323,7 @@ def _describe_estimate_notes(content: ReportContent) -> list[str]:
     return lines
 
 
-def _collect_notes_printed_elsewhere(content: ReportContent) -> set[str]:
+def _collect_known_notes(content: ReportContent) -> set[str]:
     """Return the notes that the warnings, or the lines on weights and exclusions, state already."""
     notes = {without_propensity_note(content.size)}
     diagnostics = content.diagnostics

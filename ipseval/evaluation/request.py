@@ -53,7 +53,7 @@ class Options(CommonOptions, total=False):
     rng: RngLike
 
 
-def check_options(options: Mapping[str, Any], known: type) -> None:
+def check_options(options: Mapping[str, object], known: type) -> None:
     """Raise `UnknownNameError` for an option that a function does not have."""
     for name in options.keys() - known.__annotations__:
         raise UnknownNameError("option", name, known.__annotations__, hint(name))
@@ -191,7 +191,7 @@ def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) ->
             warn_user(text, DataWarning)
 
 
-def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
+def check_candidates(candidates: object, metrics: Sequence[Metric]) -> None:
     """Raise `InputError` for metrics that sampled candidates do not allow, and for a bare number of them."""
     if isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool):
         raise InputError(

@@ -144,7 +144,7 @@ WORDS: dict[str, str] = {
 
 
 def _check_recall(name: str, ranked: RankedPositives, split: Split) -> list[SanityWarning]:
-    """Compare recall with chance, over positives whose items occur in training."""
+    """Compare recall with chance, over positives of items that occur in training."""
     is_checked = np.ones(len(ranked), dtype=bool)
     if len(split.train):
         is_checked = split.train.popularity[ranked.item] > 0

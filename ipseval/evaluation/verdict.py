@@ -364,7 +364,7 @@ def _contradicts_impressions(verdict: Verdict) -> bool:
 
 
 def choose_headline(verdicts: Sequence[Verdict]) -> Verdict:
-    """Choose the verdict that is stated in full: the first one whose metric has a guarantee."""
+    """Choose the verdict that is stated in full: the first one with a guarantee."""
     return next((verdict for verdict in verdicts if verdict.has_guarantee), verdicts[0])
 
 

@@ -66,11 +66,11 @@ def _write_conclusion(verdict: Verdict) -> list[str]:
         case Outcome.NOT_SIGNIFICANT:
             return [_write_insignificant_lead(verdict)]
         case Outcome.NO_VERDICT:
-            return _write_conflicting_weights(verdict)
+            return _write_conflict_of_weights(verdict)
         case Outcome.TIED:
             return _write_tie(verdict)
         case _:
-            return _write_unidentified(verdict)
+            return _write_ranking_in_log(verdict)
 
 
 def _write_winner(verdict: Verdict) -> str:
@@ -94,7 +94,7 @@ def _write_insignificant_lead(verdict: Verdict) -> str:
     return f"No significant winner: {standing.best} ranks first by {estimator}."
 
 
-def _write_conflicting_weights(verdict: Verdict) -> list[str]:
+def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
     """Return why weights from impressions allow no verdict, with both effective sample sizes."""
     support = verdict.support
     assert support is not None  # this outcome requires weights
@@ -128,7 +128,7 @@ def _write_tie(verdict: Verdict) -> list[str]:
     return sentences
 
 
-def _write_unidentified(verdict: Verdict) -> list[str]:
+def _write_ranking_in_log(verdict: Verdict) -> list[str]:
     """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights."""
     has_rival = bool(verdict.unweighted) and verdict.first_by_weights not in ("", verdict.first)
     gamma_range = verdict.gamma_range
