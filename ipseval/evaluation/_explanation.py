@@ -17,7 +17,7 @@ from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout
+from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows
 from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
@@ -266,8 +266,7 @@ def _build_table(content: ReportContent, layout: TableLayout, digits: int) -> Ta
         if len(names) == len(columns) > 1:
             subject = "every estimator"
         below.append(f"order by {subject}: {order}")
-    body = tuple((Cell(model), *(column[model] for column in columns)) for model in layout.models)
-    return Table(tuple(header), body, layout.title, below=tuple(below))
+    return Table(tuple(header), build_rows(layout.models, columns), layout.title, below=tuple(below))
 
 
 def write_order(standing: Standing) -> str:
@@ -341,8 +340,9 @@ def _describe_notes(content: ReportContent) -> list[str]:
     flags = content.diagnostics.set_index("estimator")["flag"]
     labels_by_note: dict[str, list[str]] = {}
     for label in content.diagnostics["estimator"]:
-        joint_notes = frame.loc[frame["estimator"] == label, "note"].unique()
-        notes = dict.fromkeys(note for joint_note in joint_notes for note in joint_note.split("; "))
+        notes: dict[str, None] = {}
+        for joint_note in frame.loc[frame["estimator"] == label, "note"].unique():
+            notes |= dict.fromkeys(joint_note.split("; "))
         for note in notes:
             if note and note != flags[label]:
                 labels_by_note.setdefault(note, []).append(label)

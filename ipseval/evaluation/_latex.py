@@ -10,7 +10,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, order_models
+from ipseval.evaluation.report_content import ReportContent, TableLayout
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.reporting.markup import latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
@@ -98,7 +98,7 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
     (estimand,) = groups
     tables = []
     for verdict in content.verdicts:
-        models = order_models(verdict.standings[labels[0]])
+        models = verdict.standings[labels[0]].order
         tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
     return tables
 
@@ -199,7 +199,9 @@ def _write_notes(
     lines = [latex(size)]
     if content.text.assumption:
         lines.append(latex(content.text.assumption))
-    estimates = [estimate for column in columns.values() for estimate in column.values()]
+    estimates: list[PrintedEstimate] = []
+    for column in columns.values():
+        estimates += column.values()
     if bold and any(estimate.is_best for estimate in estimates):
         lines.append("Bold: the highest estimate of each column and metric.")
     if any(np.isnan(estimate.value) for estimate in estimates):

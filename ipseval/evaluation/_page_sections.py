@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from ipseval.evaluation._page_curves import SweptMetric
-from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
+from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout, build_rows
 from ipseval.reporting.formatting import LEVEL, decimals, number, percent, shown_p, signed_at
 from ipseval.reporting.pictures import curves
 from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
@@ -70,10 +70,9 @@ def _build_difference_table(content: ReportContent, page: PageContent, layout: T
         rows = differences[differences["estimator"] == label].set_index("model").reindex(rivals)
         cells = rows.to_dict("index")
         columns.append({model: build_difference_cell(cells[model], flag) for model in rivals})
-    body = tuple((Cell(model), *(column[model] for column in columns)) for model in rivals)
     return Table(
         tuple(header),
-        body,
+        build_rows(rivals, columns),
         f"{layout.title}, minus {first}",
         words=frozenset(range(len(header))),
         signed=True,

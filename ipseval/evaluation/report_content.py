@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -13,11 +13,13 @@ from ipseval.estimators.sample import Extent
 from ipseval.evaluation._page_curves import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.evaluation.verdict import Standing, Verdict
+from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
 from ipseval.propensity import Propensity
+from ipseval.reporting.tables import Cell
 from ipseval.utils.counts import Count
 
+EMPTY = Cell("")
 UNRELIABLE = "unreliable"  # follows the name of a column with a flag in every output
 
 
@@ -51,10 +53,13 @@ class TableLayout:
         return self.verdict.metric
 
 
-def order_models(standing: Standing) -> tuple[str, ...]:
-    """Return the recommenders by one estimator, the highest first and undefined ones last."""
-    undefined = [model for model in standing.values if model not in standing.ranked]
-    return (*standing.ranked, *undefined)
+def build_rows(models: Sequence[str], columns: Sequence[Mapping[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:
+    """Return the rows of a table: the name of each recommender, and its cell of each column."""
+    rows = []
+    for model in models:
+        cells = [column.get(model, EMPTY) for column in columns]
+        rows.append((Cell(model), *cells))
+    return tuple(rows)
 
 
 def sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
@@ -149,7 +154,7 @@ class ReportContent:
                     estimand=estimand,
                     verdict=verdict,
                     labels=tuple(labels),
-                    models=order_models(verdict.standings[labels[0]]),
+                    models=verdict.standings[labels[0]].order,
                 )
                 layouts.append(layout)
         return layouts

@@ -13,7 +13,7 @@ from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
 from ipseval.evaluation._page_sections import build_page_sections
 from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
+from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows, describe_estimand
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
@@ -188,14 +188,9 @@ def _build_metric_table(
         standing = verdict.standings[label]
         columns.append({model: _difference_cell(standing, model, places) for model in layout.models})
         header.append(f"difference from best ({content.names[label]})")
-    empty = Cell("")
-    body = []
-    for model in layout.models:
-        cells = [column.get(model, empty) for column in columns]
-        body.append((Cell(model), *cells))
     return Table(
         tuple(header),
-        tuple(body),
+        build_rows(layout.models, columns),
         layout.title,
         words=frozenset(range(len(header))),
         metric=verdict.metric,

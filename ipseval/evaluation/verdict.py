@@ -104,6 +104,12 @@ class Standing:
         )
 
     @property
+    def order(self) -> tuple[str, ...]:
+        """All recommenders, the highest first and those without an estimate last."""
+        undefined = [model for model in self.values if model not in self.ranked]
+        return (*self.ranked, *undefined)
+
+    @property
     def best(self) -> str:
         """The recommender with the highest estimate; "" where none is defined."""
         return next(iter(self.ranked), "")
@@ -235,9 +241,7 @@ class Verdict:
     @property
     def order(self) -> tuple[str, ...]:
         """The recommenders as every output lists them: by the first printed column, undefined ones last."""
-        first_column = self.standings[self.columns[0]]
-        undefined = [model for model in first_column.values if model not in first_column.ranked]
-        return (*first_column.ranked, *undefined)
+        return self.standings[self.columns[0]].order
 
 
 @dataclass(frozen=True)
