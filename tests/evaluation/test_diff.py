@@ -72,7 +72,7 @@ def test_a_difference_is_new_minus_old_with_the_error_of_the_paired_users(old, n
     assert (unchanged_rows["p_adjusted"] == 1).all()
 
 
-def test_the_diff_says_what_is_clear_and_what_else_changed(old, new):
+def test_the_diff_reports_significant_changes_and_changed_options(old, new):
     diff = new.diff(old)
     text = repr(diff)
     assert "2 of 4 estimates are significantly higher: als (recall@5 by AOA)" in text
@@ -98,14 +98,14 @@ def test_adjusted_p_values_are_holms_over_all_rows(old, new):
     assert frame["p_adjusted"].to_numpy()[order] == pytest.approx(np.minimum(stepped, 1))
 
 
-def test_renamed_recommenders_are_paired_by_the_names_that_are_given(old, new):
+def test_renamed_recommenders_are_paired_by_the_given_names(old, new):
     diff = new.diff(old, models={"fresh": "gone"})
     assert set(diff.frame["model"]) == {"fresh"}
     with pytest.raises(InputError, match="no recommender 'als2'; the new evaluation has als, ease, fresh"):
         new.diff(old, models={"als2": "als"})
 
 
-def test_other_users_are_not_paired_and_the_page_says_so(new):
+def test_different_users_are_not_paired_and_the_page_warns(new):
     earlier = build_evaluation({"als": 1.3}, build_split(seed=7, n_users=60))
     diff = new.diff(earlier)
     row = diff.frame.iloc[0]
@@ -158,7 +158,7 @@ def test_weighted_estimates_alone_under_another_propensity_leave_nothing_to_conc
     assert sentence.endswith("their differences are not tested.")
 
 
-def test_what_evaluations_do_not_share_is_named(old, new):
+def test_recommenders_and_metrics_that_evaluations_do_not_share_are_named(old, new):
     fresh, auc = build_evaluation({"other": 1.0}), build_evaluation({"als": 1.0}, metrics=["auc"])
     with pytest.raises(
         InputError, match=r"^no recommender in common; the new evaluation has other, the old "
@@ -190,7 +190,7 @@ def test_a_loaded_evaluation_has_the_same_diff(old, new, tmp_path):
         new.diff("old.npz")
 
 
-def test_what_cancels_exactly_is_0_without_an_interval():
+def test_a_difference_of_exactly_0_has_no_interval():
     row = {"old": 0.5, "new": 0.5, "difference": 0.0, "std_error": 0.1, "ci_low": -0.2, "ci_high": 0.2}
     cells = build_difference_cells(row | {"p_adjusted": 1.0, "note": ""}, 2)
     assert [cell.plain for cell in cells] == ["0.50", "0.50", "0"]
@@ -239,14 +239,14 @@ def test_a_tracker_is_given_metrics_table_page_and_hash(new):
     assert logged["ipseval/estimates.csv"] == new.to_csv()
 
 
-def test_names_that_would_become_one_are_refused_and_undefined_estimates_are_left_out():
+def test_names_that_would_coincide_are_an_error_and_undefined_estimates_are_not_logged():
     frame = pd.DataFrame({"metric": "m", "estimator": "e", "model": ["a:b", "a?b"], "estimate": [1.0, 2.0]})
     assert metric_names(frame.iloc[:1]) == {"m/e/a_b": 1.0}
     with pytest.raises(InputError, match="two estimates would be logged as 'm/e/a_b'"):
         metric_names(frame)
 
 
-def test_labels_of_ones_own_are_found_among_those_that_are_held_in_any_case():
+def test_custom_labels_are_matched_ignoring_case():
     metrics, estimators = ["mine@3"], ["own"]
     assert (
         find_label("Mine@3", metrics, ipseval.metric),
@@ -258,6 +258,6 @@ def test_labels_of_ones_own_are_found_among_those_that_are_held_in_any_case():
     ) == ("One", "Mine@3")
 
 
-def test_what_is_no_tracker_is_refused(new):
+def test_an_unknown_tracker_is_an_error(new):
     with pytest.raises(InputError, match=r"log takes mlflow, wandb, .*got dict"):
         new.log({})

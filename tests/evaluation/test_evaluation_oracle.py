@@ -111,7 +111,7 @@ def test_items_unseen_in_training_leave_every_estimator_and_are_counted():
     assert result.frame["note"].str.contains(f"{unseen.sum()} positives without a propensity").all()
 
 
-def test_what_is_done_to_the_frame_stays_out_of_the_evaluation():
+def test_changes_of_the_frame_do_not_change_the_evaluation():
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 1]}), pd.DataFrame({"user": [0, 1], "item": [1, 0]})
     )

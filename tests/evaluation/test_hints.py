@@ -31,7 +31,7 @@ def test_a_hint_names_the_front_door(call, message):
         call()
 
 
-def test_what_is_taken_for_a_mapping_or_a_pair_says_where_its_parts_are():
+def test_the_error_for_a_mapping_or_a_pair_explains_its_parts():
     split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
     evaluation = ipseval.evaluate({"m": np.ones((2, 3))}, split)
     with pytest.raises(TypeError, match=r"^'Evaluation' object has no items\. Use \.frame, or \.estimate"):
@@ -72,7 +72,7 @@ def test_an_option_that_cannot_be_used_is_refused_before_the_ranking(options, er
         ipseval.evaluate({"m": "no scorer"}, split, **options)
 
 
-def test_lists_without_a_rank_are_told_what_they_lack():
+def test_the_error_for_lists_without_a_rank_names_the_column():
     split = ipseval.Split.from_frames(
         *(part.rename(columns=lambda name: name[:-3]) for part in (FRAME[:2], FRAME[2:]))
     )
@@ -92,7 +92,7 @@ def test_gini_and_entropy_of_one_user_are_defined():
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
-def test_of_one_estimator_what_is_left_out_is_its_own_note():
+def test_a_single_estimator_has_a_note_on_excluded_positives():
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in (0, [1, 1, 2])), items=range(3)
     )
@@ -152,13 +152,13 @@ def perfect(n_users: int, models: tuple[str, ...]) -> str:
     return repr(ipseval.evaluate(scores, split, metrics=["recall@1"], estimators=["aoa"]))
 
 
-def test_of_ten_users_one_recommender_alone_that_is_perfect_is_asked_for_test_items_in_training():
+def test_a_single_perfect_recommender_of_ten_users_raises_the_question_of_leakage():
     assert "leaked: perfect for every user. Were test items in training?" in perfect(10, ("leaked",))
     assert "in training?" not in perfect(9, ("leaked",))
     assert "in training?" not in perfect(10, ("leaked", "other"))
 
 
-def test_a_value_above_1_is_not_taken_for_a_perfect_one():
+def test_a_value_above_1_does_not_count_as_perfect():
     """Each user has both test items in front: dcg is 1 + 1/log2(3) for everybody."""
     pairs = pd.DataFrame({"user": np.repeat(np.arange(12), 3), "item": np.tile([0, 1, 2], 12)})
     split = ipseval.Split.from_frames(pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], items=range(4))
@@ -188,7 +188,7 @@ def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     assert describe_date([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
 
 
-def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_and_reliable():
+def test_a_difference_on_a_page_has_its_interval_and_is_bold_if_significant_and_reliable():
     """An interval of .06 has two significant digits in three decimals."""
     nan = float("nan")
     row = pd.Series({"difference": -0.04, "ci_low": -0.07, "ci_high": -0.01, "p_adjusted": 0.049})
@@ -202,7 +202,7 @@ def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_an
     assert build_difference_cell(row.replace(-0.04, nan).to_dict(), "few").flag == "few"
 
 
-def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
+def test_metrics_on_sampled_candidates_warn_with_a_fix():
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
     )
@@ -218,7 +218,7 @@ def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
 @pytest.mark.parametrize(
     ("metrics", "is_warning"), [(["auc"], False), (["recall@1"], True), (["auc", "recall@1"], True)]
 )
-def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_linear_in_them(
+def test_ranks_among_candidates_per_user_warn_unless_metrics_are_linear_in_ranks(
     metrics, is_warning, recwarn
 ):
     split = ipseval.Split.from_frames(
@@ -233,7 +233,7 @@ def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_line
 
 
 @pytest.mark.parametrize("member", [3, int, "recall"])
-def test_what_is_no_member_of_a_family_cannot_be_registered(member):
+def test_an_object_outside_the_families_cannot_be_registered(member):
     with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
         ipseval.register(member, name="mine")
 
@@ -249,7 +249,7 @@ def test_an_estimator_is_registered_by_its_label_without_the_parameter():
         ipseval.register(SnipsWithParameter())
 
 
-def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_random():
+def test_later_training_rows_are_reported_with_the_kind_of_split():
     user, item = np.divmod(np.arange(40), 4)
     frame = pd.DataFrame({"user": user, "item": item, "time": 40 - np.arange(40)})
     log = ipseval.Interactions.from_frame(frame, timestamp="time")

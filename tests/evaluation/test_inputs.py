@@ -96,7 +96,7 @@ def test_models_as_python_objects(name):
     assert ipseval.evaluate_ranks({"m": ranked}, metrics=["recall@5"]).frame["estimate"].tolist() == EXPECTED
 
 
-def test_whole_lists_of_item_ids_are_no_scores():
+def test_complete_lists_of_item_ids_are_not_accepted_as_scores():
     order = np.argsort(-UNSEEN, axis=1)
     rows = [order[user, : N_CANDIDATES[user]].tolist() for user in range(20)]
     assert recall(rows) == EXPECTED

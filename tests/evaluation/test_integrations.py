@@ -31,7 +31,7 @@ def test_a_lenskit_that_shows_no_users_is_refused_with_the_way(monkeypatch):
         lenskit_metric("recall@10")
 
 
-def test_rectools_validates_folds_by_it_beside_its_own():
+def test_rectools_validates_folds_by_the_metric_and_its_built_in_ones():
     pytest.importorskip("rectools", reason="rectools is not installed")
     from rectools.dataset import Dataset
     from rectools.metrics import Recall
@@ -99,7 +99,7 @@ def test_mlflow_evaluates_a_ranker_and_gives_back_metrics_table_page_and_hash(fo
         mlflow.validate_evaluation_results(gate, result)
 
 
-def test_mlflow_keeps_it_out_of_other_models_and_says_what_is_missing(mlflow):
+def test_mlflow_does_not_use_the_evaluator_for_other_models_and_reports_missing_input(mlflow):
     from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
 
     assert not registry.get_evaluator("ipseval").can_evaluate(model_type="classifier", evaluator_config={})
@@ -143,7 +143,7 @@ def trainer_of(config, train):
 
 
 @pytest.mark.parametrize(("metric", "estimator"), [("recall", "snips-global"), ("ndcg", "snips")])
-def test_recbole_trains_by_it_and_has_the_number_of_the_model_that_is_ranked_here(prepare, metric, estimator):
+def test_recbole_trains_by_the_metric_and_reports_the_value_of_evaluate(prepare, metric, estimator):
     config, train, valid, test = prepare(valid_metric=f"{estimator}-{metric}@5")
     how = {"metric": metric, "propensity": PROPENSITY, "estimator": estimator}
     assert recbole_metric(config, train, test, valid, **how) == f"{estimator}-{metric}"

@@ -41,7 +41,7 @@ def test_numbers_are_those_of_evaluate_for_a_model_and_for_a_fitted_propensity(m
 
 
 @pytest.mark.filterwarnings("ignore")  # one user has no list, and no hit
-def test_items_that_nobody_held_out_keep_their_places():
+def test_items_outside_the_test_set_keep_their_positions():
     test = TEST[TEST["item"] < 5]
     ranks = test.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
     expected = ranks.groupby("user")["hit"].mean().mean()
@@ -50,7 +50,7 @@ def test_items_that_nobody_held_out_keep_their_places():
     ) == pytest.approx([expected])
 
 
-def test_weights_are_the_default_and_what_does_not_fit_is_an_error():
+def test_weights_are_the_default_and_mismatches_are_errors():
     assert ListMetrics.from_labels(["recall@5"], None, KNOWN, None).label == "recall@5 snips-global"
     assert ListMetrics.from_labels(["recall@5"], None, None, None).label == "recall@5 aoa"
     with pytest.raises(PropensityError, match="snips needs a propensity"):

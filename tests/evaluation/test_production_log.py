@@ -150,7 +150,7 @@ def test_no_route_names_the_worse_version(folder, route, split, weights):
         check(route(folder, *split, weights))
 
 
-def test_weights_from_impressions_beside_others_warn_of_users_without_a_list_once(folder, capsys):
+def test_weights_by_popularity_on_impressions_warn_of_users_without_a_list_once(folder, capsys):
     lists = ["--model", f"v1={folder / 'v1.parquet'}", "--seen", "drop", "--unknown", "drop"]
     assert main(["evaluate", str(folder / "log.parquet"), "--gamma", "0", *lists]) == 0
     assert capsys.readouterr().err.count("top-K lists are missing") == 1

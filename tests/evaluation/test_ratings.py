@@ -59,7 +59,7 @@ def test_each_estimator_worked_by_hand():
     assert table.loc[("mae", "aoa-pooled"), "ess"] == pytest.approx(3)
 
 
-def test_predictions_with_ids_as_labels_may_be_in_any_order_and_hold_others():
+def test_predictions_with_ids_as_labels_may_be_in_any_order_and_have_extra_ids():
     ratings = log(n_users=2)
     frame = pd.DataFrame(PREDICTED, index=[0, 1], columns=[0, 1, 2]).loc[[1, 0], [2, 0, 1]]
     expected = run(ratings)["estimate"].tolist()
@@ -242,7 +242,7 @@ def test_recommenders_are_compared_on_the_same_ratings(two_models):
     assert "rmse" in evaluation.to_html()
 
 
-def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse(two_models):
+def test_bounds_of_rmse_are_undefined_and_those_of_mse_are_computed(two_models):
     table = two_models.bounds(2.0).set_index(["metric", "estimator"]).sort_index()
     mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
     assert (mse["lower"] < mse["upper"]).all()

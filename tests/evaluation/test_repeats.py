@@ -270,7 +270,7 @@ def test_a_study_ranks_training_items_too(tmp_path):
         assert row["candidates"].item() == "full with seen items"
 
 
-def test_what_compares_with_random_exposure_wants_training_items_excluded():
+def test_comparisons_with_random_exposure_require_excluded_training_items():
     split = ipseval.split_temporal(build_log(PLAYS, DAYS), test_fraction=0.5, seen="include")
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])

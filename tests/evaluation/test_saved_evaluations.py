@@ -117,7 +117,7 @@ def outputs(evaluation: Evaluation) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_loaded_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_a_loaded_evaluation_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
     first = CASES[name]()
     first.save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
@@ -128,7 +128,7 @@ def test_what_is_loaded_prints_compares_and_reports_the_same_bytes(name: str, tm
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
+def test_a_loaded_evaluation_supports_all_methods(tmp_path: Path) -> None:
     first = simple()
     first.save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
@@ -142,7 +142,7 @@ def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
         pd.testing.assert_frame_equal(ask(first), ask(again), check_exact=True)
 
 
-def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path) -> None:
+def test_a_custom_estimator_is_not_run_again_and_the_error_explains_it(tmp_path: Path) -> None:
     build_evaluation(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     assert again.definitions[1][0].label == "mine"
@@ -159,7 +159,7 @@ def test_the_versions_that_are_printed_are_those_that_computed(tmp_path: Path, m
     )
 
 
-def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
+def test_ids_that_cannot_be_stored_are_an_error_and_the_old_file_stays(tmp_path: Path) -> None:
     evaluation = simple()
     evaluation.save(tmp_path / "a.npz")
     before = (tmp_path / "a.npz").read_bytes()

@@ -97,7 +97,7 @@ def test_a_field_that_a_class_does_not_have_is_an_error(evaluation, tmp_path):
         Evaluation.load(path)
 
 
-def test_without_ranks_a_file_is_smaller_prints_the_same_and_says_what_it_lacks(evaluation, tmp_path):
+def test_a_file_without_ranks_is_smaller_prints_the_same_and_names_missing_data(evaluation, tmp_path):
     evaluation.save(tmp_path / "whole.npz")
     evaluation.save(tmp_path / "small.npz", ranks=False)
     assert (tmp_path / "small.npz").stat().st_size < (tmp_path / "whole.npz").stat().st_size

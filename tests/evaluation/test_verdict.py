@@ -126,7 +126,7 @@ def test_rows_are_ordered_by_the_first_printed_column():
     assert decide(None, ABC).order == ("a", "b", "c")
 
 
-def test_the_table_of_the_order_holds_ranks_estimates_and_tested_differences():
+def test_the_table_of_the_order_has_ranks_estimates_and_tested_differences():
     frame = tabulate_order([decide({"a": 0.1, "b": 0.3}, significant=("ab",))])
     expected = pd.DataFrame(
         {
@@ -242,7 +242,7 @@ def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
     assert "In an order" in repr(evaluation.explain())
 
 
-def test_estimators_of_different_estimands_stand_in_tables_of_their_own(evaluation):
+def test_estimators_of_different_estimands_are_in_separate_tables(evaluation):
     ranks = {name: sample.ranked for name, sample in evaluation.samples.items()}
     mixed = ipseval.evaluate_ranks(
         ranks,
@@ -286,7 +286,7 @@ def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
     assert gammas == pytest.approx([step / 10 for step in range(-10, 31)])
 
 
-def test_tipping_points_are_looked_for_in_the_grid_that_is_given_or_in_steps_of_two_hundredths(evaluation):
+def test_tipping_points_are_searched_in_the_given_grid_or_in_steps_of_two_hundredths(evaluation):
     metrics, estimators = evaluation.definitions
     samples = {name: evaluation.samples[name] for name in ("popular", "rare")}
     recall = replace(evaluation, definitions=(metrics[:1], estimators[1:]), samples=samples)
@@ -298,13 +298,13 @@ def test_tipping_points_are_looked_for_in_the_grid_that_is_given_or_in_steps_of_
     )
 
 
-def test_it_is_told_how_intervals_were_made(evaluation):
+def test_the_record_states_the_method_of_the_intervals(evaluation):
     again = evaluation.with_intervals("percentile", n_resamples=50, rng=0)
     assert (again.provenance["interval"], again.provenance["refit"]) == ("percentile", False)
     assert evaluation.provenance["interval"] == "normal"
 
 
-def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluation, monkeypatch):
+def test_four_recommenders_are_drawn_in_larger_steps_for_a_slow_metric(evaluation, monkeypatch):
     ranks_by_model = [item.ranked for item in evaluation.samples.values()]
     ranks = {f"m{number}": ranks_by_model[number % 3] for number in range(5)}
     again = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["ndcg@10", "recall@10"])

@@ -43,7 +43,7 @@ def test_assumed_weights_that_disagree_leave_no_clear_winner():
     assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
 
 
-def test_assumed_weights_that_agree_say_so():
+def test_agreement_of_assumed_weights_is_stated():
     text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
     assert text == "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed)."
 
@@ -88,7 +88,7 @@ def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
         ({"a": 0.2, "b": 0.2, "c": 0.1}, "a and b are tied for first place in the log."),
     ],
 )
-def test_where_there_is_nothing_to_decide_the_verdict_says_so(values, text):
+def test_the_verdict_states_that_there_is_nothing_to_decide(values, text):
     assert conclusion(decide(values)) == text
 
 
@@ -135,7 +135,7 @@ def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 
-def test_a_metric_without_a_guarantee_says_so():
+def test_a_missing_guarantee_is_stated():
     text = write_verdict([decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")])
     assert text.assumption == f"{UNIFORM}; SNIPS has no guarantee for ndcg@10."
     text = write_verdict([decide(AB, AB, gamma=0.0, has_guarantee=False, metric="ndcg@10")])
@@ -161,13 +161,13 @@ def test_weights_alone_are_stated_with_their_assumption():
         ("exposure", None, "propensities from random exposure"),
     ],
 )
-def test_the_source_of_the_propensities_stands_in_the_name_of_a_column(basis, gamma, text):
+def test_the_name_of_a_column_states_the_source_of_the_propensities(basis, gamma, text):
     support = decide(AB, AB, basis, gamma=gamma).support
     assert support is not None
     assert describe_assumption(support) == text
 
 
-def test_other_metrics_are_grouped_by_what_they_conclude():
+def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
     second = decide(AB, metric="mean_dcg@10")
     assert conclusion(first, second).endswith(" mean_dcg@10 agrees.")
@@ -200,7 +200,7 @@ def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
     assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
 
 
-def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():
+def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():
     verdicts = [decide(AB), decide(AB, BA, gamma=0.0), decide(AB, AB, gamma=0.0, significant=("ab",))]
     for verdict in verdicts:
         for sentence in conclusion(verdict).split(". "):

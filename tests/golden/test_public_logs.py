@@ -92,7 +92,7 @@ def test_the_small_movielens_file_has_its_published_size():
 
 
 @pytest.mark.slow
-def test_thirteen_domains_of_amazon_hold_three_million_pairs():
+def test_thirteen_domains_of_amazon_have_three_million_pairs():
     logs = {path.stem: load_adjacency(path) for path in shared_data("amazon14-5core").glob("*.txt")}
     apps = logs["Apps_for_Android"]
     assert (apps.n_users, apps.n_items, len(apps)) == (87271, 13209, 752937)
@@ -116,7 +116,7 @@ def test_the_leakage_of_movielens_is_what_was_published():
     assert split_global_time(log, test_fraction=0.1).leakage.n_leaking == 0
 
 
-def test_the_windows_of_movielens_hold_every_later_row_once():
+def test_the_windows_of_movielens_include_every_later_row_once():
     log = films()
     first = int(log.timestamp.min()) + 60 * 86_400 * 10**9
     splits = split_sliding(log, start=first, test="14D")
