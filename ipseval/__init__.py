@@ -40,7 +40,7 @@ NAMES_BY_MODULE = {
     "data.splits": ["Split", "split_global_time", "split_leave_one_out", "split_random", "split_temporal"],
     "errors": ["InputError", "IpsevalError"],
     "evaluation": ["Evaluation", "evaluate", "evaluate_ranks"],
-    "evaluation._extension": ["register"],
+    "evaluation._registration": ["register"],
     "evaluation.beyond": ["beyond_accuracy"],
     "evaluation.slates": ["evaluate_slates"],
     "metrics": ["metric"],

@@ -25,7 +25,7 @@ from ipseval.errors import IpsevalError as IpsevalError
 from ipseval.evaluation import Evaluation as Evaluation
 from ipseval.evaluation import evaluate as evaluate
 from ipseval.evaluation import evaluate_ranks as evaluate_ranks
-from ipseval.evaluation._extension import register as register
+from ipseval.evaluation._registration import register as register
 from ipseval.evaluation.beyond import beyond_accuracy as beyond_accuracy
 from ipseval.evaluation.slates import evaluate_slates as evaluate_slates
 from ipseval.metrics import metric as metric

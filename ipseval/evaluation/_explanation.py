@@ -1,4 +1,4 @@
-"""Everything that an evaluation holds: where its numbers come from, orders, claims, notes, definitions."""
+"""The detailed report of an evaluation: data, orders, guarantees, notes, definitions and hashes."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from ipseval._version import __version__
 from ipseval.errors import InputError
 from ipseval.estimators import Sample
 from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout
+from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows
 from ipseval.evaluation.verdict import Standing, Verdict
 from ipseval.evaluation.verdict_text import write_verdict
 from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, percent
-from ipseval.reporting.tables import Cell, Code, Notes, Table
+from ipseval.reporting.tables import Cell, Code, Notes, Part, Table
 from ipseval.utils.artefacts import sha256
 from ipseval.utils.checks import check_positive_int, counted, examples
 from ipseval.utils.counts import Count
+from ipseval.utils.types import FloatArray
 
 
 def describe_evaluation(content: ReportContent) -> list[str]:
-    """Return the lines that say what was evaluated."""
+    """Return the lines that describe the recommenders, data, candidates and propensities."""
     size = content.size
     models = counted(len(content.models), "recommender")
     interactions = counted(size.n_positives, "held-out interaction")
@@ -41,150 +42,187 @@ def describe_evaluation(content: ReportContent) -> list[str]:
     ]
     split = content.split
     if split is not None and split.n_leaking:
-        reason = "; the split is random" if split.is_random else ""
+        reason = ""
+        if split.is_random:
+            reason = "; the split is random"
         lines.append(
             f"leakage:    {split.n_leaking:,} of {split.n_test:,} test rows "
             f"({percent(split.n_leaking / split.n_test, 1)}) have later training rows; in the median "
             f"{percent(split.median_future, 1)} of training is later{reason}"
         )
     if content.propensity is not None:
-        scale = "" if content.propensity.is_probability else ", known up to a factor"
-        lines.append(f"propensity: {content.propensity.model}{scale}")
+        line = f"propensity: {content.propensity.model}"
+        if not content.propensity.is_probability:
+            line += ", relative (known up to a constant factor)"
+        lines.append(line)
     if size.n_without_propensity:
-        verb = "has" if size.n_without_propensity == 1 else "have"
-        excluded = counted(size.n_without_propensity, "held-out interaction")
-        lines.append(f"left out:   {excluded} that {verb} no propensity")
+        interactions = counted(size.n_without_propensity, "held-out interaction")
+        lines.append(f"excluded:   {interactions} without a propensity")
     return lines
 
 
 READ = "rows read from "
+SEPARATOR = "\x1f"  # between hashed values; no id contains it
 
 
 def describe_date(counts: Iterable[Count], otherwise: str) -> str:
-    """Return the line of a page that names the files that were read, or what they are, and the day.
+    """Return the line of a page with the names of the files that were read, or `otherwise`, and the date.
 
-    SOURCE_DATE_EPOCH, in seconds, is the day of a page that has to have the same bytes whenever it is made.
+    SOURCE_DATE_EPOCH, in seconds, is the date of a page that must have the same bytes whenever it is written.
     """
-    day = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()), UTC).date()
-    read = [one.what.removeprefix(READ).partition(": ")[0] for one in counts if one.what.startswith(READ)]
-    files = [one for one in dict.fromkeys(read) if one != "the data frame"]
-    return f"Data: {listed(files) if files else otherwise} · page of {day.isoformat()}"
+    seconds = int(os.environ.get("SOURCE_DATE_EPOCH") or time.time())
+    date = datetime.fromtimestamp(seconds, UTC).date()
+    files: dict[str, None] = {}
+    for count in counts:
+        if count.what.startswith(READ):
+            source = count.what.removeprefix(READ).partition(": ")[0]
+            if source != "the data frame":
+                files[source] = None
+    data = otherwise
+    if files:
+        data = listed(list(files))
+    return f"Data: {data} · page of {date.isoformat()}"
 
 
 def describe_sources(counts: Iterable[Count]) -> list[str]:
-    """Return a line for each source that was read: its rows, and which column was taken for what."""
-    found = [one for one in counts if one.what.startswith(READ)]
-    return [f"{one.subject + ':':<12}{one.count:,} rows from {one.what.removeprefix(READ)}" for one in found]
+    """Return a line for each source: the number of its rows, and the column that has each role."""
+    lines = []
+    for count in counts:
+        if count.what.startswith(READ):
+            subject = f"{count.subject}:"
+            lines.append(f"{subject:<12}{count.count:,} rows from {count.what.removeprefix(READ)}")
+    return lines
 
 
-def versions() -> dict[str, str]:
+def collect_versions() -> dict[str, str]:
     """Return the versions that numbers may depend on."""
-    names = {"ipseval": __version__, "python": platform.python_version()}
-    return {**names, "numpy": np.__version__, "pandas": pd.__version__}
-
-
-def basis(
-    sample: Sample, propensity: Propensity | None, metrics: Iterable[str], missing_lists: Any, positives: str
-) -> dict[str, Any]:
-    """Return what the numbers are of: hashes of the data, options, and definitions of the metrics."""
     return {
-        "data": _fingerprints(sample, positives),
+        "ipseval": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "pandas": pd.__version__,
+    }
+
+
+def collect_basis(
+    sample: Sample,
+    propensity: Propensity | None,
+    metrics: Iterable[str],
+    missing_lists: str | None,
+    positives_hash: str,
+) -> dict[str, Any]:
+    """Return hashes of the data, options, and definitions of the metrics, which determine the quantity."""
+    propensity_model = None
+    if propensity is not None:
+        propensity_model = propensity.model
+    return {
+        "data": _hash_data(sample, positives_hash),
         "options": {
             "ties": sample.ties,
             "candidates": sample.ranked.candidates,
             "n_relevant": sample.n_relevant_kind,
-            "propensity": None if propensity is None else propensity.model,
+            "propensity": propensity_model,
             "missing_lists": missing_lists,
         },
-        "metrics": {label: _definition(label) for label in metrics},
+        "metrics": {label: _define_metric(label) for label in metrics},
     }
 
 
-def _fingerprints(sample: Sample, positives: str) -> dict[str, str | None]:
-    """Return hashes of positives, users, graded relevance and propensities; null for what there is not."""
-    columns: dict[str, Any] = {
-        "gains": sample.ranked.gain,
-        "n_relevant": sample.n_relevant,
-        "propensity": sample.propensity,
-    }
+def _hash_data(sample: Sample, positives_hash: str) -> dict[str, str | None]:
+    """Return hashes of positives, users, graded relevance and propensities; None for absent data."""
     ranked = sample.ranked
-    owners = () if ranked.cluster is None else ranked.unit_ids[ranked.cluster]
-    users = sha256("\x1f".join(map(str, [*ranked.user_ids, *owners])))
-    # Nine digits: the last bits of a power depend on the machine.
-    hashes = {
-        f"{name}_sha256": None if values is None else sha256("\x1f".join(map("{:.9g}".format, values)))
-        for name, values in columns.items()
+    users = [*ranked.user_ids]
+    if ranked.cluster is not None:
+        users += [*ranked.unit_ids[ranked.cluster]]
+    return {
+        "positives_sha256": positives_hash,
+        "users_sha256": sha256(SEPARATOR.join(map(str, users))),
+        "gains_sha256": _hash_numbers(ranked.gain),
+        "n_relevant_sha256": _hash_numbers(sample.n_relevant),
+        "propensity_sha256": _hash_numbers(sample.propensity),
     }
-    return {"positives_sha256": positives, "users_sha256": users, **hashes}
 
 
-def data_hash(sample: Sample) -> str:
+def _hash_numbers(values: FloatArray | None) -> str | None:
+    """Return the SHA-256 of numbers with nine digits, as the last bits of a power depend on the machine."""
+    if values is None:
+        return None
+    return sha256(SEPARATOR.join(map("{:.9g}".format, values)))
+
+
+def hash_positives(sample: Sample) -> str:
     """Return the SHA-256 of the positives (user id, item id) and their numbers of candidates."""
     ranked = sample.ranked
     columns = (ranked.user_ids[ranked.user], ranked.item_ids[ranked.item], ranked.n_candidates)
-    return sha256(*("\x1f".join(map(str, column)) for column in columns))
+    return sha256(*(SEPARATOR.join(map(str, column)) for column in columns))
 
 
-def _definition(label: str) -> dict[str, Any] | None:
-    """Return the definition of a metric that has a label of ours; None for a caller's own metric."""
+def _define_metric(label: str) -> dict[str, Any] | None:
+    """Return the definition of a metric of ipseval; None for a custom metric."""
     try:
-        known = parse_metric(label)
+        metric = parse_metric(label)
     except InputError:
         return None
     return {
-        "kind": known.kind,
-        "cutoff": known.cutoff,
-        "default_ties": known.default_ties,
-        **dataclasses.asdict(known.definition),
+        "kind": metric.kind,
+        "cutoff": metric.cutoff,
+        "default_ties": metric.default_ties,
+        **dataclasses.asdict(metric.definition),
     }
 
 
 GLOSSARY = (
     "Propensity P: the chance that a relevant item is observed; relative: known up to a common factor.",
-    "A weight w is 1/P. The effective sample size (Σw)²/Σw² says how many equal weights are as exact.",
+    "A weight w is 1/P. The effective sample size (Σw)²/Σw² is the number of equal weights of the same "
+    "precision.",
     "S: a user's held-out positives; s: the number of all relevant items of the user.",
-    "r_i: rank of item i; c: what a positive contributes to the metric; n: number of candidates.",
+    "r_i: rank of item i; c: contribution of a positive to the metric; n: number of candidates.",
 )
-OF_GAMMA = (
-    "γ: a power law takes the propensity to grow as popularity^((γ + 1)/2). At γ = −1 all weights are equal; "
-    "the larger γ, the less popular items count. A verdict tries γ from −1 to 3 in steps of 0.1, and in "
-    "steps of 1 for metrics that are no weighted mean. Two changes within one step are not seen."
+UNWEIGHTED_GLOSSARY = GLOSSARY[2:]
+GAMMA_ENTRY = (
+    "γ: a power law assumes that the propensity is proportional to popularity^((γ + 1)/2). At γ = −1 all "
+    "weights are equal; the larger γ, the less popular items count. A verdict tries γ from −1 to 3 in steps "
+    "of 0.1, and in steps of 1 for metrics that are not a weighted mean. Two changes within one step are not "
+    "detected."
 )
 
 
 LEGEND = (
     "Bold: the highest estimate of its column. †: differs significantly from the highest (paired test, Holm "
-    "over "
-    f"all pairs of the column, p < {LEVEL:g}). Unreliable columns have neither."
+    f"over all pairs of the column, p < {LEVEL:g}). Unreliable columns have neither."
+)
+ORDER_LEGEND = (
+    "In an order, > separates recommenders that differ significantly: every one before it from every one "
+    f"after it (paired test, Holm, p < {LEVEL:g}). Commas join those that do not all differ significantly."
 )
 
 
-def explained_tables(content: ReportContent, *, digits: int = 2) -> Tables:
-    """Return the tables of an evaluation with everything that can be said of them."""
+def build_explanation(content: ReportContent, *, digits: int = 2) -> Tables:
+    """Return the tables of an evaluation with all orders, guarantees, notes and definitions."""
     check_positive_int("digits", digits)
-    several = len(content.models) > 1
-    reading = ["± is one standard error over users."]
-    if several:
-        reading.append(
-            "In an order, > separates recommenders that differ significantly: every one before it from "
-            "every one "
-            f"after it (paired test, Holm, p < {LEVEL:g}). Commas join those that do not all differ "
-            f"significantly."
-        )
-    is_weighted = content.diagnostics["weighted"].any()
-    reading += [*GLOSSARY, OF_GAMMA] if is_weighted else GLOSSARY[2:]
-    conclusions = [f"{verdict.metric}: {write_verdict([verdict])}" for verdict in content.verdicts]
-    definitions = {} if content.page is None else content.page.definitions
+    has_several_models = len(content.models) > 1
+    legend_lines = ["± is one standard error over users."]
+    legend: tuple[str, ...] = ()
+    if has_several_models:
+        legend_lines.append(ORDER_LEGEND)
+        legend = (LEGEND,)
+    if content.diagnostics["weighted"].any():
+        legend_lines += [*GLOSSARY, GAMMA_ENTRY]
+    else:
+        legend_lines += UNWEIGHTED_GLOSSARY
+    parts: list[Part] = [_build_table(content, layout, digits) for layout in content.layouts]
+    parts.append(
+        Notes(tuple(f"{verdict.metric}: {write_verdict([verdict])}" for verdict in content.verdicts))
+    )
+    parts.append(Notes((*_describe_guarantees(content), *_describe_notes(content), *legend_lines)))
+    if content.page is not None:
+        for metric, definition in content.page.definitions.items():
+            parts.append(Code(metric, definition.removeprefix(f"{metric}\n")))
     return Tables(
         summary=(*describe_evaluation(content), *describe_sources(content.counts)),
         warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
-        parts=(
-            *(_explained_table(content, layout, digits) for layout in content.layouts),
-            Notes(tuple(conclusions)),
-            Notes((*_claims(content), *reading)),
-            *(Code(name, text.removeprefix(f"{name}\n")) for name, text in definitions.items()),
-        ),
-        legend=(LEGEND,) if several else (),
+        parts=tuple(parts),
+        legend=legend,
     )
 
 
@@ -194,47 +232,55 @@ def flag_warnings(
     """Return one sentence for every flag, with the metrics that it concerns where those are not all."""
     lines = []
     for label in estimators:
-        by_metric = {metric: flag for (metric, estimator), flag in flags.items() if estimator == label}
-        for text in dict.fromkeys(filter(None, by_metric.values())):
-            metrics = [metric for metric, flag in by_metric.items() if flag == text]
-            of_metrics = "" if len(metrics) == len(by_metric) else f" of {', '.join(metrics)}"
-            lines.append(f"Unreliable: {names.get(label, label)}{of_metrics}. {text[:1].upper()}{text[1:]}.")
+        flag_by_metric = {metric: flag for (metric, estimator), flag in flags.items() if estimator == label}
+        for text in dict.fromkeys(filter(None, flag_by_metric.values())):
+            metrics = [metric for metric, flag in flag_by_metric.items() if flag == text]
+            subject = names.get(label, label)
+            if len(metrics) < len(flag_by_metric):
+                subject += f" of {', '.join(metrics)}"
+            lines.append(f"Unreliable: {subject}. {text[:1].upper()}{text[1:]}.")
     return lines
 
 
-def _explained_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
-    """Return one table: a row per recommender, a column per estimator, orders below."""
+def _build_table(content: ReportContent, layout: TableLayout, digits: int) -> Table:
+    """Return one table: a row per recommender, a column per estimator, and the orders below it."""
     verdict = layout.verdict
-    several = len(content.models) > 1
-    columns: dict[str, dict[str, Cell]] = {}
+    columns = []
+    header = ["recommender"]
     orders: dict[str, list[str]] = {}
     unreliable = []
     for label in layout.labels:
         name = content.names[label]
         standing = verdict.standings[label]
-        flag = content.flag(verdict.metric, label)
-        columns[label] = _standard_error_column(content, verdict, label, digits)
-        if flag:
+        columns.append(_standard_error_column(content, verdict, label, digits))
+        header.append(content.head(verdict.metric, label))
+        if content.flag(verdict.metric, label):
             unreliable.append(name)
-        elif several and standing.ranked:
-            orders.setdefault(supported_order(standing), []).append(name)
-    below = [f"unreliable, see the warning above: {', '.join(unreliable)}"] if unreliable else []
+        elif len(content.models) > 1 and standing.ranked:
+            orders.setdefault(write_order(standing), []).append(name)
+    below = []
+    if unreliable:
+        below.append(f"unreliable, see the warning above: {', '.join(unreliable)}")
     for order, names in orders.items():
-        is_common = len(names) == len(columns) > 1
-        below.append(f"order by {'every estimator' if is_common else ', '.join(names)}: {order}")
-    body = tuple((Cell(model), *(column[model] for column in columns.values())) for model in layout.models)
-    heads = [content.head(verdict.metric, label) for label in layout.labels]
-    return Table(("recommender", *heads), body, layout.title, below=tuple(below))
+        subject = ", ".join(names)
+        if len(names) == len(columns) > 1:
+            subject = "every estimator"
+        below.append(f"order by {subject}: {order}")
+    return Table(tuple(header), build_rows(layout.models, columns), layout.title, below=tuple(below))
 
 
-def supported_order(standing: Standing) -> str:
-    """Return the order in words, with ">" only where all before it differ significantly from all after it."""
+def write_order(standing: Standing) -> str:
+    """Return the order as text, with ">" only where all before it differ significantly from all after it."""
     text = standing.best
     ranked = standing.ranked
-    differs = None if standing.tests is None else standing.tests.told_apart(ranked, LEVEL)
-    for place in range(1, len(ranked)):
-        is_separated = differs is not None and differs[:place, place:].all()
-        text += (" > " if is_separated else ", ") + ranked[place]
+    differs = None
+    if standing.tests is not None:
+        differs = standing.tests.told_apart(ranked, LEVEL)
+    for position in range(1, len(ranked)):
+        separator = ", "
+        if differs is not None and differs[:position, position:].all():
+            separator = " > "
+        text += separator + ranked[position]
     return text
 
 
@@ -243,11 +289,11 @@ def _standard_error_column(
 ) -> dict[str, Cell]:
     """Return recommender -> estimate with its standard error; an unreliable column has no errors or marks."""
     rows = content.rows(verdict.metric, label)
-    printed = print_estimates(content, verdict, label, digits)
+    estimates = print_estimates(content, verdict, label, digits)
     common_places = decimals(rows["std_error"], digits)
     cells = {}
     for row in rows.to_dict("records"):
-        estimate = printed[row["model"]]
+        estimate = estimates[row["model"]]
         error = row["std_error"]
         if np.isnan(estimate.value):
             cells[row["model"]] = Cell(estimate.text, flag=estimate.flag)
@@ -256,44 +302,59 @@ def _standard_error_column(
         if not estimate.flag:
             places = max(common_places, decimals([error], digits, default=0))
         shows_error = not np.isnan(error) and not estimate.flag
-        interval = f"interval {fixed(row['ci_low'], places)} to {fixed(row['ci_high'], places)}"
+        margin = ""
+        interval = ""
+        if shows_error:
+            margin = f"± {fixed(error, places)}"
+            interval = f"interval {fixed(row['ci_low'], places)} to {fixed(row['ci_high'], places)}"
         cells[row["model"]] = Cell(
             fixed(estimate.value, places),
-            f"± {fixed(error, places)}" if shows_error else "",
+            margin,
             strong=estimate.is_best,
-            mark="†" if estimate.is_behind else "",
+            mark=estimate.mark,
             flag=estimate.flag,
-            hint=interval if shows_error else "",
+            hint=interval,
         )
     return cells
 
 
-def _claims(content: ReportContent) -> list[str]:
-    """Return what is claimed of each estimator, and every note once, with the estimators it is of."""
-    frame = content.frame
-    diagnostics = content.diagnostics
-    names = content.names
-    lines: list[str] = []
-    said: dict[str, list[str]] = {}
-    models = list(frame["model"].unique())
-    for row in diagnostics.to_dict("records"):
-        label = row["estimator"]
-        part = frame[frame["estimator"] == label]
-        by_claim = part.groupby("claim", sort=False)["metric"].unique()
-        for claim, metrics in by_claim.items():
-            on = "" if len(by_claim) == 1 else f" ({', '.join(metrics)})"
-            lines.append(f"{names[label]}{on}: {claim}.")
+def _describe_guarantees(content: ReportContent) -> list[str]:
+    """Return the statistical guarantee of each estimator, with the metrics that it is for."""
+    lines = []
+    for row in content.diagnostics.to_dict("records"):
+        estimates = content.frame[content.frame["estimator"] == row["estimator"]]
+        metrics_by_claim = estimates.groupby("claim", sort=False)["metric"].unique()
+        for claim, metrics in metrics_by_claim.items():
+            subject = content.names[row["estimator"]]
+            if len(metrics_by_claim) > 1:
+                subject += f" ({', '.join(metrics)})"
+            lines.append(f"{subject}: {claim}.")
         if row["remark"] and not row["flag"]:
             lines.append(f"  {row['remark']}.")
-        for text in dict.fromkeys(text for note in part["note"].unique() for text in note.split("; ")):
-            if text and text != row["flag"]:
-                said.setdefault(text, []).append(label)
-    everywhere = list(diagnostics["estimator"])
-    for text, labels in said.items():
-        who = "all"
-        if labels != everywhere or len(labels) == 1:
-            who = ", ".join(names[label] for label in labels)
-        told = [text in note.split("; ") for note in frame["note"]]
-        named = list(frame["model"][told].unique())
-        lines.append(f"{who}{'' if named == models else f' of {examples(named)}'}: {text}.")
+    return lines
+
+
+def _describe_notes(content: ReportContent) -> list[str]:
+    """Return every note once, with the estimators and recommenders that it is about."""
+    frame = content.frame
+    flags = content.diagnostics.set_index("estimator")["flag"]
+    labels_by_note: dict[str, list[str]] = {}
+    for label in content.diagnostics["estimator"]:
+        notes: dict[str, None] = {}
+        for joint_note in frame.loc[frame["estimator"] == label, "note"].unique():
+            notes |= dict.fromkeys(joint_note.split("; "))
+        for note in notes:
+            if note and note != flags[label]:
+                labels_by_note.setdefault(note, []).append(label)
+    all_models = list(frame["model"].unique())
+    lines = []
+    for note, labels in labels_by_note.items():
+        subject = ", ".join(content.names[label] for label in labels)
+        if len(labels) == len(content.diagnostics) > 1:
+            subject = "all"
+        has_note = [note in joint_note.split("; ") for joint_note in frame["note"]]
+        models = list(frame["model"][has_note].unique())
+        if models != all_models:
+            subject += f" of {examples(models)}"
+        lines.append(f"{subject}: {note}.")
     return lines

@@ -1,9 +1,10 @@
-"""Our metrics at home in LensKit, RecTools, RecBole and MLflow, each imported where it is used."""
+"""Metrics of ipseval for LensKit, RecTools, RecBole and MLflow, which are imported on first use."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from ipseval.evaluation.pipeline import evaluate, evaluate_ranks
 from ipseval.evaluation.request import fitted_propensity, requested_estimators
 from ipseval.evaluation.tracking import TABLE, metric_names
 from ipseval.metrics import Metric
-from ipseval.metrics import metric as metric_of
+from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import Propensity
 from ipseval.ranking import rank_positives
 from ipseval.utils.border import guard
@@ -28,119 +29,174 @@ from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 __all__ = ["lenskit_metric", "recbole_metric", "rectools_metric"]
 
-MODEL = "model"  # the recommender, where its library gives lists without a name
+MODEL = "model"  # name of the recommender where its library passes lists without one
 NAMES = {"user_id": "user", "item_id": "item"}
 
 
-def _pairs(frame: Any) -> Any:
-    """Return the columns user and item of a frame, or of a collection of LensKit; a log as it is."""
-    if frame is None or isinstance(frame, Interactions):
-        return frame
-    frame = frame if hasattr(frame, "columns") else frame.to_df()
+class _ItemListCollection(Protocol):
+    """A collection of lists of LensKit."""
+
+    def to_df(self) -> pd.DataFrame: ...
+
+
+class _RecboleData(Protocol):
+    """A data set of RecBole."""
+
+    uid_field: str
+    iid_field: str
+    item_num: int
+
+    def id2token(self, field: str, ids: IntArray) -> AnyArray: ...
+
+
+PairData: TypeAlias = "pd.DataFrame | Interactions | _ItemListCollection | None"
+
+
+def _select_pairs(data: PairData) -> pd.DataFrame | Interactions | None:
+    """Return the columns user and item of a frame, or of a LensKit collection; a log as it is."""
+    if data is None or isinstance(data, Interactions):
+        return data
+    if not isinstance(data, pd.DataFrame):
+        data = data.to_df()
+    return _select_pair_columns(data)
+
+
+def _select_pair_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns user and item, also from columns user_id and item_id."""
     return frame.rename(columns=NAMES)[list(NAMES.values())]
 
 
-def _split(train: Any, test: Any, propensity: Any) -> Split:
-    """Return the split of parts that a library holds, over the ids that a fitted propensity is for."""
-    fitted = propensity if isinstance(propensity, Propensity) else None
-    users, items = (None, None) if fitted is None else (fitted.user_ids, fitted.item_ids)
-    return Split.from_frames(_pairs(train), _pairs(test), users=users, items=items)
+def _build_split(train: PairData, test: PairData, propensity: object) -> Split:
+    """Return the split of training and test pairs, over the ids of a fitted propensity."""
+    users = None
+    items = None
+    if isinstance(propensity, Propensity):
+        users = propensity.user_ids
+        items = propensity.item_ids
+    return Split.from_frames(_select_pairs(train), _select_pairs(test), users=users, items=items)
 
 
-def _lists(frame: Any) -> Lists:
-    """Return lists as their library gave them: what training and test lack keeps its place."""
+def _build_lists(frame: object) -> Lists:
+    """Return lists in the order of their library, including items that training and test lack."""
     return Lists(frame, seen="keep", unknown="candidate", missing="drop", gaps="raise")
 
 
 @dataclass(frozen=True, eq=False)
 class ListMetrics:
-    """Metrics by one estimator, asked of recommended lists and held-out pairs."""
+    """Metrics by one estimator that are computed from recommendation lists and held-out pairs.
+
+    Attributes
+    ----------
+    metrics : tuple of Metric
+    estimator : Estimator
+    propensity : as in `evaluate`
+    train : data frame, Interactions or None
+        Training pairs.
+    """
 
     metrics: tuple[Metric, ...]
     estimator: Estimator
     propensity: Any = None
-    train: Any = None
+    train: PairData = None
 
     @classmethod
-    def of(cls, labels: list[Any], estimator: Any, propensity: Any, train: Any) -> ListMetrics:
-        """Return what labels name; by default the last estimator of `evaluate`, snips-global or aoa."""
-        label = estimator or default_estimators(weighted=propensity is not None)[-1]
-        (chosen,) = requested_estimators([label], propensity)
-        return cls(tuple(map(metric_of, labels)), chosen, propensity, train)
+    def from_labels(
+        cls,
+        labels: Sequence[str | Metric],
+        estimator: str | Estimator | None,
+        propensity: Any,
+        train: PairData,
+    ) -> ListMetrics:
+        """Return the metrics of labels; the default estimator is the last one of `evaluate`."""
+        if estimator is None:
+            estimator = default_estimators(weighted=propensity is not None)[-1]
+        (requested,) = requested_estimators([estimator], propensity)
+        metrics = tuple(parse_metric(label) for label in labels)
+        return cls(metrics=metrics, estimator=requested, propensity=propensity, train=train)
 
     @property
     def label(self) -> str:
         """The first metric and the estimator."""
         return f"{self.metrics[0].label} {self.estimator.label}"
 
-    def evaluation(self, lists: Any, test: Any) -> Evaluation:
-        """Return the evaluation of lists."""
-        split = _split(self.train, test, self.propensity)
-        fitted = fitted_propensity(self.propensity, lambda model: model.fit(split.train))
-        if fitted is not None:
-            fitted.check_ids(split)
-        ranks = rank_positives(_lists(lists), split, compute=ComputeOptions(progress=False))
-        asked: dict[str, Any] = {"metrics": self.metrics, "estimators": [self.estimator]}
-        return evaluate_ranks({MODEL: ranks}, propensity=fitted, **asked)
+    def evaluate(self, lists: object, test: PairData) -> Evaluation:
+        """Return the evaluation of lists on held-out pairs."""
+        split = _build_split(self.train, test, self.propensity)
+        propensity = fitted_propensity(self.propensity, lambda model: model.fit(split.train))
+        if propensity is not None:
+            propensity.check_ids(split)
+        ranks = rank_positives(_build_lists(lists), split, compute=ComputeOptions(progress=False))
+        return evaluate_ranks(
+            {MODEL: ranks}, propensity=propensity, metrics=self.metrics, estimators=[self.estimator]
+        )
 
-    def values(self, lists: Any, test: Any) -> list[float]:
+    def compute_values(self, lists: object, test: PairData) -> list[float]:
         """Return the estimate of each metric."""
-        found = self.evaluation(lists, test).estimates
-        return [found[MODEL, one.label, self.estimator.label].value for one in self.metrics]
+        evaluation = self.evaluate(lists, test)
+        values = []
+        for metric in self.metrics:
+            estimate = evaluation.estimates[MODEL, metric.label, self.estimator.label]
+            values.append(estimate.value)
+        return values
 
-    def per_user(self, lists: Any, test: Any) -> pd.Series[float]:
+    def compute_per_user(self, lists: object, test: PairData) -> pd.Series[float]:
         """Return N_u/D_u of each user by the first metric."""
-        return self.evaluation(lists, test).per_user(MODEL, self.metrics[0].label, self.estimator.label)
+        evaluation = self.evaluate(lists, test)
+        return evaluation.per_user(MODEL, self.metrics[0].label, self.estimator.label)
 
 
 def lenskit_metric(
     metric: str | Metric, *, propensity: Any = None, estimator: Any = None, train: Any = None
 ) -> Any:
-    """Return a metric of LensKit 2025 for its `RunAnalysis`; later ones show a metric no users.
+    """Return a metric for `RunAnalysis` of LensKit 2025; later releases do not pass users to a metric.
 
-    It is a `GlobalMetric`, as weights are normalised over all users of a run: its value is R as `evaluate`
-    prints it. Users with test items and no list count as misses, with a `DataWarning`.
+    It is a `GlobalMetric`, because weights are normalised over all users of a run: its value is R as
+    `evaluate` prints it. Users with test items and no list count as misses, with a `DataWarning`.
 
     Parameters
     ----------
     metric : label or Metric
-        With a cutoff, such as "ndcg@10": lists do not hold the whole ranking.
+        With a cutoff, such as "ndcg@10", because lists do not hold the whole ranking.
     propensity : as in `evaluate`, optional
-        One that is fitted has its ids; a model, or its label, is fitted to `train`.
+        A fitted propensity has its ids; a model, or its label, is fitted to `train`.
     estimator : label or Estimator, optional
         Default: snips-global; aoa without a propensity.
     train : data frame or Interactions, optional
-        Training pairs, with columns user and item, or user_id and item_id. Their users count in `ips`, too.
+        Training pairs, with columns user and item, or user_id and item_id. `ips` also counts their users.
+
+    Returns
+    -------
+    GlobalMetric
 
     Raises
     ------
     InputError, PropensityError
-        For a label that is none, a propensity that is missing, and LensKit from 2026 on; when it is measured,
-        for test items that a fitted propensity does not cover.
+        For an unknown label, a missing propensity, and LensKit from 2026 on; when it is computed, for test
+        items that a fitted propensity does not cover.
     """
     from lenskit import metrics
 
     if not hasattr(metrics, "GlobalMetric"):
         raise InputError(
-            "from 2026 on LensKit shows a metric one list at a time, and not whose it is. "
-            "Pass what it recommends to ipseval.evaluate: {name: run.to_df()}."
+            "LensKit must be older than 2026, because later releases pass lists to a metric without their "
+            "users. Pass its recommendations to ipseval.evaluate: {name: run.to_df()}."
         )
-    asked = ListMetrics.of([metric], estimator, propensity, train)
+    list_metrics = ListMetrics.from_labels([metric], estimator, propensity, train)
 
-    def measure_run(self: Any, output: Any, test: Any) -> float:
-        return asked.values(output, test)[0]
+    def measure_run(self: object, output: object, test: _ItemListCollection) -> float:
+        return list_metrics.compute_values(output, test)[0]
 
-    return type(
-        "IpsevalMetric", (metrics.GlobalMetric,), {"label": asked.label, "measure_run": measure_run}
-    )()
+    members = {"label": list_metrics.label, "measure_run": measure_run}
+    metric_class = type("IpsevalMetric", (metrics.GlobalMetric,), members)
+    return metric_class()
 
 
 def rectools_metric(
     metric: str | Metric, *, propensity: Any = None, estimator: Any = None, train: Any = None
 ) -> Any:
-    """Return a metric of RecTools for its `calc_metrics` and `cross_validate`.
+    """Return a metric for `calc_metrics` and `cross_validate` of RecTools.
 
-    `calc` is R as `evaluate` prints it, and `calc_per_user` N_u/D_u of each user. The folds of
+    `calc` returns R as `evaluate` prints it, and `calc_per_user` N_u/D_u of each user. The folds of
     `cross_validate` share one propensity.
 
     Parameters
@@ -148,67 +204,99 @@ def rectools_metric(
     metric, propensity, estimator, train
         As in `lenskit_metric`.
 
+    Returns
+    -------
+    CoveredUsers
+        A metric that computes its values from lists and test pairs.
+
     Raises
     ------
     InputError, PropensityError
         As `lenskit_metric`; also for a metric without a cutoff.
     """
     from rectools import Columns
-    from rectools.metrics.dq import CoveredUsers  # the only kind whose `calc` is given lists and test pairs
+    from rectools.metrics.dq import CoveredUsers  # `calc` of this class receives lists and test pairs
 
-    asked = ListMetrics.of([metric], estimator, propensity, train)
-    if asked.metrics[0].cutoff is None:
-        raise InputError(f"a metric of RecTools has a cutoff, and {asked.label} has none.")
+    list_metrics = ListMetrics.from_labels([metric], estimator, propensity, train)
+    cutoff = list_metrics.metrics[0].cutoff
+    if cutoff is None:
+        raise InputError(
+            f"metric must have a cutoff in RecTools; got {list_metrics.label}. Pass a label such as "
+            "'ndcg@10'."
+        )
 
-    def calc(self: Any, reco: Any, interactions: Any) -> float:
-        return asked.values(reco, interactions)[0]
+    def calc(self: object, reco: pd.DataFrame, interactions: pd.DataFrame) -> float:
+        return list_metrics.compute_values(reco, interactions)[0]
 
-    def calc_per_user(self: Any, reco: Any, interactions: Any) -> pd.Series[float]:
-        return asked.per_user(reco, interactions).rename_axis(Columns.User)
+    def calc_per_user(self: object, reco: pd.DataFrame, interactions: pd.DataFrame) -> pd.Series[float]:
+        return list_metrics.compute_per_user(reco, interactions).rename_axis(Columns.User)
 
-    made = type("IpsevalMetric", (CoveredUsers,), {"calc": calc, "calc_per_user": calc_per_user})
-    return made(k=asked.metrics[0].cutoff)
+    members = {"calc": calc, "calc_per_user": calc_per_user}
+    metric_class = type("IpsevalMetric", (CoveredUsers,), members)
+    return metric_class(k=cutoff)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldOut:
-    """The positives of a loader of RecBole: row of the lists and item of each, and who the rows are."""
+class HeldOutPairs:
+    """The held-out pairs of a RecBole loader, in the order in which RecBole ranks.
+
+    Attributes
+    ----------
+    row, item : (n,) arrays
+        Row of the lists, and internal id of the item, of each pair.
+    users : (n_rows,) array
+        Internal id of the user of each row.
+    data : Dataset of RecBole
+    """
 
     row: IntArray
     item: IntArray
     users: AnyArray
-    data: Any
+    data: _RecboleData
 
     @classmethod
-    def of(cls, loader: Any) -> HeldOut:
-        """Return what a loader gives in the order in which RecBole ranks; no item is drawn."""
+    def from_loader(cls, loader: Any) -> HeldOutPairs:
+        """Read the pairs of a loader that ranks all items; raise an error for one that samples items."""
         from recbole.data.dataloader import FullSortEvalDataLoader
 
         if not isinstance(loader, FullSortEvalDataLoader):
-            raise InputError("RecBole draws items here, which changes the metric: set eval_args mode='full'.")
-        data, start, parts = loader.dataset, 0, []
+            raise InputError(
+                "RecBole must rank all items; this loader samples them, which changes the metric. Set "
+                "eval_args mode='full'."
+            )
+        data = loader.dataset
+        n_rows = 0
+        rows = []
+        items = []
+        users = []
         for batch, _, row, item in loader:
-            parts.append((row.numpy() + start, item.numpy(), batch[data.uid_field].numpy()))
-            start += len(batch)
-        row, item, users = map(np.concatenate, zip(*parts, strict=True))
-        return cls(row, item, users, data)
+            rows.append(row.numpy() + n_rows)
+            items.append(item.numpy())
+            users.append(batch[data.uid_field].numpy())
+            n_rows += len(batch)
+        return cls(
+            row=np.concatenate(rows), item=np.concatenate(items), users=np.concatenate(users), data=data
+        )
 
-    def fits(self, listed: IntArray, found: BoolArray) -> bool:
-        """Return whether these are the positives that RecBole found in lists (n_rows, K)."""
-        if len(listed) != self.users.size:
+    def match(self, items: IntArray, is_positive: BoolArray) -> bool:
+        """Return whether these pairs are the positives that RecBole marks in lists (n_rows, K)."""
+        if len(items) != self.users.size:
             return False
-        key = np.arange(len(listed))[:, None] * np.int64(self.data.item_num) + listed
-        return np.array_equal(np.isin(key, self.row * np.int64(self.data.item_num) + self.item), found)
+        n_items = np.int64(self.data.item_num)
+        listed_keys = np.arange(len(items))[:, None] * n_items + items
+        positive_keys = self.row * n_items + self.item
+        return np.array_equal(np.isin(listed_keys, positive_keys), is_positive)
 
-    def frame(self, row: IntArray, item: IntArray) -> pd.DataFrame:
+    def to_frame(self, row: IntArray, item: IntArray) -> pd.DataFrame:
         """Return rows and items as a frame of tokens."""
-        return tokens(self.data, self.users[row], item)
+        return _to_tokens(self.data, self.users[row], item)
 
 
-def tokens(data: Any, user: IntArray, item: IntArray) -> pd.DataFrame:
-    """Return users and items by the tokens of a data set of RecBole."""
-    given = {"user": (data.uid_field, user), "item": (data.iid_field, item)}
-    return pd.DataFrame({name: data.id2token(*one) for name, one in given.items()})
+def _to_tokens(data: _RecboleData, user: IntArray, item: IntArray) -> pd.DataFrame:
+    """Return users and items by the tokens of a RecBole data set."""
+    return pd.DataFrame(
+        {"user": data.id2token(data.uid_field, user), "item": data.id2token(data.iid_field, item)}
+    )
 
 
 def recbole_metric(
@@ -216,15 +304,16 @@ def recbole_metric(
 ) -> str:
     """Register a metric in RecBole at the cutoffs `topk` of a config, and return its name there.
 
-    Call it before the trainer is made. RecBole tells its metrics which listed items are positives, and not
-    which positives there are: these come from the loaders. Values are rounded to `metric_decimal_place`.
+    Call it before the trainer is created. RecBole passes to its metrics which listed items are positives, but
+    not the positives that the lists lack; these come from the loaders. Values are rounded to
+    `metric_decimal_place`.
 
     Parameters
     ----------
     config : Config of RecBole
         The name is added to its `metrics`.
     train, *held_out : loaders of RecBole
-        Of training, and of validation and test with all items ranked.
+        The training loader, and the validation and test loaders with all items ranked.
     metric : str
         A label without its cutoff, such as "recall".
     propensity : as in `evaluate`, optional
@@ -232,10 +321,15 @@ def recbole_metric(
     estimator : label or Estimator, optional
         As in `lenskit_metric`.
 
+    Returns
+    -------
+    str
+        Name of the metric in RecBole.
+
     Raises
     ------
     InputError, PropensityError
-        As `lenskit_metric`; also for loaders that draw items. When it is measured, for lists that belong to
+        As `lenskit_metric`; also for loaders that sample items. When it is computed, for lists that belong to
         none of the loaders.
     """
     from recbole.evaluator import register
@@ -243,38 +337,54 @@ def recbole_metric(
     from recbole.utils import EvaluatorType
 
     data = train.dataset
-    pairs = tokens(data, *(data.inter_feat[name].numpy() for name in (data.uid_field, data.iid_field)))
-    log = Interactions.from_frame(pairs, duplicates="keep")  # n* counts what RecBole counts
-    asked = ListMetrics.of([f"{metric}@{k}" for k in config["topk"]], estimator, propensity, log)
-    name = f"{asked.estimator.label}-{metric}".lower()
-    parts = [HeldOut.of(one) for one in held_out]
-    kind, needs = EvaluatorType.RANKING, ["rec.items", "rec.topk"]
+    users = data.inter_feat[data.uid_field].numpy()
+    items = data.inter_feat[data.iid_field].numpy()
+    # RecBole counts repeated pairs in the popularity of items, so they are kept.
+    log = Interactions.from_frame(_to_tokens(data, users, items), duplicates="keep")
+    cutoffs = config["topk"]
+    list_metrics = ListMetrics.from_labels(
+        [f"{metric}@{cutoff}" for cutoff in cutoffs], estimator, propensity, log
+    )
+    name = f"{list_metrics.estimator.label}-{metric}".lower()
+    held_out_pairs = [HeldOutPairs.from_loader(loader) for loader in held_out]
+    inputs = ["rec.items", "rec.topk"]
 
     def calculate_metric(self: Any, collected: Any) -> dict[str, float]:
-        listed, found = (collected.get(key).numpy() for key in needs)
-        fitting = [one for one in parts if one.fits(listed, found[:, :-1] > 0)]
-        if not fitting:
-            raise InputError("these lists belong to none of the loaders; pass those that are evaluated.")
-        row, rank = np.indices(listed.shape).reshape(2, -1)
-        lists = fitting[0].frame(row, listed.ravel()).assign(rank=rank + 1)
-        values = asked.values(lists, fitting[0].frame(fitting[0].row, fitting[0].item))
-        labels = [f"{name}@{k}" for k in config["topk"]]
-        return {label: round(value, self.decimal_place) for label, value in zip(labels, values, strict=True)}
+        items = collected.get("rec.items").numpy()
+        is_positive = collected.get("rec.topk").numpy()[:, :-1] > 0
+        pairs = next((pairs for pairs in held_out_pairs if pairs.match(items, is_positive)), None)
+        if pairs is None:
+            raise InputError(
+                "the lists must belong to one of the loaders; got other lists. Pass the loaders that are "
+                "evaluated."
+            )
+        row, rank = np.indices(items.shape).reshape(2, -1)
+        lists = pairs.to_frame(row, items.ravel()).assign(rank=rank + 1)
+        values = list_metrics.compute_values(lists, pairs.to_frame(pairs.row, pairs.item))
+        rounded = {}
+        for cutoff, value in zip(cutoffs, values, strict=True):
+            rounded[f"{name}@{cutoff}"] = round(value, self.decimal_place)
+        return rounded
 
-    members = {"metric_type": kind, "metric_need": needs, "calculate_metric": calculate_metric}
+    members = {
+        "metric_type": EvaluatorType.RANKING,
+        "metric_need": inputs,
+        "calculate_metric": calculate_metric,
+    }
     register.metrics_dict[name] = type("IpsevalMetric", (AbstractMetric,), members)
-    register.metric_types[name], register.metric_information[name] = kind, needs
+    register.metric_types[name] = EvaluatorType.RANKING
+    register.metric_information[name] = inputs
     config["metrics"] = [*config["metrics"], name]
     return name
 
 
 class MlflowEvaluator:
-    """The evaluator "ipseval" of MLflow, for models of type "ranker": it logs what `Evaluation.log` logs.
+    """Evaluator "ipseval" of MLflow for models of type "ranker"; it logs an evaluation to the active run.
 
     Rows of the data are users and items. Predictions, or the model, give their scores, unless the rows have a
-    rank or score, or the model returns lists; a row without a score is in no list. Held out is what targets
-    above 0 mark, or the test part of a `split` in the configuration. It may hold `train`, the `name` of the
-    recommender and options of `evaluate`, too.
+    rank or score, or the model returns lists; a row without a score is in no list. The held-out rows have
+    targets above 0, or are the test part of a `split` in the configuration. The configuration may also hold
+    `train`, the `name` of the recommender and options of `evaluate`.
     """
 
     def can_evaluate(self, *, model_type: str, evaluator_config: Any = None, **_: Any) -> bool:
@@ -282,25 +392,46 @@ class MlflowEvaluator:
         return model_type == "ranker"
 
     def evaluate(self, *, dataset: Any, evaluator_config: Any, model: Any = None, **_: Any) -> Any:
-        """Return the estimates of the recommender, after they are logged to the run that is active."""
+        """Evaluate the recommender, log the evaluation to the active run and return the estimates."""
         import mlflow
         from mlflow.models import EvaluationResult
         from mlflow.models.evaluation.artifacts import CsvEvaluationArtifact
 
-        options, rows = dict(evaluator_config or {}), dataset.features_data
-        found = dataset.predictions_data if model is None else model.predict(rows)
-        if found is not None:
-            rows = found if hasattr(found, "columns") else _pairs(rows).assign(score=found)
-        name, split, train = (options.pop(one, None) for one in ("name", "split", "train"))
+        options = dict(evaluator_config or {})
+        name = options.pop("name", None) or MODEL
+        split = options.pop("split", None)
+        train = options.pop("train", None)
         if split is None:
-            if dataset.labels_data is None:
-                raise InputError("nothing is held out: give targets, or a split in evaluator_config.")
-            positives = dataset.features_data[dataset.labels_data > 0]
-            split = _split(train, positives, options.get("propensity"))
-        evaluation = evaluate({name or MODEL: _lists(rows)}, split, **options)
+            split = _split_dataset(dataset, train, options.get("propensity"))
+        lists = _build_lists(_predict_rows(dataset, model))
+        evaluation = evaluate({name: lists}, split, **options)
         evaluation.log(mlflow)
         table = CsvEvaluationArtifact(mlflow.get_artifact_uri(TABLE), evaluation.frame)
         return EvaluationResult(metric_names(evaluation.frame), {TABLE: table})
+
+
+def _predict_rows(dataset: Any, model: Any) -> Any:
+    """Return the rows of a data set of MLflow with the scores of the model, or the lists that it returns."""
+    rows = dataset.features_data
+    predictions = dataset.predictions_data
+    if model is not None:
+        predictions = model.predict(rows)
+    if predictions is None:
+        return rows
+    if hasattr(predictions, "columns"):
+        return predictions
+    return _select_pair_columns(rows).assign(score=predictions)
+
+
+def _split_dataset(dataset: Any, train: Any, propensity: Any) -> Split:
+    """Return a split with the rows with targets above 0 held out."""
+    if dataset.labels_data is None:
+        raise InputError(
+            "evaluator_config must have a split, or the data must have targets; got neither. Pass targets, "
+            "or a split in evaluator_config."
+        )
+    positives = dataset.features_data[dataset.labels_data > 0]
+    return _build_split(train, positives, propensity)
 
 
 guard(__name__)

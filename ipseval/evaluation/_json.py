@@ -1,4 +1,4 @@
-"""An evaluation as JSON: everything that its page shows, under the keys that docs/json.md documents."""
+"""An evaluation as JSON: the contents of its page, under the keys that docs/json.md documents."""
 
 from __future__ import annotations
 
@@ -7,37 +7,55 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
 
-from ipseval.evaluation._sweeps import SweptMetric
+from ipseval.evaluation._page_curves import SweptMetric
 from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
 from ipseval.evaluation.report_tables import build_tables, describe_size
 from ipseval.evaluation.verdict import Verdict, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.tables import LEADING
 
+JsonRecord: TypeAlias = dict[str, Any]
 SCHEMA = "ipseval.evaluation"
 SCHEMA_VERSION = 1  # a key that is renamed, removed or changes its meaning makes it one larger
-# Characters that a terminal obeys instead of showing them; `json` escapes those of ASCII.
+# Control characters of terminals outside ASCII; `json` escapes those in ASCII.
 HIDDEN = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 VERSIONS = ("ipseval", "python", "numpy", "pandas")
 SETTINGS = (
-    *("confidence_level", "interval", "refit", "ties", "candidates", "missing_lists", "low_ess"),
-    *("propensity", "split"),
+    "confidence_level",
+    "interval",
+    "refit",
+    "ties",
+    "candidates",
+    "missing_lists",
+    "low_ess",
+    "propensity",
+    "split",
+)
+DEFINITION = (
+    "kind",
+    "cutoff",
+    "default_ties",
+    "formula",
+    "denominator",
+    "discount",
+    "undefined",
+    "plug_in",
 )
 PRECISION = ("std_error", "ci_low", "ci_high")
 TEST = ("p_value", "p_adjusted", "minimum_detectable_difference", "n_users_needed", "effect_size")
 
 
-def hide_precision(frame: pd.DataFrame, flags: pd.Series[Any]) -> pd.DataFrame:
+def hide_precision(frame: pd.DataFrame, flags: pd.Series[str]) -> pd.DataFrame:
     """Return a frame in which rows with a flag have no standard error, interval or test."""
     columns = [name for name in (*PRECISION, *TEST) if name in frame]
-    hidden = frame.copy()
-    hidden.loc[(flags != "").to_numpy(), columns] = np.nan
-    return hidden
+    result = frame.copy()
+    result.loc[(flags != "").to_numpy(), columns] = np.nan
+    return result
 
 
 def evaluation_record(
@@ -49,10 +67,10 @@ def evaluation_record(
 ) -> str:
     """Return an evaluation as a JSON text; NaN becomes null."""
     page = content.page
-    assert page is not None  # the record holds what the page shows
+    assert page is not None  # the record has the contents of a page
     tables = build_tables(content)
     settings = {name: record.get(name) for name in SETTINGS}
-    notes = [remark for remark in tables.verdict if remark.name not in LEADING]
+    remarks = [remark for remark in tables.verdict if remark.name not in LEADING]
     document = {
         "schema": SCHEMA,
         "schema_version": SCHEMA_VERSION,
@@ -73,23 +91,23 @@ def evaluation_record(
             "metrics": [_verdict_record(verdict) for verdict in content.verdicts],
         },
         "warnings": list(tables.warnings),
-        "notes": [{"name": remark.name, "text": " ".join(remark.lines)} for remark in notes],
+        "notes": [{"name": remark.name, "text": " ".join(remark.lines)} for remark in remarks],
         "tables": [_table_record(content, layout) for layout in content.layouts],
-        "estimates": _rows(estimates),
-        "order": _rows(hide_precision(order, _flags(content, order))),
-        "differences": _rows(hide_precision(page.differences, _flags(content, page.differences))),
-        "diagnostics": _rows(content.diagnostics),
+        "estimates": _to_records(estimates),
+        "order": _to_records(hide_precision(order, _flags(content, order))),
+        "differences": _to_records(hide_precision(page.differences, _flags(content, page.differences))),
+        "diagnostics": _to_records(content.diagnostics),
         "gamma_curves": [_curve_record(sweep) for sweep in page.curves.sweeps],
-        "weight_by_popularity": _rows(pd.DataFrame(dict(page.curves.popularity))),
+        "weight_by_popularity": _to_records(pd.DataFrame(dict(page.curves.popularity))),
         "counts": [asdict(count) for count in content.counts],
         "metrics": _metric_records(page, basis["metrics"]),
         "data": basis["data"],
     }
-    text = json.dumps(_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_to_plain(document), indent=2, ensure_ascii=False, allow_nan=False)
     return HIDDEN.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
 
 
-def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:
+def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[str]:
     """Return the flag of each row of a frame with columns metric and estimator."""
     if frame.empty:
         return pd.Series([], dtype=object)
@@ -97,8 +115,8 @@ def _flags(content: ReportContent, frame: pd.DataFrame) -> pd.Series[Any]:
     return pd.Series([content.flag(metric, estimator) for metric, estimator in cells])
 
 
-def _table_record(content: ReportContent, layout: TableLayout) -> dict[str, Any]:
-    """Return which columns and rows a printed table has; the numbers are in "estimates"."""
+def _table_record(content: ReportContent, layout: TableLayout) -> JsonRecord:
+    """Return the columns and rows of a printed table; the numbers are in "estimates"."""
     columns = [
         {
             "estimator": label,
@@ -115,7 +133,7 @@ def _table_record(content: ReportContent, layout: TableLayout) -> dict[str, Any]
     }
 
 
-def _verdict_record(verdict: Verdict) -> dict[str, Any]:
+def _verdict_record(verdict: Verdict) -> JsonRecord:
     """Return the verdict of one metric."""
     gamma_range = verdict.gamma_range
     support = verdict.support
@@ -131,18 +149,22 @@ def _verdict_record(verdict: Verdict) -> dict[str, Any]:
         "leader": verdict.leader,
         "has_guarantee": verdict.has_guarantee,
         "detectable_difference": verdict.detectable,
-        "gamma_range": None if gamma_range is None else _gamma_range_record(gamma_range),
+        "gamma_range": _gamma_range_record(gamma_range),
         "weights": weights,
     }
 
 
-def _gamma_range_record(gamma_range: GammaRange) -> dict[str, Any]:
-    """Return for which γ a recommender stays first, and who takes over, with null for nobody."""
-    takes_over = {"next_below": gamma_range.next_below or None, "next_above": gamma_range.next_above or None}
-    return asdict(gamma_range) | takes_over
+def _gamma_range_record(gamma_range: GammaRange | None) -> JsonRecord | None:
+    """Return the range of γ in which a recommender stays first, and its successors; null for none."""
+    if gamma_range is None:
+        return None
+    record = asdict(gamma_range)
+    record["next_below"] = gamma_range.next_below or None
+    record["next_above"] = gamma_range.next_above or None
+    return record
 
 
-def _curve_record(sweep: SweptMetric) -> dict[str, Any]:
+def _curve_record(sweep: SweptMetric) -> JsonRecord:
     """Return the estimates of some recommenders over γ."""
     return {
         "metric": sweep.metric,
@@ -154,31 +176,31 @@ def _curve_record(sweep: SweptMetric) -> dict[str, Any]:
     }
 
 
-def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the definition of each metric; nulls where it is one of the caller's own."""
-    names = ("kind", "cutoff", "default_ties", "formula", "denominator", "discount", "undefined", "plug_in")
+def _metric_records(page: PageContent, definitions: Mapping[str, Any]) -> list[JsonRecord]:
+    """Return the definition of each metric; nulls for a custom metric."""
     records = []
     for metric, text in page.definitions.items():
         definition = definitions.get(metric) or {}
-        fields = {name: definition.get(name) for name in names}
+        fields = {name: definition.get(name) for name in DEFINITION}
         records.append({"metric": metric, **fields, "text": text})
     return records
 
 
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return frame.to_dict(orient="records")  # type: ignore[return-value]  # names of columns are text
+def _to_records(frame: pd.DataFrame) -> list[JsonRecord]:
+    """Return the rows of a frame as dicts."""
+    return frame.to_dict(orient="records")  # type: ignore[return-value]  # column names are text
 
 
-def _plain(value: Any) -> Any:
-    """Return a value of plain types, with null for what is not finite."""
+def _to_plain(value: Any) -> Any:
+    """Return a value of JSON types, with null for numbers that are not finite."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
+        return {str(key): _to_plain(inner) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [_to_plain(inner) for inner in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return _to_plain(value.tolist())
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return _to_plain(value.item())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if value is None or isinstance(value, (str, int, float, bool)):

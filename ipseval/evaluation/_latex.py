@@ -10,7 +10,7 @@ import numpy as np
 from ipseval.errors import InputError
 from ipseval.evaluation._explanation import flag_warnings
 from ipseval.evaluation.printed_estimates import PrintedEstimate, print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, order_models
+from ipseval.evaluation.report_content import ReportContent, TableLayout
 from ipseval.evaluation.report_tables import describe_size
 from ipseval.reporting.markup import latex
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int
@@ -19,7 +19,7 @@ LONG = "long"
 WIDE = "models x metrics"
 LAYOUTS = (LONG, WIDE)
 MOST_DIGITS = 17  # a float has no more
-MARK = r"$^{u}$"  # of an unreliable estimate
+MARK = r"$^{u}$"  # mark of an unreliable estimate
 UNDEFINED = "--"
 
 
@@ -43,21 +43,20 @@ def write_latex(
     _check_text("caption", caption)
     _check_label(label)
     tables = _choose_tables(content, labels)
-    columns = {
-        (table.metric, name): print_estimates(content, table.verdict, name, digits)
-        for table in tables
-        for name in table.labels
-    }
+    columns: Columns = {}
+    for table in tables:
+        for name in table.labels:
+            columns[table.metric, name] = print_estimates(content, table.verdict, name, digits)
     if layout == LONG:
-        lines = _long_tabular(content, tables, columns, bold=bold)
+        lines = _write_long_tabular(content, tables, columns, bold=bold)
     else:
-        lines = _wide_tabular(content, tables, columns, bold=bold)
+        lines = _write_wide_tabular(content, tables, columns, bold=bold)
     if notes:
-        lines = _with_notes(
-            lines, _note_lines(content, tables, columns, bold=bold, with_intervals=layout == LONG)
-        )
+        with_intervals = layout == LONG
+        note_lines = _write_notes(content, tables, columns, bold=bold, with_intervals=with_intervals)
+        lines = _wrap_in_threeparttable(lines, note_lines)
     if caption is not None or label is not None:
-        lines = _floating(lines, caption, label)
+        lines = _wrap_in_table(lines, caption, label)
     return "\n".join(lines) + "\n"
 
 
@@ -65,6 +64,7 @@ Columns = dict[tuple[str, str], dict[str, PrintedEstimate]]
 
 
 def _check_text(name: str, value: object) -> None:
+    """Raise `InputError` for a value other than a text or None."""
     if value is not None and not isinstance(value, str):
         raise InputError(f"{name} must be a text or None; got {type(value).__name__}.")
 
@@ -87,23 +87,23 @@ def _choose_tables(content: ReportContent, labels: Sequence[str]) -> list[TableL
         raise InputError(f"columns must be unique; got {', '.join(labels)}. Name each estimator once.")
     groups = {}
     for estimand, members in content.estimands.items():
-        chosen = [name for name in labels if name in members]
-        if chosen:
-            groups[estimand] = chosen
+        group = [name for name in labels if name in members]
+        if group:
+            groups[estimand] = group
     if len(groups) > 1:
-        named = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
+        description = "; ".join(f"{', '.join(members)}: {estimand}" for estimand, members in groups.items())
         raise InputError(
-            f"columns must have one estimand; got {named}. Write one table for each, with columns=."
+            f"columns must have one estimand; got {description}. Write one table for each, with columns=."
         )
     (estimand,) = groups
     tables = []
     for verdict in content.verdicts:
-        models = order_models(verdict.standings[labels[0]])
+        models = verdict.standings[labels[0]].order
         tables.append(TableLayout(verdict.metric, estimand, verdict, tuple(labels), models))
     return tables
 
 
-def _long_tabular(
+def _write_long_tabular(
     content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
 ) -> list[str]:
     """Return a block of rows per metric; an estimator has a column of numbers and one of intervals."""
@@ -123,15 +123,15 @@ def _long_tabular(
             row = [latex(model)]
             for label in labels:
                 estimate = columns[table.metric, label][model]
-                row += [
-                    _number(estimate, bold=bold),
-                    MARK if _is_marked(estimate) else latex(estimate.interval),
-                ]
+                interval = latex(estimate.interval)
+                if _is_marked(estimate):
+                    interval = MARK
+                row += [_format_estimate(estimate, bold=bold), interval]
             lines.append(" & ".join(row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
-def _wide_tabular(
+def _write_wide_tabular(
     content: ReportContent, tables: Sequence[TableLayout], columns: Columns, *, bold: bool
 ) -> list[str]:
     """Return a row per recommender, with the estimators of each metric side by side."""
@@ -141,7 +141,7 @@ def _wide_tabular(
     heads = [rf"\multicolumn{{{n_columns}}}{{c}}{{{latex(metric)}}}" for metric in metrics]
     starts = [2 + n_columns * index for index in range(len(metrics))]
     rules = [rf"\cmidrule(lr){{{start}-{start + n_columns - 1}}}" for start in starts]
-    estimators = [_two_lines(content.column_names[label]) for label in labels]
+    estimators = [_break_head(content.column_names[label]) for label in labels]
     lines = [
         rf"\begin{{tabular}}{{l{'r' * n_columns * len(metrics)}}}",
         r"\toprule",
@@ -155,14 +155,15 @@ def _wide_tabular(
         for metric in metrics:
             for label in labels:
                 estimate = columns[metric, label][model]
-                # The mark takes no width, so that the numbers stay aligned.
-                mark = rf"\rlap{{{MARK}}}" if _is_marked(estimate) else ""
-                row.append(_number(estimate, bold=bold) + mark)
+                cell = _format_estimate(estimate, bold=bold)
+                if _is_marked(estimate):
+                    cell += rf"\rlap{{{MARK}}}"  # without width, so that the numbers stay aligned
+                row.append(cell)
         lines.append(" & ".join(row) + r" \\")
     return [*lines, r"\bottomrule", r"\end{tabular}"]
 
 
-def _two_lines(head: str) -> str:
+def _break_head(head: str) -> str:
     """Return the head of a narrow column: the assumption below the name of the estimator."""
     name, parenthesis, assumption = head.partition(" (")
     if not parenthesis:
@@ -170,19 +171,22 @@ def _two_lines(head: str) -> str:
     return rf"\shortstack[r]{{{latex(name)}\\{latex('(' + assumption)}}}"
 
 
-def _number(estimate: PrintedEstimate, *, bold: bool) -> str:
+def _format_estimate(estimate: PrintedEstimate, *, bold: bool) -> str:
     """Return the LaTeX of an estimate without its interval."""
     if np.isnan(estimate.value):
         return UNDEFINED
     text = latex(estimate.text)
-    return rf"\textbf{{{text}}}" if bold and estimate.is_best else text
+    if bold and estimate.is_best:
+        return rf"\textbf{{{text}}}"
+    return text
 
 
 def _is_marked(estimate: PrintedEstimate) -> bool:
+    """Return whether an estimate has the mark of unreliable ones."""
     return bool(estimate.flag) and not np.isnan(estimate.value)
 
 
-def _note_lines(
+def _write_notes(
     content: ReportContent,
     tables: Sequence[TableLayout],
     columns: Columns,
@@ -190,23 +194,25 @@ def _note_lines(
     bold: bool,
     with_intervals: bool,
 ) -> list[str]:
-    """Return what a reader of the paper must know of the numbers."""
+    """Return the notes below the table: data, assumption, meaning of bold and marks, warnings."""
     size = describe_size(content, [tables[0].estimand], with_intervals=with_intervals)
     lines = [latex(size)]
     if content.text.assumption:
         lines.append(latex(content.text.assumption))
-    estimates = [estimate for column in columns.values() for estimate in column.values()]
+    estimates: list[PrintedEstimate] = []
+    for column in columns.values():
+        estimates += column.values()
     if bold and any(estimate.is_best for estimate in estimates):
         lines.append("Bold: the highest estimate of each column and metric.")
     if any(np.isnan(estimate.value) for estimate in estimates):
         lines.append(f"{UNDEFINED}: undefined or suppressed.")
-    shown = set(columns)
-    flags = {cell: flag for cell, flag in content.flags.items() if cell in shown}
+    flags = {cell: flag for cell, flag in content.flags.items() if cell in columns}
     lines += [f"{MARK} {latex(warning)}" for warning in flag_warnings(flags, tables[0].labels, content.names)]
     return lines
 
 
-def _with_notes(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
+def _wrap_in_threeparttable(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
+    """Return the table with its notes below."""
     items = [rf"\item {note}" for note in notes]
     return [
         r"\begin{threeparttable}",
@@ -218,7 +224,8 @@ def _with_notes(lines: Sequence[str], notes: Sequence[str]) -> list[str]:
     ]
 
 
-def _floating(lines: Sequence[str], caption: str | None, label: str | None) -> list[str]:
+def _wrap_in_table(lines: Sequence[str], caption: str | None, label: str | None) -> list[str]:
+    """Return the table in a floating environment with a caption and a label."""
     head = [r"\begin{table}", r"\centering"]
     if caption is not None:
         head.append(rf"\caption{{{latex(caption)}}}")

@@ -1,4 +1,4 @@
-"""Evaluation of predicted ratings when users choose what they rate (Schnabel et al., ICML 2016)."""
+"""Evaluation of predicted ratings when users choose which items they rate (Schnabel et al., ICML 2016)."""
 
 from __future__ import annotations
 
@@ -39,16 +39,7 @@ def evaluate_ratings(
     interval: IntervalMethod = "normal",
     rng: RngLike = None,
 ) -> Evaluation:
-    """Return the error of predicted ratings over all pairs, estimated from the pairs that were rated.
-
-    With δ_ui the loss of a rated pair and P_ui its chance of being rated,
-
-        aoa-pooled    Σ δ_ui / number of ratings
-        ips           Σ δ_ui / P_ui / (|U|·|I|)
-        snips-pooled  Σ δ_ui / P_ui / Σ 1/P_ui
-
-    and rmse is the root of mse. The other estimators average over users first. Users are the independent
-    units of the standard errors (delta method).
+    """Estimate the error of predicted ratings over all pairs from the pairs that were rated.
 
     Parameters
     ----------
@@ -56,17 +47,17 @@ def evaluate_ratings(
         Name -> predictions, in rating points: an (n_users, n_items) array in the order of `ratings.user_ids`,
         `ratings.item_ids`, or a DataFrame with ids as labels; or an (n_ratings,) array, one for each rating.
     ratings : Interactions
-        The rated pairs that were held out, with their ratings as value.
+        The held-out rated pairs, with their ratings as value.
     propensity : Propensity, optional
-        Chance of each pair to be rated. Ratings without one leave every estimator and are counted. Where
-        ratings were divided at random into training and held-out ones, it is the P of the held-out part:
-        ρP / (1 − (1 − ρ)P) for a pair outside training, with ρ the share held out.
-    metrics : labels
+        Probability that each pair is rated. Ratings without one are excluded from every estimator and
+        counted. If ratings were divided at random into training and held-out ones, it is the P of the
+        held-out part: ρP / (1 − (1 − ρ)P) for a pair outside training, with ρ the held-out share.
+    metrics : labels, default ("mae", "mse", "rmse")
         "mae", "mse", "rmse".
-    estimators : labels or objects
-        Default: aoa-pooled and, with a propensity, ips (on the scale of probabilities) and snips-pooled.
+    estimators : labels or objects, optional
+        Default: aoa-pooled and, with a propensity, ips (if the propensity is calibrated) and snips-pooled.
     n_pairs : int or (n_users,) array, optional
-        Number of pairs of each user that the average is over; default: the number of items. Pairs that could
+        Number of pairs of each user that the average includes; default: the number of items. Pairs that could
         not be held out, such as training pairs, do not count.
     confidence_level, low_ess, interval, rng
         As in `evaluate`.
@@ -74,14 +65,27 @@ def evaluate_ratings(
     Returns
     -------
     Evaluation
-        In rating points (mse: their square); a positive is a rating here.
+        In rating points (mse: their square); its positives are the ratings.
 
     Raises
     ------
     InputError
-        For predictions of another shape or not finite, ratings without values, no ratings.
+        For predictions of another shape or not finite, ratings without values, and no ratings.
     PropensityError
-        When an estimator needs a propensity that is not given or, for ips, not on the scale of probabilities.
+        When an estimator lacks its propensity or, for ips, one that is calibrated.
+
+    Notes
+    -----
+    With δ_ui the loss of a rated pair and P_ui the probability that it is rated,
+
+    ============  ============================
+    aoa-pooled    Σ δ_ui / number of ratings
+    ips           Σ δ_ui / P_ui / (|U|·|I|)
+    snips-pooled  Σ δ_ui / P_ui / Σ 1/P_ui
+    ============  ============================
+
+    and rmse is the root of mse. All other estimators average over users first. Users are the independent
+    units of the standard errors (delta method).
 
     References
     ----------
@@ -98,16 +102,19 @@ def evaluate_ratings(
     """
     if not isinstance(models, Mapping) or not models:
         raise InputError('expected models {"name": predictions}, at least one.')
-    pairs = _rated_pairs(ratings, propensity, n_pairs)
+    pairs = _build_rated_pairs(ratings, propensity, n_pairs)
     order = np.argsort(ratings.pair_key)
+    ranks = {}
+    for model, predictions in models.items():
+        errors = _compute_errors(predictions, ratings, model)[order]
+        ranks[model] = RatedPairs.trusted(**{**vars(pairs), "error": errors})
+    if estimators is None:
+        estimators = _choose_default_estimators(propensity)
     return evaluate_ranks(
-        {
-            name: RatedPairs.trusted(**{**vars(pairs), "error": _errors(predictions, ratings, name)[order]})
-            for name, predictions in models.items()
-        },
+        ranks,
         propensity=propensity,
-        metrics=[rating_metric(one) for one in as_list(metrics, "metrics")],
-        estimators=_default(propensity) if estimators is None else estimators,
+        metrics=[rating_metric(metric) for metric in as_list(metrics, "metrics")],
+        estimators=estimators,
         confidence_level=confidence_level,
         low_ess=low_ess,
         interval=interval,
@@ -115,13 +122,16 @@ def evaluate_ratings(
     )
 
 
-def _default(propensity: Propensity | None) -> list[str]:
+def _choose_default_estimators(propensity: Propensity | None) -> list[str]:
+    """Return the labels of the estimators that the propensity allows."""
     if propensity is None:
         return [AOA_POOLED]
-    return [AOA_POOLED, *([IPS] if propensity.is_probability else []), SNIPS_POOLED]
+    if propensity.is_probability:
+        return [AOA_POOLED, IPS, SNIPS_POOLED]
+    return [AOA_POOLED, SNIPS_POOLED]
 
 
-def _rated_pairs(
+def _build_rated_pairs(
     ratings: Interactions, propensity: Propensity | None, n_pairs: npt.ArrayLike | None
 ) -> RankedPositives:
     """Return the rated pairs, sorted by user and item, without errors yet."""
@@ -139,19 +149,8 @@ def _rated_pairs(
         )
     if not len(ratings):
         raise InputError("there is no rating to evaluate.")
-    given = ratings.n_items if n_pairs is None else n_pairs
-    one_for_all = np.full(ratings.n_users, given) if np.ndim(given) == 0 else given
-    pairs = as_float_vector(
-        "n_pairs", by_label(one_for_all, ratings.user_ids, "n_pairs"), size=ratings.n_users
-    )
-    check_finite("n_pairs", pairs)
-    n_wrong = int(((pairs > ratings.n_items) | (pairs < ratings.activity)).sum())
-    if n_wrong:
-        raise InputError(
-            f"n_pairs is above the number of items, {ratings.n_items:,}, or smaller than the number of "
-            f"ratings, for {n_wrong} users."
-        )
-    order, zeros = np.argsort(ratings.pair_key), np.zeros(len(ratings), dtype=np.int64)
+    order = np.argsort(ratings.pair_key)
+    zeros = np.zeros(len(ratings), dtype=np.int64)
     return RatedPairs.trusted(
         user=ratings.user[order],
         item=ratings.item[order],
@@ -163,14 +162,33 @@ def _rated_pairs(
         gain=ratings.value[order].astype(np.float64),
         candidates="rated pairs",
         error=zeros.astype(np.float64),
-        n_pairs=pairs,
+        n_pairs=_check_n_pairs(n_pairs, ratings),
     )
 
 
-def _errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
+def _check_n_pairs(n_pairs: npt.ArrayLike | None, ratings: Interactions) -> FloatArray:
+    """Return the number of pairs of each user; raise an error below the ratings or above the items."""
+    if n_pairs is None:
+        n_pairs = ratings.n_items
+    if np.ndim(n_pairs) == 0:
+        n_pairs = np.full(ratings.n_users, n_pairs)
+    user_counts = as_float_vector(
+        "n_pairs", by_label(n_pairs, ratings.user_ids, "n_pairs"), size=ratings.n_users
+    )
+    check_finite("n_pairs", user_counts)
+    n_wrong = int(((user_counts > ratings.n_items) | (user_counts < ratings.activity)).sum())
+    if n_wrong:
+        raise InputError(
+            f"n_pairs is above the number of items, {ratings.n_items:,}, or smaller than the number of "
+            f"ratings, for {n_wrong} users."
+        )
+    return user_counts
+
+
+def _compute_errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
     """Return predicted − rated, in the order of the ratings."""
     if isinstance(predictions, pd.DataFrame):
-        predictions = _by_labels(predictions, ratings, name)
+        predictions = _align_frame(predictions, ratings, name)
     refuse_masked(predictions, f"{name}: predictions")
     predictions = by_row(predictions, f"{name}: predictions")
     array = np.asarray(predictions)
@@ -188,18 +206,18 @@ def _errors(predictions: Any, ratings: Interactions, name: str) -> FloatArray:
     return np.asarray(array - ratings.value, dtype=np.float64)
 
 
-def _by_labels(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArray:
-    """Return the values of a users × items frame in the order of the ids; NaN for what it does not hold."""
+def _align_frame(frame: pd.DataFrame, ratings: Interactions, name: str) -> AnyArray:
+    """Return the values of a users × items frame in the order of the ids; NaN for missing ids."""
     if not (frame.index.is_unique and frame.columns.is_unique):
         raise InputError(f"{name}: row or column labels of the predictions repeat; each id may occur once.")
-    moved = frame.set_axis(_places(frame.index, ratings.user_ids, name), axis=0)
-    moved = moved.set_axis(_places(frame.columns, ratings.item_ids, name), axis=1)
-    chosen = moved.reindex(index=range(ratings.n_users), columns=range(ratings.n_items))
-    return chosen.to_numpy(number_type(chosen))
+    coded = frame.set_axis(_encode_labels(frame.index, ratings.user_ids, name), axis=0)
+    coded = coded.set_axis(_encode_labels(frame.columns, ratings.item_ids, name), axis=1)
+    aligned = coded.reindex(index=range(ratings.n_users), columns=range(ratings.n_items))
+    return aligned.to_numpy(number_type(aligned))
 
 
-def _places(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
-    """Return the codes of the labels; distinct numbers below 0 for labels that are no ids."""
+def _encode_labels(labels: pd.Index, ids: AnyArray, name: str) -> AnyArray:
+    """Return the codes of the labels; distinct numbers below 0 for unknown labels."""
     codes = places(as_ids(labels, f"{name}: labels"), ids, f"{name}: labels", strict=False)
     return np.where(codes < 0, -1 - np.arange(codes.size), codes)
 

@@ -1,28 +1,30 @@
-"""Scores of a few users' training and test items, read from score matrices and factors for sanity checks."""
+"""Scores of training and test items of a few users, read from score matrices for sanity checks."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse
 
+from ipseval.data.interactions import Interactions
 from ipseval.data.sparse import is_sparse_matrix
 from ipseval.data.splits import Split
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 MOST_USERS = 60  # further users add little to the power of the checks
 SHARE_OF_USERS = 0.02
-N_BACKGROUND = 200  # items that training items are compared with
-MOST_ITEMS = 20  # training items of a user that are read, and test items
+N_BACKGROUND = 200  # reference items whose scores training and test items are compared with
+MOST_ITEMS = 20  # largest number of training items, and of test items, that are read of a user
 
 
 @dataclass(frozen=True, eq=False)
 class RowReader:
-    """Which entries of score matrices are read.
+    """The users and items of the scores that are read.
 
     Attributes
     ----------
@@ -34,7 +36,7 @@ class RowReader:
     items : (n,) array
         Codes of all items that are read, ascending.
     background : (b,) array
-        Positions in `items` of the items that others are compared with.
+        Positions in `items` of the reference items.
     """
 
     split: Split
@@ -45,23 +47,29 @@ class RowReader:
     background: IntArray
 
     @classmethod
-    def of(cls, split: Split) -> RowReader:
+    def from_split(cls, split: Split) -> RowReader:
         """Choose users and items, the same for every model; no user where there are too few."""
         rng = np.random.default_rng(0)
-        both = (split.train.activity > 0) & (split.test.activity > 0)
-        eligible = np.flatnonzero(both)
+        eligible = np.flatnonzero((split.train.activity > 0) & (split.test.activity > 0))
         n_users = min(MOST_USERS, math.floor(SHARE_OF_USERS * split.n_users), eligible.size)
         positions = np.linspace(0, max(eligible.size - 1, 0), n_users).astype(np.int64)
         users = eligible[positions]  # spread evenly over the ids
-        training = [_choose(items, rng) for items in _items_of(split.train, users)]
-        test = [_choose(items, rng) for items in _items_of(split.test, users)]
+        training = [_sample_items(items, rng) for items in _list_items(split.train, users)]
+        test = [_sample_items(items, rng) for items in _list_items(split.test, users)]
         n_background = min(N_BACKGROUND, split.n_items)
         background = np.sort(rng.choice(split.n_items, n_background, replace=False))
         items = np.unique(np.concatenate([background, *training, *test]))
-        return cls(split, users, training, test, items, np.searchsorted(items, background))
+        return cls(
+            split=split,
+            users=users,
+            training=training,
+            test=test,
+            items=items,
+            background=np.searchsorted(items, background),
+        )
 
 
-def _items_of(log: Any, users: IntArray) -> list[IntArray]:
+def _list_items(log: Interactions, users: IntArray) -> list[IntArray]:
     """Return the distinct items of each user."""
     position = np.full(log.n_users, -1)
     position[users] = np.arange(users.size)
@@ -69,10 +77,14 @@ def _items_of(log: Any, users: IntArray) -> list[IntArray]:
     order = np.argsort(position[log.user[rows]], kind="stable")
     rows = rows[order]
     starts = np.searchsorted(position[log.user[rows]], np.arange(users.size + 1))
-    return [np.unique(log.item[rows[starts[at] : starts[at + 1]]]) for at in range(users.size)]
+    items = []
+    for start, stop in pairwise(starts):
+        items.append(np.unique(log.item[rows[start:stop]]))
+    return items
 
 
-def _choose(items: IntArray, rng: np.random.Generator) -> IntArray:
+def _sample_items(items: IntArray, rng: np.random.Generator) -> IntArray:
+    """Return at most `MOST_ITEMS` of the items, ascending."""
     if items.size <= MOST_ITEMS:
         return items
     return np.sort(rng.choice(items, MOST_ITEMS, replace=False))
@@ -80,21 +92,23 @@ def _choose(items: IntArray, rng: np.random.Generator) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class SampledScores:
-    """How a model scores training items of users whose training items are not masked.
+    """Scores of training and test items in comparison with other items, users and each other.
+
+    Users whose training items are masked are excluded.
 
     Attributes
     ----------
-    own : (m,) array
+    percentile : (m,) array
         Mean percentile of a user's training items in the user's own row.
     percentile_error : float
-        Standard error of the mean of `own`, clustered by users and by items.
+        Standard error of the mean of `percentile`, clustered by users and by items.
     share_higher : (m,) array
         Share of the other users' rows in which a user's training items have a higher mean percentile.
     spread : float
         Standard deviation of that mean percentile between rows, averaged over users.
     advantage, test_advantage : (m,) arrays
-        Mean percentile of a user's training items, and of the test items, in the user's own row minus that in
-        the rows of the other users. A popular item has no advantage by itself.
+        Mean percentile of a user's training items, and of the test items, in the user's own row minus the
+        mean percentile in the rows of the other users. Popularity alone is not an advantage.
     test_share_higher : (m,) array
         Share of the other users' rows in which a user's test items have a higher mean percentile.
     training_over_test : (m,) array
@@ -103,7 +117,7 @@ class SampledScores:
         Number of test items that were read.
     """
 
-    own: FloatArray
+    percentile: FloatArray
     percentile_error: float
     share_higher: FloatArray
     spread: float
@@ -121,73 +135,79 @@ def sample_scores(model: Any, reader: RowReader) -> SampledScores | None:
     scores = read_scores(model, reader)
     if scores is None:
         return None
-    kept = [row for row in range(reader.users.size) if not _is_masked(scores[row], row, reader)]
-    if len(kept) < 2:
+    rows = [index for index, row in enumerate(scores) if not _is_masked(row, index, reader)]
+    if len(rows) < 2:
         return None
     percentiles = _rank_in_background(scores, reader.background)
-    training = _indicate_items(reader.training, reader.items)[kept]
-    test = _indicate_items(reader.test, reader.items)[kept]
-    own, advantage, share_higher, spread = _compare_rows(percentiles, training, kept)
-    _, test_advantage, test_share_higher, _ = _compare_rows(percentiles, test, kept)
+    training = _average_over_items(reader.training, reader.items)[rows]
+    test = _average_over_items(reader.test, reader.items)[rows]
+    percentile, advantage, share_higher, spread = _compare_rows(percentiles, training, rows)
+    _, test_advantage, test_share_higher, _ = _compare_rows(percentiles, test, rows)
     return SampledScores(
-        own=own,
-        percentile_error=_error_of_mean(percentiles, training, kept),
+        percentile=percentile,
+        percentile_error=_compute_error_of_mean(percentiles, training, rows),
         share_higher=share_higher,
         spread=spread,
         advantage=advantage,
         test_advantage=test_advantage,
         test_share_higher=test_share_higher,
-        training_over_test=np.array(_compare_with_test(scores, kept, reader)),
+        training_over_test=np.array(_compare_with_test(scores, rows, reader)),
         n_test_items=int(test.nnz),
     )
 
 
 def _compare_rows(
-    percentiles: FloatArray, membership: Any, kept: list[int]
+    percentiles: FloatArray, membership: scipy.sparse.csr_matrix, rows: list[int]
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Return mean percentiles of users' items in their own rows, and how they compare with other rows.
+    """Return mean percentiles of users' items in their own rows, and their comparison with other rows.
 
     The result is the mean percentile, the advantage over the other rows, the share of the other rows in which
-    it is higher, and its standard deviation between rows.
+    it is higher, and its standard deviation between rows. `rows`: the row of each user.
     """
     means = np.asarray(membership @ percentiles.T).T  # means[v, u]: the items of user u in row v
-    own = means[kept, np.arange(len(kept))]
-    n_others = means.shape[0] - 1
-    advantage = own - (means.sum(axis=0) - own) / n_others
-    share_higher = (means > own + 1e-9).sum(axis=0) / n_others
-    return own, advantage, share_higher, float(means.std(axis=0).mean())
+    percentile = means[rows, np.arange(len(rows))]
+    n_other_rows = means.shape[0] - 1
+    advantage = percentile - (means.sum(axis=0) - percentile) / n_other_rows
+    share_higher = (means > percentile + 1e-9).sum(axis=0) / n_other_rows
+    return percentile, advantage, share_higher, float(means.std(axis=0).mean())
 
 
 def read_scores(model: Any, reader: RowReader) -> FloatArray | None:
-    """Return the scores of the sampled users and items, (m, n); None for what is not read by position."""
-    split = reader.split
-    shape = (split.n_users, split.n_items)
-    users = reader.users
-    items = reader.items
-    scores: AnyArray
-    if isinstance(model, np.ndarray) and model.shape == shape:
-        scores = model[np.ix_(users, items)]
-    elif isinstance(model, pd.DataFrame):
-        if not (model.index.is_unique and model.columns.is_unique):  # a frame of recommendation lists
-            return None
-        rows = model.index.get_indexer(pd.Index(split.user_ids[users]))
-        columns = model.columns.get_indexer(pd.Index(split.item_ids[items]))
-        if (rows < 0).any() or (columns < 0).any():
-            return None
-        scores = model.iloc[rows, columns].to_numpy()
-    elif is_sparse_matrix(model) and model.shape == shape:
-        scores = model.tocsr()[users][:, items].toarray()
-    elif isinstance(model, tuple) and len(model) in (2, 3):
-        factors = _multiply_factors(model, users, items, shape)
-        if factors is None:
-            return None
-        scores = factors
-    else:
+    """Return the scores of the sampled users and items, (m, n); None for models that are not matrices."""
+    scores = _select_scores(model, reader)
+    if scores is None:
         return None
     try:
         return np.asarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
         return None
+
+
+def _select_scores(model: Any, reader: RowReader) -> AnyArray | None:
+    """Return the rows and columns of a score matrix, a frame or factors; None for other models."""
+    shape = (reader.split.n_users, reader.split.n_items)
+    users = reader.users
+    items = reader.items
+    if isinstance(model, np.ndarray) and model.shape == shape:
+        return np.asarray(model[np.ix_(users, items)])
+    if isinstance(model, pd.DataFrame):
+        return _select_by_labels(model, reader)
+    if is_sparse_matrix(model) and model.shape == shape:
+        return np.asarray(model.tocsr()[users][:, items].toarray())
+    if isinstance(model, tuple) and len(model) in (2, 3):
+        return _multiply_factors(model, users, items, shape)
+    return None
+
+
+def _select_by_labels(model: pd.DataFrame, reader: RowReader) -> AnyArray | None:
+    """Return the scores of a frame with ids as labels; None for a frame of recommendation lists."""
+    if not (model.index.is_unique and model.columns.is_unique):
+        return None
+    rows = model.index.get_indexer(pd.Index(reader.split.user_ids[reader.users]))
+    columns = model.columns.get_indexer(pd.Index(reader.split.item_ids[reader.items]))
+    if (rows < 0).any() or (columns < 0).any():
+        return None
+    return np.asarray(model.iloc[rows, columns].to_numpy())
 
 
 def _multiply_factors(
@@ -196,40 +216,43 @@ def _multiply_factors(
     """Return products of factors that are arrays; None for other tuples."""
     user_factors = model[0]
     item_factors = model[1]
-    bias = model[2] if len(model) == 3 else None
     if not isinstance(user_factors, np.ndarray) or not isinstance(item_factors, np.ndarray):
         return None
     if user_factors.ndim != 2 or (user_factors.shape[0], item_factors.shape[0]) != shape:
         return None
     scores = user_factors[users].astype(np.float64) @ item_factors[items].astype(np.float64).T
-    return scores if bias is None else scores + np.asarray(bias)[items]
+    bias = None
+    if len(model) == 3:
+        bias = model[2]
+    if bias is None:
+        return scores
+    return scores + np.asarray(bias)[items]
 
 
-def _is_masked(row: FloatArray, number: int, reader: RowReader) -> bool:
+def _is_masked(row: FloatArray, index: int, reader: RowReader) -> bool:
     """Return whether a user's training items were masked: -inf, NaN, or not above any other item."""
-    position = np.searchsorted(reader.items, reader.training[number])
-    training = row[position]
+    positions = np.searchsorted(reader.items, reader.training[index])
+    training = row[positions]
     if not (training > -np.inf).all():  # NaN as well
         return True
-    is_other = np.ones(row.size, dtype=bool)
-    is_other[position] = False
-    others = row[is_other]
-    return bool(training.max() <= np.nanmin(others, initial=np.inf))
+    is_candidate = np.ones(row.size, dtype=bool)
+    is_candidate[positions] = False
+    return bool(training.max() <= np.nanmin(row[is_candidate], initial=np.inf))
 
 
 def _rank_in_background(scores: FloatArray, background: IntArray) -> FloatArray:
     """Return the share of background items below each item, ties counted by half, (m, n)."""
     percentiles = np.empty(scores.shape)
-    for number, row in enumerate(scores):
-        sorted_background = np.sort(row[background])
-        below = np.searchsorted(sorted_background, row, side="left")
-        not_above = np.searchsorted(sorted_background, row, side="right")
-        percentiles[number] = (below + not_above) / (2 * background.size)
+    for index, row in enumerate(scores):
+        reference = np.sort(row[background])
+        n_below = np.searchsorted(reference, row, side="left")
+        n_not_above = np.searchsorted(reference, row, side="right")
+        percentiles[index] = (n_below + n_not_above) / (2 * background.size)
     return percentiles
 
 
-def _indicate_items(lists: list[IntArray], items: IntArray) -> Any:
-    """Return a sparse matrix, lists × items, whose rows average over the items of a list."""
+def _average_over_items(lists: list[IntArray], items: IntArray) -> scipy.sparse.csr_matrix:
+    """Return the sparse matrix, lists × items, that averages values of items over each list."""
     lengths = np.array([entry.size for entry in lists])
     row = np.repeat(np.arange(lengths.size), lengths)
     column = np.searchsorted(items, np.concatenate(lists))
@@ -237,24 +260,26 @@ def _indicate_items(lists: list[IntArray], items: IntArray) -> Any:
     return scipy.sparse.csr_matrix((value, (row, column)), shape=(lengths.size, items.size))
 
 
-def _error_of_mean(percentiles: FloatArray, membership: Any, kept: list[int]) -> float:
+def _compute_error_of_mean(
+    percentiles: FloatArray, membership: scipy.sparse.csr_matrix, rows: list[int]
+) -> float:
     """Return the standard error of the mean percentile of training items in their users' own rows."""
     entries = membership.tocoo()
-    residual = (percentiles[np.array(kept)[entries.row], entries.col] - 0.5) * entries.data
+    residual = (percentiles[np.array(rows)[entries.row], entries.col] - 0.5) * entries.data
     residual -= residual.sum() / residual.size
-    by_user = np.bincount(entries.row, residual)
-    by_item = np.bincount(entries.col, residual)
-    return math.sqrt(float(by_user @ by_user + by_item @ by_item)) / len(kept)
+    user_sums = np.bincount(entries.row, residual)
+    item_sums = np.bincount(entries.col, residual)
+    return math.sqrt(float(user_sums @ user_sums + item_sums @ item_sums)) / len(rows)
 
 
-def _compare_with_test(scores: FloatArray, kept: list[int], reader: RowReader) -> list[float]:
-    """Return the probability that a training item is scored above a test item, for each kept user."""
+def _compare_with_test(scores: FloatArray, rows: list[int], reader: RowReader) -> list[float]:
+    """Return the probability that a training item is scored above a test item, for the user of each row."""
     probabilities = []
-    for number in kept:
-        row = scores[number]
-        training = np.sort(row[np.searchsorted(reader.items, reader.training[number])])
-        test = row[np.searchsorted(reader.items, reader.test[number])]
-        not_above = np.searchsorted(training, test, side="right")
-        below = np.searchsorted(training, test, side="left")
-        probabilities.append(float(1 - (below + not_above).mean() / (2 * training.size)))
+    for index in rows:
+        row = scores[index]
+        training = np.sort(row[np.searchsorted(reader.items, reader.training[index])])
+        test = row[np.searchsorted(reader.items, reader.test[index])]
+        n_not_above = np.searchsorted(training, test, side="right")
+        n_below = np.searchsorted(training, test, side="left")
+        probabilities.append(float(1 - (n_below + n_not_above).mean() / (2 * training.size)))
     return probabilities

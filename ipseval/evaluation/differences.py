@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.estimators import Estimate, UserSums
-from ipseval.estimators.labels import is_plain
+from ipseval.estimators.labels import display_names, is_plain
 from ipseval.inference import compare
 from ipseval.inference.comparisons import adjust
 from ipseval.inference.intervals import Key, normal_interval
@@ -21,31 +21,53 @@ from ipseval.reporting.formatting import LEVEL, decimals, fixed, listed, shown_l
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Heading, Part, Remark, Table
 from ipseval.utils.checks import counted
+from ipseval.utils.types import AnyArray
 
-COLUMNS = (
-    *("model", "metric", "estimator", "old", "new", "difference", "std_error", "ci_low", "ci_high"),
-    *("p_value", "p_adjusted", "paired", "note"),
-)
+KEY_COLUMNS = ("model", "metric", "estimator")
+TEST_COLUMNS = ("difference", "std_error", "ci_low", "ci_high", "p_value")
+
+
+class _ComparedEvaluation(Protocol):
+    """The parts of an `Evaluation` that a difference reads; the class itself imports this module."""
+
+    @property
+    def models(self) -> list[str]: ...
+
+    @property
+    def estimates(self) -> dict[Key, Estimate]: ...
+
+    @property
+    def user_ids(self) -> AnyArray: ...
+
+    @property
+    def confidence_level(self) -> float: ...
+
+    @property
+    def _record(self) -> dict[str, Any]: ...
+
+    @property
+    def _hash(self) -> str | None: ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvaluationDiff(Result):
-    """What changed between two evaluations.
+    """The changes of estimates from an old evaluation to a new one.
 
     Attributes
     ----------
     frame : DataFrame
         model, metric, estimator; old and new estimate, difference = new − old with std_error, ci_low, ci_high
         and p_value; p_adjusted by Holm over all rows; paired (True: from the differences of users; False:
-        from the two standard errors as if independent, as the users are others); note (why not to rely on
-        it). NaN where an estimate is undefined.
+        from the two standard errors as if independent, because the users differ); note (why the estimates
+        are unreliable, else ""). NaN where an estimate is undefined.
     changed : DataFrame
-        what, old, new: versions, options and hashes that are not the same.
+        what, old, new: versions, options and hashes that differ.
     only_new, only_old : tuple of str
-        Recommenders that only one of the two has.
+        Recommenders that only one of the two evaluations has.
     same_data : bool
-        Whether both are of the same held-out positives.
+        Whether both evaluations use the same held-out positives.
     confidence_level : float
+        Confidence level of the intervals in `frame`.
     """
 
     frame: pd.DataFrame
@@ -56,158 +78,261 @@ class EvaluationDiff(Result):
     confidence_level: float
 
     @classmethod
-    def of(cls, new: Any, old: Any, models: Mapping[str, str] | None) -> EvaluationDiff:
-        """Return the differences of what two evaluations have; `models`: name in new -> name in old.
+    def from_evaluations(
+        cls, new: _ComparedEvaluation, old: _ComparedEvaluation, models: Mapping[str, str] | None
+    ) -> EvaluationDiff:
+        """Return the differences of the estimates that two evaluations share.
+
+        Parameters
+        ----------
+        new, old : Evaluation
+        models : mapping or None
+            Name in `new` -> name in `old`; None: recommenders of the same name.
 
         Raises
         ------
         InputError
             When they have no recommender, or no metric and estimator, in common.
         """
-        mine, theirs, confidence_level = new.models, old.models, new.confidence_level
-        pairs = {name: name for name in mine if name in theirs} if models is None else dict(models)
-        unknown = [one for one in pairs if one not in mine] + [
-            one for one in pairs.values() if one not in theirs
-        ]
-        if not pairs or unknown:
-            raise InputError(
-                f"no recommender {', '.join(map(repr, unknown)) or 'in common'}; the new evaluation has "
-                f"{', '.join(mine)}, the old one {', '.join(theirs)}. Pass models={{new name: old name}}."
-            )
-        # Moments of users that were merged on a cluster cannot be paired with those of another evaluation.
-        whole = (*new.estimates.values(), *old.estimates.values())
-        kept = all(isinstance(one.sums, UserSums) for one in whole)
-        paired = kept and np.array_equal(new.user_ids, old.user_ids)
-        rows = []
-        other_weights = new._record.get("propensity") != old._record.get("propensity")
-        for key in new.estimates:
-            was = (pairs.get(key[0], ""), *key[1:])
-            if key[0] in pairs and was in old.estimates:
-                found = _tested(new.estimates[key], old.estimates[was], key, paired, confidence_level)
-                if other_weights and not is_plain(key[2]):  # another quantity: there is nothing to test
-                    found["p_value"] = np.nan
-                rows.append(dict(zip(COLUMNS, key, strict=False)) | found)
-        if not rows:
-            raise InputError("the two evaluations have no metric and estimator in common.")
-        frame = pd.DataFrame(rows)
-        frame.insert(COLUMNS.index("p_adjusted"), "p_adjusted", adjust(frame, "holm", []))
+        old_names = _match_models(new, old, models)
+        frame = _compute_differences(new, old, old_names)
+        old_models = set(old_names.values())
         return cls(
-            frame,
-            changed_between(new._record, old._record),
-            tuple(one for one in mine if one not in pairs),
-            tuple(one for one in theirs if one not in pairs.values()),
-            new._hash is not None and new._hash == old._hash,
-            confidence_level,
+            frame=frame,
+            changed=changed_between(new._record, old._record),
+            only_new=tuple(model for model in new.models if model not in old_names),
+            only_old=tuple(model for model in old.models if model not in old_models),
+            same_data=new._hash is not None and new._hash == old._hash,
+            confidence_level=new.confidence_level,
         )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: what rose and fell beyond chance, each difference, and what else changed."""
-        parts: list[Part] = [
-            _table(str(metric), part, digits) for metric, part in self.frame.groupby("metric", sort=False)
-        ]
+        """Return the report: the significant changes, a table per metric, and the changed options.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of the standard errors.
+        page : bool, default False
+            Whether the report is a page, which has a title.
+
+        Returns
+        -------
+        Tables
+        """
+        parts: list[Part] = []
+        for metric, rows in self.frame.groupby("metric", sort=False):
+            parts.append(_build_difference_table(str(metric), rows, self._names, digits))
         if len(self.changed):
-            parts += [Heading("What else changed"), Table.of(self.changed, "Versions, options and data")]
-        number = counted(len(self.frame), "estimate")
+            parts.append(Heading("What else changed"))
+            parts.append(Table.of(self.changed, "Versions, options and data"))
+        title = ""
+        if page:
+            title = "Difference of two evaluations"
+        n_estimates = counted(len(self.frame), "estimate")
         return Tables(
-            (f"{number} in both, new minus old, {shown_level(self.confidence_level)} intervals",),
+            (f"{n_estimates} in both, new minus old, {shown_level(self.confidence_level)} intervals",),
             tuple(parts),
-            title="Difference of two evaluations" if page else "",
-            warnings=tuple(self._warnings()),
-            verdict=(Remark("Verdict", self._concluded()),),
+            title=title,
+            warnings=tuple(self._write_warnings()),
+            verdict=(Remark("Verdict", self._write_conclusion()),),
         )
 
-    def _concluded(self) -> tuple[str, ...]:
+    @property
+    def _names(self) -> dict[str, str]:
+        """Estimator label -> its name in tables and sentences."""
+        return display_names(list(self.frame["estimator"].unique()))
+
+    def _write_conclusion(self) -> tuple[str, ...]:
+        """Return which estimates changed significantly, and the correction of their p-values."""
         frame = self.frame
         if (frame["difference"] == 0).all():
             return ("Nothing changed: every estimate is the same.",)
-        weights = self.changed[self.changed["what"] == "propensity"]
-        lines = []
-        if len(weights):
-            old, new = weights["old"].item(), weights["new"].item()
-            lines.append(
-                f"The propensity changed from {old} to {new}, so weighted estimates are of another quantity, "
-                "and their differences are not tested."
+        sentences = []
+        propensity = self.changed[self.changed["what"] == "propensity"]
+        if len(propensity):
+            sentences.append(
+                f"The propensity changed from {propensity['old'].item()} to {propensity['new'].item()}, so "
+                "weighted estimates are of another quantity, and their differences are not tested."
             )
             frame = frame[frame["estimator"].map(is_plain)]
             if not len(frame):
-                return tuple(lines)
-        noted = frame["note"] != ""
-        clear = frame[(frame["p_adjusted"] < LEVEL) & ~noted]
-        n_before = len(lines)
-        for word, rows in (
-            ("higher", clear[clear["difference"] > 0]),
-            ("lower", clear[clear["difference"] < 0]),
-        ):
-            if len(rows):
-                count = (
-                    f"{len(rows):,} of {len(frame):,} estimates {'is' if len(rows) == 1 else 'are'} {word}"
-                )
-                lines.append(f"{count} beyond chance: {listed(_named(rows))}.")
-        if len(lines) == n_before:
-            lines += [f"No {'reliable ' if noted.any() else ''}estimate changed beyond chance."]
-        if noted.any():
-            lines.append("Nothing is concluded from those that are unreliable.")
-        return (" ".join(lines), f"Holm's correction is over all {len(frame):,} differences, p < {LEVEL:g}.")
+                return tuple(sentences)
+        sentences += _describe_significant_changes(frame, self._names)
+        correction = f"Holm's correction is over all {len(frame):,} differences, p < {LEVEL:g}."
+        return (" ".join(sentences), correction)
 
-    def _warnings(self) -> list[str]:
+    def _write_warnings(self) -> list[str]:
+        """Return why differences may not be comparable, and the recommenders that were not compared."""
         lines = []
         if not self.same_data:
             lines.append("The held-out positives are not the same, so differences are of data as well.")
         if not self.frame["paired"].all():
             lines.append("The users are not the same, so standard errors are those of independent samples.")
-        noted = self.frame[self.frame["note"] != ""]
-        if len(noted):
-            why = noted["note"].iloc[0]
-            lines.append(f"Unreliable: {listed(_named(noted))}. {why[:1].upper()}{why[1:]}.")
-        for which, names in (("new", self.only_new), ("old", self.only_old)):
-            if names:
-                lines.append(f"Only in the {which} evaluation: {listed(names)}.")
+        unreliable = self.frame[self.frame["note"] != ""]
+        if len(unreliable):
+            reason = unreliable["note"].iloc[0]
+            names = listed(_describe_estimates(unreliable, self._names))
+            lines.append(f"Unreliable: {names}. {reason[:1].upper()}{reason[1:]}.")
+        if self.only_new:
+            lines.append(f"Only in the new evaluation: {listed(self.only_new)}.")
+        if self.only_old:
+            lines.append(f"Only in the old evaluation: {listed(self.only_old)}.")
         return lines
 
 
-def _tested(new: Estimate, old: Estimate, key: Key, paired: bool, level: float) -> dict[str, Any]:
-    """Return old, new and their difference, with its error, interval, p-value and note."""
-    if paired:
-        two = {("new", *key[1:]): new, ("old", *key[1:]): old}
-        (row,) = compare(two, reference="old", correction=None, confidence_level=level).to_dict("records")
-        found = {name: row[name] for name in COLUMNS[5:10]}
+def _match_models(
+    new: _ComparedEvaluation, old: _ComparedEvaluation, models: Mapping[str, str] | None
+) -> dict[str, str]:
+    """Return name in `new` -> name in `old`; raise an error for unknown names, and for none in common."""
+    if models is None:
+        old_names = {model: model for model in new.models if model in old.models}
     else:
-        gap, error = new.value - old.value, float(np.hypot(new.standard_error, old.standard_error))
-        low, high = normal_interval(gap, error, confidence_level=level)
-        p_value = math.erfc(abs(gap) / error / math.sqrt(2)) if error > 0 else np.nan
-        found = dict(zip(COLUMNS[5:10], (gap, error, float(low), float(high), p_value), strict=True))
-    note = "; ".join(dict.fromkeys(filter(None, (new.trust, old.trust))))
-    return {"old": old.value, "new": new.value, **found, "paired": paired, "note": note}
+        old_names = dict(models)
+    unknown = [model for model in old_names if model not in new.models]
+    unknown += [model for model in old_names.values() if model not in old.models]
+    if old_names and not unknown:
+        return old_names
+    problem = "in common"
+    if unknown:
+        problem = ", ".join(map(repr, unknown))
+    raise InputError(
+        f"no recommender {problem}; the new evaluation has {', '.join(new.models)}, the old one "
+        f"{', '.join(old.models)}. Pass models={{new name: old name}}."
+    )
+
+
+def _compute_differences(
+    new: _ComparedEvaluation, old: _ComparedEvaluation, old_names: Mapping[str, str]
+) -> pd.DataFrame:
+    """Return one row for each estimate that both evaluations have; `old_names`: name in new -> in old."""
+    is_paired = _have_same_users(new, old)
+    has_other_weights = new._record.get("propensity") != old._record.get("propensity")
+    rows = []
+    for key, estimate in new.estimates.items():
+        model, metric, estimator = key
+        if model not in old_names:
+            continue
+        old_key = (old_names[model], metric, estimator)
+        if old_key not in old.estimates:
+            continue
+        row = compute_difference(
+            estimate, old.estimates[old_key], key, is_paired=is_paired, level=new.confidence_level
+        )
+        if has_other_weights and not is_plain(estimator):
+            row["p_value"] = np.nan  # the two estimates are of different quantities
+        rows.append(dict(zip(KEY_COLUMNS, key, strict=True)) | row)
+    if not rows:
+        raise InputError("the two evaluations have no metric and estimator in common.")
+    frame = pd.DataFrame(rows)
+    position = list(frame.columns).index("p_value") + 1
+    frame.insert(position, "p_adjusted", adjust(frame, "holm", []))
+    return frame
+
+
+def _have_same_users(new: _ComparedEvaluation, old: _ComparedEvaluation) -> bool:
+    """Return whether the users of two evaluations can be paired.
+
+    Moments that were merged on a cluster cannot be paired with the users of another evaluation.
+    """
+    estimates = [*new.estimates.values(), *old.estimates.values()]
+    have_user_sums = all(isinstance(estimate.sums, UserSums) for estimate in estimates)
+    return have_user_sums and np.array_equal(new.user_ids, old.user_ids)
+
+
+def compute_difference(
+    new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
+) -> dict[str, Any]:
+    """Return old, new and their difference, with its standard error, interval, p-value and note."""
+    test = _test_difference(new, old, key, is_paired=is_paired, level=level)
+    notes = [note for note in (new.trust, old.trust) if note]
+    note = "; ".join(dict.fromkeys(notes))
+    return {"old": old.value, "new": new.value, **test, "paired": is_paired, "note": note}
+
+
+def _test_difference(
+    new: Estimate, old: Estimate, key: Key, *, is_paired: bool, level: float
+) -> dict[str, Any]:
+    """Return the test columns: from the differences of the users, or as of independent samples."""
+    if not is_paired:
+        return _test_independent(new, old, level)
+    _, metric, estimator = key
+    estimates = {("new", metric, estimator): new, ("old", metric, estimator): old}
+    frame = compare(estimates, reference="old", correction=None, confidence_level=level)
+    (row,) = frame.to_dict("records")
+    return {name: row[name] for name in TEST_COLUMNS}
+
+
+def _test_independent(new: Estimate, old: Estimate, level: float) -> dict[str, Any]:
+    """Return the test columns from the standard errors of two independent estimates."""
+    difference = new.value - old.value
+    error = float(np.hypot(new.standard_error, old.standard_error))
+    low, high = normal_interval(difference, error, confidence_level=level)
+    p_value = np.nan
+    if error > 0:
+        p_value = math.erfc(abs(difference) / error / math.sqrt(2))
+    values = (difference, error, float(low), float(high), p_value)
+    return dict(zip(TEST_COLUMNS, values, strict=True))
 
 
 def changed_between(new: Mapping[str, Any], old: Mapping[str, Any]) -> pd.DataFrame:
     """Return a table of the options that differ between two evaluations."""
-    names = [one for one in dict.fromkeys([*old, *new]) if old.get(one) != new.get(one)]
-    rows = [(one, str(old.get(one)), str(new.get(one))) for one in names]
+    rows = []
+    for name in dict.fromkeys([*old, *new]):
+        old_value = old.get(name)
+        new_value = new.get(name)
+        if old_value != new_value:
+            rows.append((name, str(old_value), str(new_value)))
     return pd.DataFrame(rows, columns=["what", "old", "new"])
 
 
-def _named(rows: pd.DataFrame) -> list[str]:
+def _describe_significant_changes(frame: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Return a sentence for the estimates that rose, for those that fell, and for unreliable ones."""
+    is_unreliable = frame["note"] != ""
+    significant = frame[(frame["p_adjusted"] < LEVEL) & ~is_unreliable]
+    directions = {
+        "higher": significant[significant["difference"] > 0],
+        "lower": significant[significant["difference"] < 0],
+    }
+    sentences = []
+    for direction, rows in directions.items():
+        if len(rows):
+            verb = "are"
+            if len(rows) == 1:
+                verb = "is"
+            sentences.append(
+                f"{len(rows):,} of {len(frame):,} estimates {verb} significantly {direction}: "
+                f"{listed(_describe_estimates(rows, names))}."
+            )
+    if not sentences and is_unreliable.any():
+        sentences.append("No change of a reliable estimate is statistically significant.")
+    elif not sentences:
+        sentences.append("No change is statistically significant.")
+    if is_unreliable.any():
+        sentences.append("Unreliable estimates support no conclusion.")
+    return sentences
+
+
+def _describe_estimates(rows: pd.DataFrame, names: Mapping[str, str]) -> list[str]:
+    """Return the recommender, metric and estimator of each row as text."""
     keys = zip(rows["model"], rows["metric"], rows["estimator"], strict=True)
-    return [f"{model} ({metric} by {estimator})" for model, metric, estimator in keys]
+    return [f"{model} ({metric} by {names[estimator]})" for model, metric, estimator in keys]
 
 
-def _table(metric: str, rows: pd.DataFrame, digits: int) -> Table:
+def _build_difference_table(metric: str, rows: pd.DataFrame, names: Mapping[str, str], digits: int) -> Table:
     """Return the table of one metric: old, new and difference by each estimator."""
-    header, columns = ["recommender"], []
     models = list(dict.fromkeys(rows["model"]))
-    for estimator, part in rows.groupby("estimator", sort=False):
-        header += [f"{estimator}: old", "new", "difference"]
-        by_model = {row["model"]: _cells(row, digits) for row in part.to_dict("records")}
-        columns.append([by_model[model] for model in models])
-    body = tuple(
-        (Cell(model), *(cell for column in columns for cell in column[place]))
-        for place, model in enumerate(models)
-    )
+    header = ["recommender"]
+    cells_by_model: dict[str, list[Cell]] = {model: [Cell(model)] for model in models}
+    for estimator, estimator_rows in rows.groupby("estimator", sort=False):
+        header += [f"{names[str(estimator)]}: old", "new", "difference"]
+        for row in estimator_rows.to_dict("records"):
+            cells_by_model[row["model"]] += build_difference_cells(row, digits)
+    body = tuple(tuple(cells) for cells in cells_by_model.values())
     return Table(tuple(header), body, metric, signed=True, metric=metric)
 
 
-def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
+def build_difference_cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
     """Return the cells old, new and difference; an unreliable difference has no interval and no p-value."""
     places = decimals([row["std_error"]], digits)
     difference = row["difference"]
@@ -215,20 +340,27 @@ def _cells(row: Mapping[Any, Any], digits: int) -> tuple[Cell, Cell, Cell]:
     high = row["ci_high"]
     p_value = row["p_adjusted"]
     flag = row["note"]
+
     text = "undefined"
     if difference == 0:
         text = "0"
     elif not np.isnan(difference):
         text = signed_at(difference, places)
+
     test = ""
     is_tested = difference != 0 and not np.isnan(p_value)
     if is_tested and not flag:
         test = f"[{signed_at(low, places)}, {signed_at(high, places)}] {shown_p(p_value)}"
-    strong = p_value < LEVEL and not flag
-    drawn = (np.nan, difference, np.nan) if flag else (low, difference, high)
-    cell = Cell(text, test, strong=strong, flag=flag, at=drawn)
-    return Cell(_shown(row["old"], places)), Cell(_shown(row["new"], places)), cell
+
+    bounds = (low, difference, high)
+    if flag:
+        bounds = (np.nan, difference, np.nan)
+    is_significant = p_value < LEVEL and not flag
+    cell = Cell(text, test, strong=is_significant, flag=flag, at=bounds)
+    return Cell(_format_estimate(row["old"], places)), Cell(_format_estimate(row["new"], places)), cell
 
 
-def _shown(value: float, places: int) -> str:
-    return "undefined" if np.isnan(value) else fixed(value, places)
+def _format_estimate(value: float, places: int) -> str:
+    if np.isnan(value):
+        return "undefined"
+    return fixed(value, places)

@@ -22,12 +22,13 @@ from ipseval.estimators.labels import (
     resolve_estimator,
 )
 from ipseval.estimators.sample import Extent, weighted_sample
-from ipseval.evaluation._explanation import basis, data_hash, explained_tables, versions
+from ipseval.evaluation._explanation import build_explanation, collect_basis, collect_versions, hash_positives
 from ipseval.evaluation._json import evaluation_record, hide_precision
 from ipseval.evaluation._latex import write_latex
-from ipseval.evaluation._sweeps import PageCurves, compute_page_curves
+from ipseval.evaluation._page_curves import PageCurves, compute_page_curves
 from ipseval.evaluation.differences import EvaluationDiff
-from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout
+from ipseval.evaluation.plotting import plot_evaluation
+from ipseval.evaluation.report_content import PageContent, ReportContent, sort_rows
 from ipseval.evaluation.report_tables import build_tables
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.segments import Decomposition, Groups, Segments, TrainingCounts
@@ -58,7 +59,8 @@ from ipseval.inference.interval_methods import (
 )
 from ipseval.inference.intervals import INTERVAL_METHODS, Key
 from ipseval.inference.weight_diagnostics import WeightDiagnostics, popularity_weights
-from ipseval.metrics import Metric, metric
+from ipseval.metrics import Metric
+from ipseval.metrics import metric as parse_metric
 from ipseval.propensity import PowerLawPropensity, Propensity
 from ipseval.ranking import RankedPositives
 from ipseval.reporting import Explanation, Tables
@@ -72,31 +74,26 @@ from ipseval.utils.registry import matching
 from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
 
 STORED = {"stored": True}  # a private field that files hold
-NOBODY = Extent(np.zeros(1, dtype=np.int64))
-PLOT_KINDS = (
-    "estimates",
-    "differences",
-    "sensitivity",
-    "weights",
-    "popularity",
-    "segments",
-    "decomposition",
-)
+NO_USERS = Extent(np.zeros(1, dtype=np.int64))
+GAMMA_GRID = np.linspace(-1, 3, 41)
+FINE_GAMMA_GRID = np.linspace(-1, 3, 201)
+N_RESAMPLES = 10_000
+N_REFIT_RESAMPLES = 1000
 LatexLayout = Literal["models x metrics", "long"]
 
 
 @dataclass(frozen=True, eq=False)
 class StoredParts:
-    """What an evaluation otherwise computes when it is asked, and what a file keeps; None: not yet known.
+    """Results that a file keeps, and that an evaluation otherwise computes on demand; None: not yet known.
 
     Attributes
     ----------
     intervals : dict or None
         Intervals that are not normal ones.
     gamma_ranges : dict or None
-        Metric -> for which γ the first by AOA stays first.
+        Metric -> range of γ in which the recommender that ranks first by AOA stays first.
     curves : PageCurves or None
-        What the page draws.
+        Curves of the HTML page.
     basis : dict or None
         Hashes of the data, options and definitions.
     """
@@ -109,9 +106,9 @@ class StoredParts:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation(Result):
-    """All estimates of an evaluation, keyed (model, metric, estimator); `frame` is the tidy table.
+    """All estimates of an evaluation; `frame` is the tidy table.
 
-    `evaluate`, `evaluate_ranks` and the functions for clusters make it; it is not built by hand.
+    `evaluate`, `evaluate_ranks` and the functions for clusters return it; it is not constructed by hand.
 
     Attributes
     ----------
@@ -119,7 +116,7 @@ class Evaluation(Result):
         (model, metric label, estimator label) -> Estimate.
     samples : dict
         Model -> its ranked positives with their propensities; empty where users were evaluated in partitions
-        on a cluster, and where the file was saved without them. What needs them raises an error then.
+        on a cluster, and where the file was saved without them. Methods that need them raise an error then.
     weights : dict
         Estimator label -> diagnostics of its weights (the same for all models: they share the positives).
     user_ids : (n_users,) array
@@ -128,16 +125,17 @@ class Evaluation(Result):
         Model -> the ranks of every held-out interaction, those without a propensity included; empty where
         `samples` is. `correct` reuses them.
     confidence_level : float
-        Of the intervals in `frame`.
+        Confidence level of the intervals in `frame`.
     propensity : Propensity or None
+        Propensities behind the weighted estimates; None: there are only unweighted ones.
     provenance : dict
         Versions and options, for the report.
     definitions : (metrics, estimators)
         The objects behind the labels.
     segments : dict
-        Name -> the `Segments` that a cluster was asked for, where the positives stay; `by` reads them.
+        Name -> the `Segments` that were computed on a cluster, where the positives stay; `by` reads them.
     sanity : tuple of SanityWarning
-        What looks like reversed scores, shuffled rows or columns, or training on the test part; see
+        Signs of reversed scores, shuffled rows or columns, or training on the test part; see
         `ipseval.evaluation.sanity`.
     """
 
@@ -152,7 +150,7 @@ class Evaluation(Result):
     definitions: tuple[Sequence[Metric], Sequence[Estimator]] = ((), ())
     segments: dict[str, Segments] = field(default_factory=dict)
     sanity: tuple[SanityWarning, ...] = ()
-    _size: Extent = field(default=NOBODY, metadata=STORED)
+    _size: Extent = field(default=NO_USERS, metadata=STORED)
     _counts: tuple[Count, ...] = field(default=(), metadata=STORED)
     _training_counts: TrainingCounts | None = field(default=None, metadata=STORED)
     _split_summary: SplitSummary | None = field(default=None, metadata=STORED)
@@ -163,25 +161,36 @@ class Evaluation(Result):
     @property
     def models(self) -> list[str]:
         """Names of the recommenders, in the order given."""
-        return _distinct(self.estimates, 0)
+        return list(dict.fromkeys(model for model, _, _ in self.estimates))
 
     @property
     def metrics(self) -> list[str]:
         """Labels of the metrics, in the order given."""
-        return _distinct(self.estimates, 1)
+        return list(dict.fromkeys(metric for _, metric, _ in self.estimates))
 
     @property
     def estimators(self) -> list[str]:
         """Labels of the estimators, in the order given."""
-        return _distinct(self.estimates, 2)
+        return list(dict.fromkeys(estimator for _, _, estimator in self.estimates))
 
     def estimate(self, model: str, metric: str, estimator: str) -> Estimate:
         """Return one estimate.
 
+        Parameters
+        ----------
+        model : str
+            Name of the recommender.
+        metric, estimator : str
+            Labels of the metric and the estimator.
+
+        Returns
+        -------
+        Estimate
+
         Raises
         ------
         InputError
-            When the evaluation does not hold it.
+            When the evaluation has no such estimate.
         """
         key = (model, self._metric_label(metric), self._estimator_label(estimator))
         try:
@@ -193,10 +202,11 @@ class Evaluation(Result):
             ) from None
 
     def _metric_label(self, label: str) -> str:
-        """Return the label of this evaluation that `label` stands for, in any case; else `label`."""
-        return find_label(label, self.metrics, metric)
+        """Return the metric of this evaluation that `label` names, ignoring case; else `label`."""
+        return find_label(label, self.metrics, parse_metric)
 
     def _estimator_label(self, label: str) -> str:
+        """Return the estimator of this evaluation that `label` names, ignoring case; else `label`."""
         return find_label(label, self.estimators, resolve_estimator)
 
     # ---- estimates -------------------------------------------------------------------------------
@@ -206,8 +216,9 @@ class Evaluation(Result):
         """(model, metric, estimator) -> standard error, bounds and their note."""
         if self._stored.intervals is not None:
             return self._stored.intervals
-        level, metrics = self.confidence_level, self.definitions[0]
-        return normal_intervals(self.estimates, confidence_level=level, metrics=metrics)
+        return normal_intervals(
+            self.estimates, confidence_level=self.confidence_level, metrics=self.definitions[0]
+        )
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -224,7 +235,20 @@ class Evaluation(Result):
         return tidy_frame(self.estimates, self.intervals, self.weights)
 
     def per_user(self, model: str, metric: str, estimator: str) -> pd.Series[float]:
-        """Return each user's own value N_u/D_u, indexed by user id, for the users that entered."""
+        """Return the value N_u/D_u of each user in the estimate.
+
+        Parameters
+        ----------
+        model : str
+            Name of the recommender.
+        metric, estimator : str
+            Labels of the metric and the estimator.
+
+        Returns
+        -------
+        Series
+            Values indexed by user id.
+        """
         sums = self.estimate(model, metric, estimator).user_sums
         index = pd.Index(self.user_ids[sums.users], name="user")
         return pd.Series(sums.user_estimates(), index=index, name=f"{model} {metric} {estimator}")
@@ -237,39 +261,56 @@ class Evaluation(Result):
         rng: RngLike = None,
         refit: Refit | None = None,
     ) -> Evaluation:
-        """Return this evaluation with other intervals, from the same ranks.
+        """Return this evaluation with intervals by another method, from the same ranks.
 
         Parameters
         ----------
-        interval : {"normal", "percentile", "bca"}
+        interval : {"normal", "percentile", "bca"}, default "bca"
             "normal" reads no resamples unless `refit` is given.
-        n_resamples : int
-            Of the users; default 10,000, and 1,000 with `refit`.
-        rng : int, Generator or None
-        refit : callable or None
-            Fits the propensity anew to each resample of the users, so that its uncertainty reaches
-            std_error and interval; see `PowerLawPropensity.refit`. "bca" is not available then.
+        n_resamples : int, optional
+            Number of bootstrap resamples of the users; default: 10,000, and 1,000 with `refit`.
+        rng : int, Generator or None, default None
+            Random seed of the resamples.
+        refit : callable, optional
+            Fits the propensity again to each resample of the users, so that the standard errors and intervals
+            account for its uncertainty; see `PowerLawPropensity.refit`. "bca" is not available then.
+
+        Returns
+        -------
+        Evaluation
         """
         check_choice("interval", interval, INTERVAL_METHODS)
-        if n_resamples is None:
-            n_resamples = 10_000 if refit is None else 1000
-        options: dict[str, Any] = {"method": interval, "n_resamples": n_resamples, "rng": rng}
-        options["confidence_level"] = self.confidence_level
         intervals: dict[Key, Interval] | None = None
         if refit is not None:
-            samples = self._need_samples()
-            intervals = refit_intervals(self.estimates, samples, *self.definitions, refit=refit, **options)
+            metrics, estimators = self.definitions
+            intervals = refit_intervals(
+                self.estimates,
+                self._need_samples(),
+                metrics,
+                estimators,
+                refit=refit,
+                method=interval,
+                confidence_level=self.confidence_level,
+                n_resamples=N_REFIT_RESAMPLES if n_resamples is None else n_resamples,
+                rng=rng,
+            )
         elif interval != "normal":
-            intervals = bootstrap_intervals(self.estimates, **options)
+            intervals = bootstrap_intervals(
+                self.estimates,
+                method=interval,
+                confidence_level=self.confidence_level,
+                n_resamples=N_RESAMPLES if n_resamples is None else n_resamples,
+                rng=rng,
+            )
         provenance = {**self.provenance, "interval": interval, "refit": refit is not None}
-        stored = replace(self._stored, intervals=intervals)
-        return replace(self, provenance=provenance, _stored=stored)
+        parts = replace(self._stored, intervals=intervals)
+        return replace(self, provenance=provenance, _stored=parts)
 
     # ---- conclusions -----------------------------------------------------------------------------
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdict of each metric: who ranks first, whether a recommender is named, and why not."""
+        """Verdict of each metric: the ranking, the recommender that is named, or the reason why none is."""
         evidence = Evidence(
             estimators=self.definitions[1],
             propensity=self.propensity,
@@ -278,9 +319,9 @@ class Evaluation(Result):
             with_guarantee=self._cells_with_guarantee,
         )
         verdicts = decide_verdicts(self._frame, self._pair_tests, evidence)
-        return tuple(self._with_details(verdict) for verdict in verdicts)
+        return tuple(self._add_details(verdict) for verdict in verdicts)
 
-    def _with_details(self, verdict: Verdict) -> Verdict:
+    def _add_details(self, verdict: Verdict) -> Verdict:
         """Return a verdict with the smallest detectable difference, or with its range of γ."""
         if verdict.outcome == Outcome.NOT_SIGNIFICANT:
             return replace(verdict, detectable=self._detectable_difference(verdict))
@@ -293,9 +334,11 @@ class Evaluation(Result):
 
     def _detectable_difference(self, verdict: Verdict) -> float:
         """Return the smallest difference of the two highest that the paired test finds with 80% power."""
-        keys = [(model, verdict.metric, verdict.primary) for model in verdict.standing.leaders[:2]]
-        pair = {key: self.estimates[key] for key in keys}
-        frame = compare(pair, correction=None, confidence_level=self.confidence_level)
+        estimates = {}
+        for model in verdict.standing.leaders[:2]:
+            key = (model, verdict.metric, verdict.primary)
+            estimates[key] = self.estimates[key]
+        frame = compare(estimates, correction=None, confidence_level=self.confidence_level)
         return float(frame["minimum_detectable_difference"].item())
 
     @property
@@ -309,13 +352,11 @@ class Evaluation(Result):
 
     @property
     def leader(self) -> str | None:
-        """The recommender that the verdict names; None where what is known does not name one.
+        """The recommender that the verdict names; None where the data do not name one.
 
-        One is named only where the propensities are known by design (logged randomisation) and a paired
-        test of
-        the weighted estimates finds it better than every other recommender. It is that of the first metric
-        that
-        has a guarantee after weighting.
+        A recommender is named only where the propensities are known by design (logged randomisation) and a
+        paired test of the weighted estimates finds it better than every other recommender. The leader is that
+        of the first metric that has a guarantee after weighting.
         """
         return choose_headline(self.verdicts).leader
 
@@ -331,118 +372,135 @@ class Evaluation(Result):
 
     @property
     def _flags(self) -> dict[tuple[str, str], str]:
-        return {key[1:]: estimate.flag for key, estimate in self.estimates.items()}
+        """(metric, estimator) -> why its estimates are unreliable; "" where they are reliable."""
+        flags = {}
+        for (_, metric, estimator), estimate in self.estimates.items():
+            flags[metric, estimator] = estimate.flag
+        return flags
 
     @property
     def _cells_with_guarantee(self) -> frozenset[tuple[str, str]]:
-        """The (metric, estimator) cells of which something is claimed."""
-        return frozenset(
-            key[1:] for key, estimate in self.estimates.items() if estimate.claim.level != "no claim"
-        )
+        """The (metric, estimator) cells with a statistical guarantee."""
+        cells = set()
+        for (_, metric, estimator), estimate in self.estimates.items():
+            if estimate.claim.level != "no claim":
+                cells.add((metric, estimator))
+        return frozenset(cells)
 
     @cached_property
     def _pair_tests(self) -> dict[tuple[str, str], PairTests]:
-        return pair_tests(self.estimates) if len(self.models) > 1 else {}
+        """(metric, estimator) -> paired tests of all pairs; empty for a single recommender."""
+        if len(self.models) < 2:
+            return {}
+        return pair_tests(self.estimates)
 
     @cached_property
     def _gamma_ranges(self) -> dict[str, GammaRange]:
-        """Metric -> for which γ the first by AOA stays first; empty where that cannot be computed."""
+        """Metric -> range of γ in which the first by AOA stays first; empty where it cannot be computed."""
         if self._stored.gamma_ranges is not None:
             return self._stored.gamma_ranges
         if not self.samples or len(self.models) < 2:
             return {}
         samples, propensity = self._power_law_samples()
-        if propensity is None:
+        unweighted = next((estimator for estimator in self.definitions[1] if not estimator.weighted), None)
+        if propensity is None or unweighted is None:
             return {}
-        weighted = [estimator for estimator in self.definitions[1] if estimator.weighted]
-        unweighted = [estimator for estimator in self.definitions[1] if not estimator.weighted]
-        if not unweighted:
-            return {}
-        default_label = SNIPS_POOLED if unweighted[0].target == "pooled" else SNIPS_GLOBAL
-        comparable = [estimator for estimator in weighted if estimator.target == unweighted[0].target]
-        estimator = comparable[0] if comparable else resolve_estimator(default_label)
+        estimator = self._find_weighted_counterpart(unweighted)
         try:
             return find_gamma_ranges(samples, self.definitions[0], estimator, propensity, start=-1.0)
-        except (
-            PropensityError,
-            InputError,
-        ):  # no power law; or the file lacks the code of a caller's own metric
+        except (PropensityError, InputError):
+            # The propensity is not a power law, or a loaded file lacks the code of a custom metric.
             return {}
 
+    def _find_weighted_counterpart(self, unweighted: Estimator) -> Estimator:
+        """Return the weighted estimator of this evaluation with the same estimand; else SNIPS."""
+        for estimator in self.definitions[1]:
+            if estimator.weighted and estimator.target == unweighted.target:
+                return estimator
+        if unweighted.target == "pooled":
+            return resolve_estimator(SNIPS_POOLED)
+        return resolve_estimator(SNIPS_GLOBAL)
+
     def _power_law_samples(self) -> tuple[dict[str, Sample], Propensity | None]:
-        """Return samples under the given power law, or under one of the training counts without weights."""
+        """Return samples under the power law of this evaluation; without weights, under one of the counts."""
         if self.propensity is not None:
-            is_power_law = self.propensity.gamma is not None
-            return self.samples, self.propensity if is_power_law else None
+            if self.propensity.gamma is None:
+                return self.samples, None
+            return self.samples, self.propensity
         counts = self._training_counts
         if counts is None or not counts.popularity.any() or not self.ranks:
             return {}, None
         propensity = PowerLawPropensity(gamma=0.0).fit(popularity=counts.popularity)
         ties = self.provenance.get("ties", "default")
         samples = {
-            name: weighted_sample(ranked, propensity, None, ties, allow_empty=True)
-            for name, ranked in self.ranks.items()
+            model: weighted_sample(ranked, propensity, None, ties, allow_empty=True)
+            for model, ranked in self.ranks.items()
         }
-        has_positives = all(len(sample.ranked) for sample in samples.values())
-        return samples, propensity if has_positives else None
+        if not all(len(sample.ranked) for sample in samples.values()):
+            return samples, None
+        return samples, propensity
 
     # ---- data and diagnostics --------------------------------------------------------------------
 
     @property
     def data(self) -> pd.DataFrame:
-        """What was read, left out and added: one row for each thing that was counted.
+        """Counts of the rows that were read, left out and added.
 
-        subject (the log, a part of the split, a recommender, the evaluation), what (in words), count, and of
-        (NA where there is no whole).
+        Columns: subject (the log, a part of the split, a recommender, the evaluation), what (description of
+        the rows), count, and of (their total; NA where there is none).
         """
         return counts_frame(self._counts)
 
     @property
     def diagnostics(self) -> pd.DataFrame:
-        """One row per estimator: what its weights say about the trust in it; see `WeightDiagnostics`.
+        """Diagnostics of the weights, one row per estimator; see `WeightDiagnostics`.
 
         estimator, ess and ess_items (of positives, and of item totals), max_weight_share, n_positives,
         n_items, median_positives, rare_share (weight on items with n* <= 2), pareto_k, clipped_share,
-        weighted, weighting, ess_own and share_own (of what the estimator makes of 1/P), ess_equal and
-        share_equal (if all P were equal), flag (from the last four), cautions, remark (all in words).
+        weighted, weighting, ess_own and share_own (of the weights that the estimator makes of 1/P), ess_equal
+        and share_equal (if all P were equal), flag (from the last four), cautions, remark (all as text).
         """
         rows = []
         for label, diagnostics in self.weights.items():
-            words = {
-                "flag": diagnostics.flag,
-                "cautions": "; ".join(diagnostics.cautions),
-                "remark": diagnostics.remark,
-            }
-            rows.append({"estimator": label, **asdict(diagnostics), **words})
+            row = {"estimator": label, **asdict(diagnostics)}
+            row["flag"] = diagnostics.flag
+            row["cautions"] = "; ".join(diagnostics.cautions)
+            row["remark"] = diagnostics.remark
+            rows.append(row)
         return pd.DataFrame(rows)
 
     @cached_property
     def basis(self) -> dict[str, Any]:
-        """What the numbers are of: hashes of the data, options, and definitions of the metrics.
+        """Hashes of the data, options, and definitions of the metrics.
 
-        Numbers of evaluations that differ in these are not of the same quantity.
+        Evaluations that differ in these estimate different quantities.
         """
         if self._stored.basis is not None:
             return self._stored.basis
         missing_lists = self.provenance.get("missing_lists")
-        return basis(self._first_sample, self.propensity, self.metrics, missing_lists, self.data_hash)
+        return collect_basis(self._first_sample, self.propensity, self.metrics, missing_lists, self.data_hash)
 
     @cached_property
     def data_hash(self) -> str:
         """SHA-256 of the positives (user id, item id) and their numbers of candidates, as hex."""
         if self._stored.basis is not None:
             return str(self._stored.basis["data"]["positives_sha256"])
-        return data_hash(self._first_sample)
+        return hash_positives(self._first_sample)
 
     @property
     def _hash(self) -> str | None:
-        return self.data_hash if self.samples or self._stored.basis else None
+        """`data_hash`; None where neither the positives nor their stored hash are at hand."""
+        if not self.samples and not self._stored.basis:
+            return None
+        return self.data_hash
 
     @property
     def _first_sample(self) -> Sample:
+        """The sample of the first recommender; all share the positives and their propensities."""
         return next(iter(self._need_samples().values()))
 
     def _need_samples(self) -> dict[str, Sample]:
+        """Return the samples; raise an error where this evaluation has none."""
         if not self.samples:
             raise InputError(
                 "this needs the ranked positives, which stayed on the cluster, or out of the file. Rank them "
@@ -453,15 +511,16 @@ class Evaluation(Result):
 
     @property
     def _record(self) -> dict[str, Any]:
-        """What is needed to know where the numbers come from."""
-        return {
-            **versions(),
-            "data_sha256": self._hash,
-            "confidence_level": self.confidence_level,
-            "propensity": None if self.propensity is None else self.propensity.model,
-            **({} if self._split_summary is None else {"split": self._split_summary.description}),
-            **self.provenance,
-        }
+        """Versions, options and hashes from which the numbers can be reproduced."""
+        record: dict[str, Any] = collect_versions()
+        record["data_sha256"] = self._hash
+        record["confidence_level"] = self.confidence_level
+        record["propensity"] = None
+        if self.propensity is not None:
+            record["propensity"] = self.propensity.model
+        if self._split_summary is not None:
+            record["split"] = self._split_summary.description
+        return {**record, **self.provenance}
 
     # ---- comparisons and sensitivity -------------------------------------------------------------
 
@@ -474,11 +533,26 @@ class Evaluation(Result):
         power: float = 0.8,
         difference: float | None = None,
     ) -> pd.DataFrame:
-        """Return paired differences of recommenders on the same users; see `inference.compare`.
+        """Return paired differences of recommenders on the same users.
 
-        `reference` None: all pairs. `correction` "holm", "bh", "bonferroni" or None, over a `family`: "cell"
-        (the pairs within a metric and estimator), "estimator" or "all" (the whole table). `difference`: what
-        `n_users_needed` is for; None: the observed one.
+        Parameters
+        ----------
+        reference : str, optional
+            Compare every recommender with this one; default: all pairs.
+        correction : {"holm", "bh", "bonferroni"} or None, default "holm"
+            Correction of the p-values for multiple tests.
+        family : {"cell", "estimator", "all"}, default "cell"
+            Tests that are corrected together: the pairs within a metric and estimator, those within an
+            estimator, or the whole table.
+        power : float, default 0.8
+            Power of the test for `minimum_detectable_difference` and `n_users_needed`.
+        difference : float, optional
+            Difference that `n_users_needed` refers to; default: the observed one.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair, metric and estimator; see `ipseval.inference.compare`.
         """
         return compare(
             self.estimates,
@@ -495,21 +569,36 @@ class Evaluation(Result):
         """The differences from the first recommender of each table; p-values are adjusted over all pairs."""
         parts = []
         for layout in self._content().layouts:
-            columns = [(layout.metric, label) for label in layout.labels]
-            estimates = {key: value for key, value in self.estimates.items() if key[1:] in columns}
+            columns = {(layout.metric, label) for label in layout.labels}
+            estimates = {key: estimate for key, estimate in self.estimates.items() if key[1:] in columns}
             first = layout.models[0]
             part = compare(
                 estimates, reference=first, correction=None, confidence_level=self.confidence_level
             )
-            part["p_adjusted"] = [
-                self._pair_tests[layout.metric, estimator].of(model, first)[1]
-                for estimator, model in zip(part["estimator"], part["model"], strict=True)
-            ]
+            p_values = []
+            for estimator, model in zip(part["estimator"], part["model"], strict=True):
+                _, p_value = self._pair_tests[layout.metric, estimator].of(model, first)
+                p_values.append(p_value)
+            part["p_adjusted"] = p_values
             parts.append(part)
         return pd.concat(parts, ignore_index=True)
 
     def sensitivity(self, gamma: npt.ArrayLike | None = None, *, standard_errors: bool = True) -> Sensitivity:
-        """Return R(γ) over a grid (default −1, −0.9, …, 3); its `.frame`, and its `.tipping_points()`."""
+        """Return the estimates R(γ) over a grid of γ, the parameter of the power law.
+
+        Parameters
+        ----------
+        gamma : array, optional
+            Default: −1, −0.9, …, 3.
+        standard_errors : bool, default True
+            Whether to compute standard errors and intervals, too.
+
+        Returns
+        -------
+        Sensitivity
+            `frame` has a row per recommender, metric, estimator and γ; `tipping_points()` returns the γ at
+            which two recommenders change order.
+        """
         return self._sensitivity(self.definitions, gamma, standard_errors=standard_errors)
 
     def _sensitivity(
@@ -519,11 +608,14 @@ class Evaluation(Result):
         *,
         standard_errors: bool = True,
     ) -> Sensitivity:
+        """Return the estimates over γ of some metrics and estimators."""
+        if gamma is None:
+            gamma = GAMMA_GRID
         return sensitivity(
             self._need_samples(),
             *definitions,
             self.propensity,
-            gamma=np.linspace(-1, 3, 41) if gamma is None else gamma,
+            gamma=gamma,
             confidence_level=self.confidence_level,
             standard_errors=standard_errors,
         )
@@ -531,25 +623,47 @@ class Evaluation(Result):
     def tipping_points(
         self, gamma: npt.ArrayLike | None = None, *, reference: str | None = None
     ) -> pd.DataFrame:
-        """Return where pairs of recommenders swap as γ varies (default grid −1 … 3 in steps of 0.02).
+        """Return the values of γ at which pairs of recommenders change order.
 
-        `reference`: only the pairs with this recommender.
+        Parameters
+        ----------
+        gamma : array, optional
+            Grid that is searched; default: −1 to 3 in steps of 0.02.
+        reference : str, optional
+            Only the pairs with this recommender.
+
+        Returns
+        -------
+        DataFrame
+            One row per pair, metric and estimator; see `Sensitivity.tipping_points`.
         """
-        grid = np.linspace(-1, 3, 201) if gamma is None else gamma
-        points = self.sensitivity(grid, standard_errors=False).tipping_points(reference)
+        if gamma is None:
+            gamma = FINE_GAMMA_GRID
+        points = self.sensitivity(gamma, standard_errors=False).tipping_points(reference)
         return with_trust(points, self.estimates)
 
     def bounds(self, factor: float | Sequence[float] = 2.0) -> pd.DataFrame:
-        """Return bounds of every estimate when each 1/P may be wrong by a factor; see `inference.bounds`."""
+        """Return bounds of every estimate when each weight 1/P may be wrong by a factor.
+
+        Parameters
+        ----------
+        factor : float or sequence of float, default 2.0
+            Largest factor between the true 1/P and the assumed one.
+
+        Returns
+        -------
+        DataFrame
+            One row per recommender, metric, estimator and factor; see `ipseval.inference.bounds`.
+        """
         factors = as_float_vector("factor", np.atleast_1d(np.asarray(factor))).tolist()
         frame = bounds(self._need_samples(), *self.definitions, factors=factors)
         return with_trust(frame, self.estimates)
 
     def diff(self, other: Evaluation, *, models: Mapping[str, str] | None = None) -> EvaluationDiff:
-        """Return what changed since another evaluation: this one minus `other`, for every estimate of both.
+        """Return the changes of the estimates since another evaluation: this one minus `other`.
 
-        Differences are paired by user where both are of the same users, and of independent samples otherwise.
-        p-values are adjusted over all of them (Holm).
+        Differences are paired by user where both evaluations have the same users; otherwise, they are
+        differences of independent samples. p-values are adjusted over all of them (Holm).
 
         Parameters
         ----------
@@ -558,51 +672,64 @@ class Evaluation(Result):
         models : mapping, optional
             Name here -> name there; default: recommenders of the same name.
 
+        Returns
+        -------
+        EvaluationDiff
+
         Raises
         ------
         InputError
-            When `other` is no evaluation, or they have nothing in common.
+            When `other` is not an evaluation, or the two have nothing in common.
         """
         if not isinstance(other, Evaluation):
             raise InputError(f"diff takes an evaluation; got {type(other).__name__}.")
-        return EvaluationDiff.of(self, other, models)
+        return EvaluationDiff.from_evaluations(self, other, models)
 
     # ---- groups ----------------------------------------------------------------------------------
 
     def by(self, by: Any, *, counts: TrainingCounts | None = None) -> Segments:
-        """Return the estimates in groups of users or items, with intervals that hold for all at once.
+        """Return the estimates in groups of users or items, with simultaneous confidence intervals.
 
-        Intervals of a recommender, metric and estimator are widened to the largest |t| over its groups.
-
-        A group of users: the estimate over these users. A group of items: numerator and denominator of the
-        positives in it, R_g = Σ_g a c / Σ_g a with a what a positive weighs in the estimate, and its share
-        Σ_g a / Σ a, so that Σ share_g R_g is the whole. Metrics whose positives do not add up (hit, rr, ap)
-        are computed over the positives of the group alone, and say so.
+        The intervals of a recommender, metric and estimator cover all groups at once: they are widened to the
+        largest |t| over the groups.
 
         Parameters
         ----------
-        by : label, frame, Series, or what `user_groups` and `item_groups` return
+        by : label, frame, Series, or the result of `user_groups` or `item_groups`
             "popularity" (items in 10 groups by n*; "popularity:5"), "activity" (users in 4 groups by training
             interactions), "cold-users" or "cold-items" (fewer than 1 training interaction; "cold-users:5");
             a frame with a column `user` or `item` and one attribute; a Series by id.
         counts : TrainingCounts, optional
             For groups by count of ranks that were made without a split.
 
+        Returns
+        -------
+        Segments
+
         Raises
         ------
         InputError
             For groups that do not match the ids, several groupings at once, and where the ranked positives
             stayed on a cluster.
+
+        Notes
+        -----
+        In a group of users, the estimate is that over these users. In a group of items, numerator and
+        denominator are those of the positives in the group, R_g = Σ_g a c / Σ_g a, where a is the weight of a
+        positive in the estimate and c its contribution. The share of the group is Σ_g a / Σ a, so that
+        Σ share_g R_g is the estimate over all items. Metrics whose positives do not add up (hit, rr, ap) are
+        computed from the positives of the group only, and a note says so.
         """
         if isinstance(by, str) and by in self.segments:
             return self.segments[by]
         groups = self._groups(by, counts)
         if len(groups) > 1:
-            names = ", ".join(grouping.name for grouping in groups)
+            names = ", ".join(group.name for group in groups)
             raise InputError(f"by= holds {len(groups)} groupings ({names}); ask for one at a time.")
         return segment(self, groups[0])
 
     def _groups(self, by: Any, counts: TrainingCounts | None) -> tuple[Groups, ...]:
+        """Return the groupings that `by` names."""
         ranked = self._first_sample.ranked
         return resolve(by, ranked.unit_ids, ranked.item_ids, counts or self._training_counts)
 
@@ -615,18 +742,22 @@ class Evaluation(Result):
         plain: str | Estimator | None = None,
         counts: TrainingCounts | None = None,
     ) -> Decomposition:
-        """Return why weighted and plain values differ, group by group, and where leads lie; both exactly.
+        """Return the differences of weighted and unweighted estimates, exactly divided among groups.
 
         Parameters
         ----------
         metric : label, optional
             Default: the first metric of the evaluation.
-        by : as in `by`
-            Default: items in 10 groups by popularity.
+        by : as in `by`, default "popularity"
+            Groups of items or users; default: items in 10 groups by popularity.
         weighted, plain : label or Estimator, optional
             Default: the first weighted estimator of the evaluation, and its unweighted counterpart.
         counts : TrainingCounts, optional
             As in `by`.
+
+        Returns
+        -------
+        Decomposition
 
         Raises
         ------
@@ -636,21 +767,29 @@ class Evaluation(Result):
         groups = self._groups(by, counts)
         if len(groups) > 1:
             raise InputError(f"by= holds {len(groups)} groupings; a decomposition takes one.")
-        metrics = {candidate.label: candidate for candidate in self.definitions[0]}
-        asked = self.definitions[0][0] if metric is None else metrics[chosen("metric", metric, metrics)]
-        weighted_estimators = [estimator for estimator in self.definitions[1] if estimator.weighted]
-        if weighted is None and not weighted_estimators:
-            raise InputError(
-                "a decomposition compares weighted with plain values, and this evaluation has no weights; "
-                "evaluate with propensity=."
-            )
-        heavy = weighted_estimators[0] if weighted is None else resolve_estimator(weighted)
-        light = plain_estimator(heavy.target) if plain is None else resolve_estimator(plain)
-        return Decomposition.of(groups[0], self.samples, asked, light, heavy)
+        metrics = {definition.label: definition for definition in self.definitions[0]}
+        label = next(iter(metrics))
+        if metric is not None:
+            label = chosen("metric", metric, metrics)
+        estimator = self._find_weighted_estimator(weighted)
+        baseline = plain_estimator(estimator.target) if plain is None else resolve_estimator(plain)
+        return Decomposition.of(groups[0], self.samples, metrics[label], baseline, estimator)
+
+    def _find_weighted_estimator(self, weighted: str | Estimator | None) -> Estimator:
+        """Return the estimator of a label; by default the first weighted one of this evaluation."""
+        if weighted is not None:
+            return resolve_estimator(weighted)
+        for estimator in self.definitions[1]:
+            if estimator.weighted:
+                return estimator
+        raise InputError(
+            "a decomposition compares weighted with unweighted values, and this evaluation has no weights; "
+            "evaluate with propensity=."
+        )
 
     @property
     def popularity(self) -> pd.DataFrame:
-        """What is weighted how: the test positives in groups by the popularity of their item.
+        """Weight of the test positives in groups by the popularity of their item.
 
         estimator (every weighted one), by ("n*", or "P" where n* is not known), group, low, high, n_items,
         n_positives, share (of the positives) and weight_share (of the weight of the estimator), in [0, 1].
@@ -660,11 +799,27 @@ class Evaluation(Result):
     # ---- output ----------------------------------------------------------------------------------
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report as a value: the verdict and a table per metric; see `ipseval.reporting`."""
+        """Return the report: the verdict and a table per metric.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of the intervals' half width.
+        page : bool, default False
+            Whether to include the sections that only an HTML page shows.
+
+        Returns
+        -------
+        Tables
+            See `ipseval.reporting`.
+        """
         return build_tables(self._content(page=page), digits=digits)
 
     def _content(self, *, page: bool = False) -> ReportContent:
-        """Return what the report is made of; `page`: with what only a page shows."""
+        """Return the contents of the report; `page`: with the sections of an HTML page."""
+        page_content = None
+        if page:
+            page_content = self._page_content()
         return ReportContent(
             models=tuple(self.models),
             frame=self._frame,
@@ -680,13 +835,16 @@ class Evaluation(Result):
             counts=self._counts,
             split=self._split_summary,
             sanity=self.sanity,
-            page=self._page_content() if page else None,
+            page=page_content,
         )
 
     def _page_content(self) -> PageContent:
-        several = len(self.models) > 1
+        """Return the contents of the sections that only an HTML page shows."""
+        differences = pd.DataFrame()
+        if len(self.models) > 1:
+            differences = self._differences_from_first
         return PageContent(
-            differences=self._differences_from_first if several else pd.DataFrame(),
+            differences=differences,
             curves=self._curves,
             record={name: str(value) for name, value in self._record.items()},
             definitions={metric.label: card(metric) for metric in self.definitions[0]},
@@ -694,43 +852,74 @@ class Evaluation(Result):
 
     @cached_property
     def _curves(self) -> PageCurves:
+        """The curves over γ and the weights by popularity of an HTML page."""
         if self._stored.curves is not None:
             return self._stored.curves
         return compute_page_curves(self.verdicts, self.samples, self.definitions, self.propensity)
 
     def explain(self, *, digits: int = 2) -> Explanation:
-        """Return everything that can be said of the numbers: all orders, claims, notes and definitions."""
+        """Return a detailed report: all orders, guarantees, notes and definitions.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of the standard errors.
+
+        Returns
+        -------
+        Explanation
+        """
         content = self._content(page=True)
-        return Explanation(explained_tables(content, digits=digits))
+        return Explanation(build_explanation(content, digits=digits))
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """Return the estimates as CSV, in the order of the report.
 
-        Unreliable ones, whose `flag` says why, have neither standard error nor interval; `frame` has both.
-        An apostrophe stands before names that a spreadsheet would compute.
+        Unreliable estimates, whose `flag` gives the reason, have neither standard error nor interval; `frame`
+        has both. Names that a spreadsheet would evaluate as formulae begin with an apostrophe.
+
+        Parameters
+        ----------
+        path : path, optional
+            File that the text is written to.
+
+        Returns
+        -------
+        str
+            The CSV; with a path, the path.
         """
-        return deliver(csv_text(self._published_frame), path)
+        return deliver(csv_text(self._output_frame), path)
 
     @property
-    def _published_frame(self) -> pd.DataFrame:
-        """The frame as files hold it: rows in the order of the report, no interval or error with a flag."""
+    def _output_frame(self) -> pd.DataFrame:
+        """The frame in the order of the report, without standard errors and intervals of unreliable rows."""
         frame = self._frame
         parts = []
         for layout in self._content().layouts:
-            is_column = (frame["metric"] == layout.metric) & frame["estimator"].isin(layout.labels)
-            parts.append(_sort_rows(frame[is_column], layout))
-        published = pd.concat(parts, ignore_index=True)
-        return hide_precision(published, published["flag"])
+            is_in_table = (frame["metric"] == layout.metric) & frame["estimator"].isin(layout.labels)
+            parts.append(sort_rows(frame[is_in_table], layout))
+        output = pd.concat(parts, ignore_index=True)
+        return hide_precision(output, output["flag"])
 
     def to_json(self, path: str | Path | None = None) -> str:
-        """Return everything that the page shows as JSON; NaN becomes null.
+        """Return the contents of the HTML page as JSON; NaN becomes null.
 
         The keys are documented in docs/json.md; `schema_version` changes when one of them does.
+
+        Parameters
+        ----------
+        path : path, optional
+            File that the text is written to.
+
+        Returns
+        -------
+        str
+            The JSON; with a path, the path.
         """
-        record = evaluation_record(
-            self._content(page=True), self._published_frame, self.order, self._record, self.basis
+        text = evaluation_record(
+            self._content(page=True), self._output_frame, self.order, self._record, self.basis
         )
-        return deliver(record, path)
+        return deliver(text, path)
 
     def to_latex(
         self,
@@ -752,7 +941,7 @@ class Evaluation(Result):
         Parameters
         ----------
         path : path, optional
-            Where to write it.
+            File that the table is written to.
         columns : sequence of str, optional
             Labels of estimators, such as ["aoa", "snips-global"]; default: those of the evaluation.
         layout : {"long", "models x metrics"}
@@ -761,23 +950,30 @@ class Evaluation(Result):
         caption : str, optional
             Plain text; with a caption or a label the table floats in a `table` environment.
         label : str, optional
-            What `\ref` names it by, of letters, digits and ``: . _ / -``.
-        notes : bool
-            Whether a note below the table says the estimand, the numbers of users and interactions, the
+            Label for `\ref`, of letters, digits and ``: . _ / -``.
+        notes : bool, default True
+            Whether a note below the table states the estimand, the numbers of users and interactions, the
             confidence level, the assumption and which numbers are unreliable (package threeparttable).
-        bold : bool
+        bold : bool, default True
             Whether the highest estimate of each column is bold, with those that are printed with the same
             digits; unreliable columns have none.
-        digits : int
+        digits : int, default 2
             Significant digits of the intervals' half width.
+
+        Returns
+        -------
+        str
+            The table; with a path, the path.
 
         Raises
         ------
         InputError
-            For an estimator that the evaluation does not hold, and for columns of different estimands.
+            For an estimator that the evaluation does not have, and for columns of different estimands.
         """
         content = self._content()
-        labels = self.estimators if columns is None else [self._estimator_label(name) for name in columns]
+        labels = self.estimators
+        if columns is not None:
+            labels = [self._estimator_label(name) for name in columns]
         for name in labels:
             check_choice("columns", name, self.estimators)
         text = write_latex(
@@ -795,14 +991,17 @@ class Evaluation(Result):
     def save(self, path: str | PathLike[str], *, ranks: bool = True) -> None:
         """Write the whole evaluation as one file, which must end in .npz; nothing is pickled.
 
-        Of metrics and estimators of your own the file holds labels and results, not the code: what would run
-        it again, such as `bounds`, is an error after loading.
+        The file stores the labels and results of custom metrics and estimators, but not their code. Methods
+        that would run it again, such as `bounds`, raise an error after loading.
 
         Parameters
         ----------
-        ranks : bool
-            False: without the ranked positives, for a smaller file, such as the baseline of a gate. It prints
-            and compares as the whole one does; what needs the ranks is an error after loading.
+        path : path
+            File that is written.
+        ranks : bool, default True
+            False: without the ranked positives, for a smaller file, such as the baseline of a gate. Reports
+            and comparisons are the same as with them; methods that need the ranks raise an error after
+            loading.
 
         Raises
         ------
@@ -815,16 +1014,19 @@ class Evaluation(Result):
         save(path, complete)
 
     def _prepared(self) -> Evaluation:
-        """Return what a file holds: the evaluation with what it computes when it is asked."""
+        """Return the evaluation with the results that a file keeps."""
         if self._stored.curves is not None:
             return self
-        stored = replace(
+        basis = self._stored.basis
+        if self.samples:
+            basis = self.basis
+        parts = replace(
             self._stored,
             gamma_ranges=self._gamma_ranges,
             curves=self._curves,
-            basis=self.basis if self.samples else self._stored.basis,
+            basis=basis,
         )
-        return replace(self, provenance=versions() | self.provenance, _stored=stored)
+        return replace(self, provenance=collect_versions() | self.provenance, _stored=parts)
 
     def plot(  # type: ignore[override]  # several kinds
         self,
@@ -835,85 +1037,41 @@ class Evaluation(Result):
         by: Any = None,
         ax: Any = None,
     ) -> Any:
-        """Return axes with a picture of the evaluation; needs matplotlib.
+        """Return axes with a plot of the evaluation; this needs matplotlib.
 
         Parameters
         ----------
-        kind : str
-            "estimates": every recommender by every estimator. "differences": from the first one, paired.
-            "sensitivity": over γ, with the γ at which two swap. "weights": effective sample sizes.
-            "popularity": the share of the weight beside the share of the positives. "segments" and
-            "decomposition": by groups.
+        kind : str, default "estimates"
+            "estimates": every recommender by every estimator. "differences": paired differences from the
+            first recommender. "sensitivity": estimates over γ, with the γ at which two recommenders change
+            order. "weights": effective sample sizes. "popularity": the share of the weight and the share of
+            the positives. "segments" and "decomposition": by groups.
         metric, estimator : str, optional
-            Default: the first metric, and the weighted estimator, where there is one.
+            Default: the first metric, and the weighted estimator, if there is one.
         by : optional
             For "segments" and "decomposition": the groups, as in `by`; default: those of the evaluation, and
             popularity.
         ax : matplotlib axes, optional
+            Axes to draw on; default: new ones.
+
+        Returns
+        -------
+        matplotlib axes
 
         Raises
         ------
         UnknownNameError
-            For a kind, metric or estimator that does not exist.
+            For an unknown kind, metric or estimator.
         InputError
-            Where the picture needs what the evaluation does not have.
+            Where the evaluation lacks the data of the plot.
         """
-        from ipseval.reporting import plots
-        from ipseval.reporting.plots import estimates as estimate_plots
-
-        labels = [verdict.metric for verdict in self.verdicts]
-        if self._metric_label(kind) in labels:
-            raise InputError(
-                f'the first argument is the kind of picture: plot("estimates", metric={kind!r}).'
-            )
-        check_choice("kind", kind, PLOT_KINDS)
-        chosen_metric = labels[0] if metric is None else self._metric_label(metric)
-        check_choice("metric", chosen_metric, labels)
-        verdict = self.verdicts[labels.index(chosen_metric)]
-        chosen_estimator = verdict.weighted or verdict.unweighted
-        if estimator is not None:
-            chosen_estimator = self._estimator_label(estimator)
-        check_choice("estimator", chosen_estimator, list(verdict.standings))
-        content = self._content()
-        layout = _layout_of(content, chosen_metric, estimator and chosen_estimator)
-        names = content.names
-        heads = content.column_names
-
-        if kind == "estimates":
-            return plots.plot_estimates(_plotted_rows(self._frame, layout, heads), ax=ax)
-        if kind == "differences":
-            frame = self.compare(layout.models[0])
-            flags = [self._flags[cell] for cell in zip(frame["metric"], frame["estimator"], strict=True)]
-            rows = _plotted_rows(frame.assign(flag=flags), layout, heads)
-            return estimate_plots.plot_differences(rows, ax=ax)
-        if kind == "sensitivity":
-            swept = self._sensitivity(self._definitions_of(chosen_metric, chosen_estimator))
-            tipping = _plotted_rows(swept.tipping_points(), layout, names)
-            return plots.plot_sensitivity(_plotted_rows(swept.frame, layout, names), tipping=tipping, ax=ax)
-        if kind == "weights":
-            return plots.plot_weights(_with_names(self.diagnostics, names), ax=ax)
-        if kind == "popularity":
-            return estimate_plots.plot_weight_shares(_with_names(self.popularity, names), ax=ax)
-        if kind == "decomposition":
-            parts = self.decomposition(chosen_metric, by="popularity" if by is None else by)
-            return estimate_plots.plot_decomposition(_plotted_rows(parts.frame, layout, heads), ax=ax)
-        groups = self.by(next(iter(self.segments), "popularity") if by is None else by)
-        rows = _plotted_rows(groups.frame, layout, heads)
-        return estimate_plots.plot_segments(
-            rows, metric=chosen_metric, estimator=heads[chosen_estimator], ax=ax
-        )
-
-    def _definitions_of(self, metric: str, estimator: str) -> tuple[list[Metric], list[Estimator]]:
-        """Return one metric and one estimator, as others would take their time and are not drawn."""
-        metrics = [candidate for candidate in self.definitions[0] if candidate.label == metric]
-        estimators = [candidate for candidate in self.definitions[1] if candidate.label == estimator]
-        return metrics, estimators
+        return plot_evaluation(self, kind, metric=metric, estimator=estimator, by=by, ax=ax)
 
     def log(self, tracker: Any) -> None:
         """Log metrics, table, page, versions and the hash of the data to an open run of MLflow or W&B.
 
-        Metrics are named metric/estimator/recommender, with "_at_" for "@". Undefined estimates are left out
-        of them and stand in the table.
+        Metrics are named metric/estimator/recommender, with "_at_" for "@". Undefined estimates appear in
+        the table only.
 
         Parameters
         ----------
@@ -923,19 +1081,14 @@ class Evaluation(Result):
         Raises
         ------
         InputError
-            When the tracker is none of these, no run of W&B is open, or two names become the same.
+            For another tracker, without an open run of W&B, and for two estimates that get the same name.
         """
         record = {name: str(value)[:5000] for name, value in self._record.items()}
         log_to_tracker(tracker, self._frame, {"verdict": self.verdict, **record}, self.to_html())
 
 
-def _distinct(keys: Iterable[Key], place: int) -> list[str]:
-    """Return the recommenders (0), metrics (1) or estimators (2) among keys, in their order."""
-    return list(dict.fromkeys(key[place] for key in keys))
-
-
 def find_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric | Estimator]) -> str:
-    """Return the label among `labels` that `label` stands for, by any name; `label` if there is none."""
+    """Return the label among `labels` that `label` names, also in another spelling; else `label`."""
     match = matching(label, list(labels))
     if match is not None:
         return match
@@ -943,33 +1096,6 @@ def find_label(label: str, labels: Iterable[str], parse: Callable[[str], Metric 
         return parse(label).label
     except InputError:
         return label
-
-
-def _with_names(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return a frame whose estimators have the names that tables print."""
-    return frame.assign(estimator=frame["estimator"].map(names)) if "estimator" in frame else frame
-
-
-def _layout_of(content: ReportContent, metric: str, estimator: str | None) -> TableLayout:
-    """Return the table of a metric that has an estimator; without one the first table of the metric."""
-    layouts = [layout for layout in content.layouts if layout.metric == metric]
-    return next((layout for layout in layouts if estimator in layout.labels), layouts[0])
-
-
-def _plotted_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str]) -> pd.DataFrame:
-    """Return the rows of one table in its order, with the names of estimators."""
-    rows = frame
-    if "metric" in rows:
-        rows = rows[rows["metric"] == layout.metric]
-    if "estimator" in rows:
-        rows = rows[rows["estimator"].isin(layout.labels)]
-    return _sort_rows(_with_names(rows, names), layout)
-
-
-def _sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
-    """Return rows in the order of the recommenders of a table."""
-    places = {model: place for place, model in enumerate(layout.models)}
-    return rows.sort_values("model", key=lambda models: models.map(places), kind="stable")
 
 
 guard(__name__)

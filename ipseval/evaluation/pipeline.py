@@ -1,4 +1,4 @@
-"""evaluate(): recommenders, split and propensity in, one table of estimates out."""
+"""`evaluate`: estimate every metric of every recommender from a split and propensities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ipseval.errors import DataWarning, InputError, PropensityError
 from ipseval.estimators import Estimate, Estimator
 from ipseval.estimators.estimate import build_estimate
 from ipseval.estimators.sample import NO_PROPENSITY, Extent, NRelevantLike
-from ipseval.evaluation._inputs import resolve_split
+from ipseval.evaluation._split_arguments import resolve_split
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction
 from ipseval.evaluation.request import (
@@ -66,56 +66,85 @@ def evaluate(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> Evaluation:
-    """Return estimates of every metric by every estimator for every recommender, with standard errors.
+    """Estimate every metric of every recommender by every estimator, with standard errors.
 
     Parameters
     ----------
     models : mapping
-        Name -> scorer: see `rank_positives`, or a trained model of a library that `ipseval.adapters` knows;
+        Name -> scorer: see `rank_positives`, or a trained model of a library in `ipseval.adapters`;
         RankedPositives are used as they are.
     split : Split, optional
-        `split.test` holds the positives; `split.train` is excluded from the candidates, unless the split
-        was made with `seen="include"`.
+        `split.test` has the positives; `split.train` is excluded from the candidates, unless the split was
+        made with `seen="include"`.
     train, test : data frames, logs, mappings or sparse matrices, optional
-        Instead of `split`: the training and held-out interactions, as in `Split.from_frames`.
-    propensity : Propensity, an unfitted propensity model, its label, {item: P}, Series, or None
+        Training and held-out interactions, as in `Split.from_frames`; pass these or `split`.
+    propensity : Propensity, an unfitted propensity model, its label, {item: P}, Series, or None, default None
         A model, or that of a label such as "power-law:gamma=0", is fitted to `split.train`. If None, only
-        unweighted estimators are computed. Positives without a propensity are dropped from all estimators,
-        aoa included; the note gives their number.
-    metrics : labels or objects
-        What `ipseval.metric` reads, or what it returns.
+        unweighted estimators are computed. Positives without a propensity are excluded from all estimators,
+        also from aoa; a note states their number.
+    metrics : labels or objects, default ("recall@10", "mean_dcg@10")
+        Labels as in `ipseval.metric`, or metrics.
     estimators : labels or objects, optional
         Default: aoa and snips-global; aoa alone without a propensity.
-    candidates : "all", SampledCandidates, ids or boolean mask (n_items,), or data frame
-        Which items compete, as in `rank_positives`. A sample of negatives changes the metric; see
+    candidates : "all", SampledCandidates, ids or boolean mask (n_items,), or data frame, default "all"
+        Items that compete, as in `rank_positives`. A sample of negatives changes the metric; see
         `expected_sampled`.
-    missing_lists : {"zero", "drop", "raise"}
-        What to do with users that have test positives and no top-K list: count them as misses, with a
-        warning; leave them out of every model; or raise. Notes count them, and lists shorter than a cutoff.
-    ties : {"default", "mean", "min", "max", "expected"}
-        "default": mean rank for AUC-type metrics, exact expectation over random order for the others.
-    confidence_level : float
-        In (0, 1).
-    n_relevant : int, (n_users,) array or Series, "estimated" or None
-        In the order of `split.user_ids`, or with user ids as labels:
-        s_u, the number of relevant items of each user, for `ips` of metrics that divide by it.
-    low_ess : {"warn", "raise", "nan", "ignore"}
-        What to do with weighted estimates of a small effective sample size; "nan" suppresses them. Unless
+    missing_lists : {"zero", "drop", "raise"}, default "zero"
+        Treatment of users with test positives and no top-K list: count them as misses, with a warning; drop
+        them from every model; or raise an error. Notes count them, and lists shorter than a cutoff.
+    ties : {"default", "mean", "min", "max", "expected"}, default "default"
+        "default": mean rank for AUC-type metrics, exact expectation over random order for all others.
+    confidence_level : float, default 0.95
+        Confidence level of the intervals, in (0, 1).
+    n_relevant : int, (n_users,) array or Series, "estimated" or None, default None
+        s_u, the number of relevant items of each user, for `ips` of metrics that divide by it; in the order
+        of `split.user_ids`, or with user ids as labels.
+    low_ess : {"warn", "raise", "nan", "ignore"}, default "warn"
+        Treatment of weighted estimates of a small effective sample size; "nan" suppresses them. Unless
         "ignore", an estimate with a standard error beyond its metric's range is suppressed.
-    interval : {"normal", "percentile", "bca"}
-        From the standard error, or from a bootstrap over users with 10,000 resamples; another number, or
-        intervals that refit the propensity, by `Evaluation.with_intervals`.
-    rng : int, Generator or None
-        Of the bootstrap.
-    compute : ComputeOptions
-        Threads, memory, engine, and whether a bar is shown.
+    interval : {"normal", "percentile", "bca"}, default "normal"
+        From the standard error, or from a bootstrap over users with 10,000 resamples. For another number, or
+        intervals that refit the propensity, use `Evaluation.with_intervals`.
+    rng : int, Generator or None, default None
+        Random seed of the bootstrap.
+    compute : ComputeOptions, optional
+        Threads, memory, engine, and whether a progress bar is shown.
+
+    Returns
+    -------
+    Evaluation
+        `frame` has one row per recommender, metric and estimator; printing shows the verdict and tables.
 
     Raises
     ------
     InputError, UnknownNameError, PropensityError
-        For input that cannot be used; the text says what came and what to do.
+        For unusable input; the message states the value and a fix.
+
+    See Also
+    --------
+    evaluate_ranks : Evaluate positives that are already ranked.
+    Evaluation.compare : Test the differences of recommenders.
+
+    Examples
+    --------
+    Two recommenders, of which one scores the held-out items higher:
+
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from ipseval.data.splits import split_random
+    >>> rng = np.random.default_rng(0)
+    >>> user, item = np.nonzero(rng.random((60, 40)) < 0.3)
+    >>> split = split_random(pd.DataFrame({"user": user, "item": item}), rng=0)
+    >>> noise = rng.random((60, 40))
+    >>> better = noise.copy()
+    >>> better[split.test.user, split.test.item] += 0.3
+    >>> evaluation = evaluate({"noise": noise, "better": better}, split, metrics=["recall@10"])
+    >>> evaluation.frame[["model", "metric", "estimator", "estimate"]].round(2)
+        model     metric estimator  estimate
+    0   noise  recall@10       aoa      0.31
+    1  better  recall@10       aoa      0.61
     """
-    # All that can be checked is checked before the ranking, which may take hours.
+    # Every check runs before the ranking, which may take hours.
     check_models(models, "models", "scorer")
     split = resolve_split(split, train, test)
     for name, model in models.items():
@@ -141,7 +170,9 @@ def evaluate(
     )
     check_candidates(candidates, request.metrics)
     check_test_grades(request.metrics, split.test.value)
-    evaluation = _ranked(resolve_lists(models, split), split, request, candidates, compute)
+    evaluation = _rank_and_evaluate(
+        resolve_lists(models, split), split, request, candidates=candidates, compute=compute
+    )
     sanity = check_sanity(evaluation.ranks, models, split)
     for warning in sanity:
         warn_user(word_warning(warning), DataWarning)
@@ -154,11 +185,12 @@ def evaluate(
     )
 
 
-def _ranked(
-    models: Mapping[str, Any],
+def _rank_and_evaluate(
+    models: Mapping[str, object],
     split: Split,
     request: Request,
-    candidates: Any,
+    *,
+    candidates: object,
     compute: ComputeOptions,
 ) -> Evaluation:
     """Rank every recommender on the split and evaluate the ranks."""
@@ -168,7 +200,7 @@ def _ranked(
         options["candidates"] = candidates
     ranks = {name: rank_positives(model, split, name=name, **options) for name, model in models.items()}
     check_same_positives(ranks)
-    return _evaluated(ranks, request, n_threads)
+    return _reduce_and_finish(ranks, request, n_threads)
 
 
 def evaluate_ranks(
@@ -180,47 +212,88 @@ def evaluate_ranks(
     compute: ComputeOptions = DEFAULT_COMPUTE,
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Return the evaluation of positives that are already ranked; parameters and options as in `evaluate`."""
+    """Evaluate positives that are already ranked.
+
+    Parameters
+    ----------
+    ranks : mapping
+        Name -> RankedPositives, as `rank_positives` returns them; all of the same positives.
+    propensity : Propensity, optional
+        A fitted propensity. If None, only unweighted estimators are computed.
+    metrics, estimators, compute
+        As in `evaluate`.
+    **options
+        `missing_lists`, `ties`, `confidence_level`, `n_relevant`, `low_ess`, `interval` and `rng`, as in
+        `evaluate`.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError, UnknownNameError, PropensityError
+        For unusable input; the message states the value and a fix.
+
+    See Also
+    --------
+    evaluate : Rank the positives, too.
+    """
     n_threads = check_compute(compute).n_threads
     request = Request.of(metrics, estimators, propensity, _have_sums(ranks), **options)
-    return _evaluated(ranks, request, n_threads)
+    return _reduce_and_finish(ranks, request, n_threads)
 
 
-def _evaluated(ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None) -> Evaluation:
+def _reduce_and_finish(
+    ranks: Mapping[str, RankedPositives], request: Request, n_threads: int | None
+) -> Evaluation:
+    """Return the evaluation of ranks of the same positives."""
     check_same_positives(ranks)
     return finished(Reduction.of(ranks, request, n_threads), request)
 
 
-def _have_sums(models: Any) -> bool:
+def _have_sums(models: object) -> bool:
     """Return whether all models are ranks with sums over all candidates."""
-    return isinstance(models, Mapping) and all(
-        isinstance(one, RankedPositives) and one.candidate_sums is not None for one in models.values()
-    )
+    if not isinstance(models, Mapping):
+        return False
+    for model in models.values():
+        if not isinstance(model, RankedPositives) or model.candidate_sums is None:
+            return False
+    return True
 
 
-MANY_LEFT_OUT = 0.1  # of the positives
+# The exclusion of positives is a warning where it affects at least this share, and this number, of them.
+MANY_EXCLUDED_SHARE = 0.1
+MANY_EXCLUDED = 10
 NO_POSITIVE = "there is no positive to evaluate."
 
 
 def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None = None) -> Evaluation:
-    """Return the evaluation, after the checks and warnings that need all users."""
-    extent, weights = reduction.extent, reduction.weights
-    check_lists(reduction.given_counts, request.missing_lists, extent.n_left_out, extent.unit_plural)
-    if not extent.n_positives:
-        raise PropensityError(NO_PROPENSITY) if extent.n_without_propensity else InputError(NO_POSITIVE)
-    warn_about_few_positives(extent, request.estimators)
-    for sample in list(reduction.samples.values())[:1]:
-        warn_about_sampling(sample.ranked, request.metrics)
-    _warn_about_left_out(extent)
-    diagnostics = weights.diagnostics(request.estimators, extent, request.propensity)
-    products = weights.product_flags(extent.n_users)
-    estimates = _estimates(reduction, request)
-    flags = {cell: joined(diagnostics[cell[1]].flag, products.get(cell, "")) for cell in reduction.sums}
+    """Build the evaluation from the reduction of all users, after the checks that need all of them."""
+    size = reduction.extent
+    check_lists(reduction.given_counts, request.missing_lists, size.n_left_out, size.unit_plural)
+    if not size.n_positives and size.n_without_propensity:
+        raise PropensityError(NO_PROPENSITY)
+    if not size.n_positives:
+        raise InputError(NO_POSITIVE)
+    warn_about_few_positives(size, request.estimators)
+    if reduction.samples:
+        first_sample = next(iter(reduction.samples.values()))
+        warn_about_sampling(first_sample.ranked, request.metrics)
+    _warn_about_excluded(size)
+    if user_ids is None:
+        user_ids = reduction.user_ids
+    diagnostics = reduction.weights.diagnostics(request.estimators, size, request.propensity)
+    product_flags = reduction.weights.product_flags(size.n_users)
+    flags = {}
+    for metric, estimator in reduction.sums:
+        cell = (metric, estimator)
+        flags[cell] = joined(diagnostics[estimator].flag, product_flags.get(cell, ""))
     evaluation = Evaluation(
-        estimates=judged(estimates, flags, request.metrics, request.low_ess),
+        estimates=judged(_build_estimates(reduction, request), flags, request.metrics, request.low_ess),
         samples=reduction.samples,
         weights=diagnostics,
-        user_ids=reduction.user_ids if user_ids is None else user_ids,
+        user_ids=user_ids,
         ranks=reduction.ranks,
         confidence_level=request.confidence_level,
         propensity=request.propensity,
@@ -231,74 +304,73 @@ def finished(reduction: Reduction, request: Request, user_ids: AnyArray | None =
             "candidates": reduction.candidates,
         },
         definitions=(request.metrics, request.estimators),
-        _size=extent,
-        _counts=_counted(reduction, request.depth),
+        _size=size,
+        _counts=_collect_counts(reduction, request.depth),
     )
     return evaluation.with_intervals(request.interval, rng=request.rng)
 
 
-def _warn_about_left_out(extent: Extent) -> None:
+def _warn_about_excluded(size: Extent) -> None:
     """Warn where more than a tenth of the positives, and ten of them, have no propensity."""
-    total = extent.n_positives + extent.n_without_propensity
-    lost = extent.n_without_propensity
-    if lost >= 10 and lost > MANY_LEFT_OUT * total:
+    n_excluded = size.n_without_propensity
+    n_all = size.n_positives + n_excluded
+    if n_excluded >= MANY_EXCLUDED and n_excluded > MANY_EXCLUDED_SHARE * n_all:
         warn_user(
-            f"{lost:,} of {total:,} test positives ({lost / total:.0%}) have no propensity and are left out "
-            "of every estimator: what is estimated is of the others. Of items that training lacks, "
-            "unseen='smooth' gives one.",
+            f"{n_excluded:,} of {n_all:,} test positives ({n_excluded / n_all:.0%}) have no propensity and "
+            "are excluded from every estimator, so the estimates describe only the remaining ones. Pass "
+            "unseen='smooth' to the propensity model to include items that training lacks.",
             DataWarning,
         )
 
 
-def _counted(reduction: Reduction, depth: int) -> tuple[Count, ...]:
-    """Return what was counted of each recommender and of all together."""
-    extent, lists = reduction.extent, reduction.given_counts
-    of_models = [
-        count
-        for name in reduction.models
-        for count in (
-            *(one for one in reduction.counted if one.subject == name),
-            *(one.about(name) for one in list_count(lists[name], depth, extent.unit_plural)),
-        )
-    ]
-    n_left_out, n_without = extent.n_left_out, extent.n_without_propensity
-    of_all = some(
-        Count("users without a list of some model, left out", n_left_out, extent.n_population + n_left_out),
-        Count("positives without a propensity, left out", n_without, extent.n_positives + n_without),
+def _collect_counts(reduction: Reduction, depth: int) -> tuple[Count, ...]:
+    """Return the counts of each recommender, then the counts of all together."""
+    size = reduction.extent
+    counts: list[Count] = []
+    for model in reduction.models:
+        counts += [count for count in reduction.counted if count.subject == model]
+        lists = list_count(reduction.given_counts[model], depth, size.unit_plural)
+        counts += [count.about(model) for count in lists]
+    counts += [count for count in reduction.counted if count.subject == RESULT]
+    n_all_users = size.n_population + size.n_left_out
+    n_all_positives = size.n_positives + size.n_without_propensity
+    exclusions = some(
+        Count("users without a list of some model, left out", size.n_left_out, n_all_users),
+        Count("positives without a propensity, left out", size.n_without_propensity, n_all_positives),
     )
-    entered = [
-        Count("positives that entered", extent.n_positives),
-        Count(f"{extent.unit_plural} that entered", extent.n_users),
-        *some(Count("users whose queries entered", extent.n_clusters)),
+    inclusions = [
+        Count("positives that entered", size.n_positives),
+        Count(f"{size.unit_plural} that entered", size.n_users),
+        *some(Count("users whose queries entered", size.n_clusters)),
     ]
-    together = [one for one in reduction.counted if one.subject == RESULT]
-    return (*of_models, *together, *(one.about(RESULT) for one in (*of_all, *entered)))
+    counts += [count.about(RESULT) for count in (*exclusions, *inclusions)]
+    return tuple(counts)
 
 
-def _estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
+def _build_estimates(reduction: Reduction, request: Request) -> dict[tuple[str, str, str], Estimate]:
     """Return (model, metric, estimator) -> estimate, model by model."""
-    found = {}
-    members = {cell: reduction.members(cell) for cell in reduction.sums}
-    for number, model in enumerate(reduction.models):
-        counts = reduction.list_counts[model]
+    size = reduction.extent
+    sums_by_cell = {cell: reduction.members(cell) for cell in reduction.sums}
+    estimates = {}
+    for index, model in enumerate(reduction.models):
         for metric in request.metrics:
-            of_lists = list_notes(
-                counts,
+            notes = list_notes(
+                reduction.list_counts[model],
                 metric.cutoff,
-                n_left_out=reduction.extent.n_left_out,
-                units=reduction.extent.unit_plural,
+                n_left_out=size.n_left_out,
+                units=size.unit_plural,
             )
-            for one in request.estimators:
-                found[model, metric.label, one.label] = build_estimate(
-                    members[metric.label, one.label][number],
+            for estimator in request.estimators:
+                estimates[model, metric.label, estimator.label] = build_estimate(
+                    sums_by_cell[metric.label, estimator.label][index],
                     metric,
-                    one,
-                    reduction.extent,
+                    estimator,
+                    size,
                     is_probability=request.is_probability,
                     n_relevant=request.n_relevant_kind,
-                    of_lists=of_lists,
+                    of_lists=notes,
                 )
-    return found
+    return estimates
 
 
 guard(__name__)

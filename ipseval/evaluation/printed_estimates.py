@@ -41,6 +41,13 @@ class PrintedEstimate:
     is_best: bool = False
     is_behind: bool = False
 
+    @property
+    def mark(self) -> str:
+        """The mark of an estimate that differs significantly from the highest of its column."""
+        if self.is_behind:
+            return "†"
+        return ""
+
 
 def print_estimates(
     content: ReportContent, verdict: Verdict, label: str, digits: int
@@ -52,25 +59,32 @@ def print_estimates(
     is_compared = not flag and len(standing.ranked) > 1
     half_widths = ((rows["ci_high"] - rows["ci_low"]) / 2).tolist()
     common_places = decimals(half_widths, digits)
-    highest = fixed(standing.values[standing.best], common_places) if standing.best else ""
+    highest = ""
+    if standing.best:
+        highest = fixed(standing.values[standing.best], common_places)
     estimates = {}
     for row, half_width in zip(rows.to_dict("records"), half_widths, strict=True):
         model = row["model"]
         value = row["estimate"]
         if np.isnan(value):
-            text = "suppressed" if "suppressed" in row["note"] else "undefined"
+            text = "undefined"
+            if "suppressed" in row["note"]:
+                text = "suppressed"
             estimates[model] = PrintedEstimate(value, text, flag=flag)
             continue
         places = common_places
-        if not flag:  # an error far below the others of its column is still visible
+        if not flag:  # an error far below the other errors of its column is still visible
             places = max(common_places, decimals([half_width], 1, default=0))
-        has_interval = not np.isnan(half_width) and not flag
-        interval = f"[{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]"
+        interval = ""
+        bounds = (np.nan, np.nan)
+        if not np.isnan(half_width) and not flag:
+            interval = f"[{fixed(row['ci_low'], places)}, {fixed(row['ci_high'], places)}]"
+            bounds = (row["ci_low"], row["ci_high"])
         estimates[model] = PrintedEstimate(
             value=value,
             text=fixed(value, places),
-            interval=interval if has_interval else "",
-            bounds=(row["ci_low"], row["ci_high"]) if has_interval else (np.nan, np.nan),
+            interval=interval,
+            bounds=bounds,
             flag=flag,
             is_best=is_compared and fixed(value, common_places) == highest,
             is_behind=is_compared and model not in standing.leaders,

@@ -1,4 +1,4 @@
-"""Users reduced to what an evaluation reads of them: sums of every estimate, sums of weights, and counts."""
+"""Reduction of users to sums of every estimate, sums of weights, and counts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,32 @@ from ipseval.utils.counts import RESULT, Count, added, some
 from ipseval.utils.types import AnyArray, IntArray
 
 Cell: TypeAlias = tuple[str, str]  # (metric, estimator)
-Sums: TypeAlias = tuple[UserSums, ...] | Moments  # of each model
+Sums: TypeAlias = tuple[UserSums, ...] | Moments  # one entry per model
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """What an evaluation reads of some users; reductions of other users merge."""
+    """The sums, weights and counts of some users, from which an evaluation is built; reductions merge.
+
+    Attributes
+    ----------
+    models : tuple of str
+    sums : mapping
+        (metric, estimator) -> sums of each model.
+    extent : Extent
+        Numbers of users and positives.
+    weights : AllWeights
+        Sums of the weights of every estimator.
+    list_counts, given_counts : dict
+        Model -> numbers of users by length of their list: of the positives with a propensity, and of all.
+    user_ids : (n_users,) array
+    candidates : str
+        Description of the candidates.
+    samples, ranks : dict
+        Model -> its positives; empty where they stay on a worker.
+    counted : tuple of Count
+    segments : tuple of SegmentSums
+    """
 
     models: tuple[str, ...]
     sums: Mapping[Cell, Sums]
@@ -56,115 +76,147 @@ class Reduction:
         request: Request,
         n_threads: int | None = 1,
     ) -> Reduction:
-        """Return what a request reads of the users whose positives are ranked."""
+        """Reduce the users of ranked positives to the sums of a request."""
         depth = request.depth
         ranks = resolve_missing(ranks, request.missing_lists, depth)
-        samples = {
-            name: replace(request.sample(ranked), rewarded=ranked.candidate_sums)
-            for name, ranked in ranks.items()
-        }
+        samples = {}
+        for model, ranked in ranks.items():
+            samples[model] = replace(request.sample(ranked), rewarded=ranked.candidate_sums)
         first = next(iter(samples.values()))
-        with ThreadPoolExecutor(1) as beside:
-            weights = beside.submit(
+        # Weights are summed in a second thread while this one computes the estimates.
+        with ThreadPoolExecutor(1) as executor:
+            weights = executor.submit(
                 AllWeights.of, first, request.estimators, request.metrics, propensity=request.propensity
             )
             if n_threads == 1:
                 weights.result()
-            sums = {
-                (metric.label, one.label): tuple(
-                    independent_sums(sample, metric, one) for sample in samples.values()
-                )
-                for metric in request.metrics
-                for one in request.estimators
-            }
-            if request.propensity is not None and request.propensity.error is not None:
-                asked = request.metrics, request.estimators
-                found = propensity_influences(samples, *asked, request.propensity.error)
-                for cell, own in sums.items():
-                    moved = (found.get((model, *cell)) for model in samples)
-                    pairs = zip(own, moved, strict=True)
-                    sums[cell] = tuple(replace(one, propensity_influence=by) for one, by in pairs)
+            sums = _compute_sums(samples, request)
             return cls(
-                tuple(ranks),
-                sums,
-                Extent.of(first),
-                weights.result(),
-                {name: one.ranked.list_counts(depth) for name, one in samples.items()},
-                {name: one.list_counts(depth) for name, one in ranks.items()},
-                first.ranked.unit_ids,
-                first.ranked.candidates,
+                models=tuple(ranks),
+                sums=sums,
+                extent=Extent.of(first),
+                weights=weights.result(),
+                list_counts={model: sample.ranked.list_counts(depth) for model, sample in samples.items()},
+                given_counts={model: ranked.list_counts(depth) for model, ranked in ranks.items()},
+                user_ids=first.ranked.unit_ids,
+                candidates=first.ranked.candidates,
                 samples=samples,
                 ranks=ranks,
-                counted=_counted(ranks),
+                counted=_collect_ranking_counts(ranks),
             )
 
     def by(self, groupings: Sequence[Groups], request: Request) -> Reduction:
-        """Return the reduction with its sums in groups too, while it has the positives."""
-        cells = {key: one for key, one in self.sums.items() if not isinstance(one, Moments)}
-        asked = request.metrics, request.estimators
-        made = (SegmentSums.of(one, self.samples, cells, *asked) for one in groupings)
-        return replace(self, segments=tuple(made))
+        """Add the sums in groups, while the positives are at hand."""
+        user_sums = {cell: sums for cell, sums in self.sums.items() if not isinstance(sums, Moments)}
+        metrics = request.metrics
+        estimators = request.estimators
+        segments = [
+            SegmentSums.of(groups, self.samples, user_sums, metrics, estimators) for groups in groupings
+        ]
+        return replace(self, segments=tuple(segments))
 
     def as_part(self, *, per_user: bool) -> Reduction:
-        """Return what a worker sends: moments, or the sums of each user; never the positives."""
-        sums: dict[Cell, Sums] = {
-            key: one if per_user or isinstance(one, Moments) else Moments.of(one)
-            for key, one in self.sums.items()
-        }
-        return replace(
-            self, sums=sums, samples={}, ranks={}, segments=tuple(one.alone() for one in self.segments)
-        )
+        """Return the part that a worker sends: moments, or the sums of each user; never the positives."""
+        sums: dict[Cell, Sums] = {}
+        for cell, cell_sums in self.sums.items():
+            if per_user or isinstance(cell_sums, Moments):
+                sums[cell] = cell_sums
+            else:
+                sums[cell] = Moments.of(cell_sums)
+        segments = tuple(segment.alone() for segment in self.segments)
+        return replace(self, sums=sums, samples={}, ranks={}, segments=segments)
 
     def merge(self, other: Reduction) -> Reduction:
-        """Return the reduction of the users of both, who are different."""
-        shift = self.user_ids.size
-
-        def both(one: Sums, two: Sums) -> Sums:
-            if isinstance(one, Moments):
-                assert isinstance(two, Moments)
-                return one.merge(two)
-            assert isinstance(two, tuple)
-            return tuple(mine.concatenate(theirs, shift) for mine, theirs in zip(one, two, strict=True))
-
+        """Return the reduction of the users of two reductions, which have no user in common."""
+        n_users = self.user_ids.size
+        user_ids = self.user_ids
+        if other.user_ids.size:
+            user_ids = np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size])
+        segments = zip(self.segments, other.segments, strict=True)
         return Reduction(
-            self.models,
-            {key: both(one, other.sums[key]) for key, one in self.sums.items()},
-            self.extent.merge(other.extent),
-            self.weights.merge(other.weights),
-            {name: counts + other.list_counts[name] for name, counts in self.list_counts.items()},
-            {name: counts + other.given_counts[name] for name, counts in self.given_counts.items()},
-            np.concatenate([ids for ids in (self.user_ids, other.user_ids) if ids.size] or [self.user_ids]),
-            self.candidates,
+            models=self.models,
+            sums={cell: _merge_sums(sums, other.sums[cell], n_users) for cell, sums in self.sums.items()},
+            extent=self.extent.merge(other.extent),
+            weights=self.weights.merge(other.weights),
+            list_counts=_add_counts(self.list_counts, other.list_counts),
+            given_counts=_add_counts(self.given_counts, other.given_counts),
+            user_ids=user_ids,
+            candidates=self.candidates,
             counted=added(self.counted, other.counted),
-            segments=tuple(one.merge(two) for one, two in zip(self.segments, other.segments, strict=True)),
+            segments=tuple(first.merge(second) for first, second in segments),
         )
 
     def ordered(self, user_ids: AnyArray) -> Reduction:
         """Return the reduction with its users in the order of `user_ids`."""
-        place = {user: code for code, user in enumerate(user_ids.tolist())}
-        codes = np.array([place[user] for user in self.user_ids.tolist()], dtype=np.int64)
-        sums = {
-            key: cell if isinstance(cell, Moments) else tuple(one.remap_users(codes) for one in cell)
-            for key, cell in self.sums.items()
-        }
+        positions = {user: position for position, user in enumerate(user_ids.tolist())}
+        codes = np.array([positions[user] for user in self.user_ids.tolist()], dtype=np.int64)
+        sums: dict[Cell, Sums] = {}
+        for cell, cell_sums in self.sums.items():
+            if isinstance(cell_sums, Moments):
+                sums[cell] = cell_sums
+            else:
+                sums[cell] = tuple(user_sums.remap_users(codes) for user_sums in cell_sums)
         return replace(self, sums=sums, user_ids=user_ids)
 
     def members(self, cell: Cell) -> list[UserSums] | list[MergedSums]:
         """Return the sums of each model for a metric and estimator."""
         sums = self.sums[cell]
-        return sums.members() if isinstance(sums, Moments) else list(sums)
+        if isinstance(sums, Moments):
+            return sums.members()
+        return list(sums)
 
 
-def _counted(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
-    """Return what was counted while each model was ranked, and the positives that are no candidates."""
-    found = (count.about(name) for name, ranked in ranks.items() for count in ranked.counted)
-    first, words = next(iter(ranks.values())), "test positives that are no candidates, left out"
-    n_out = first.n_not_candidates
-    return (*found, *some(Count(words, n_out, len(first) + n_out, RESULT)))
+def _compute_sums(samples: Mapping[str, Sample], request: Request) -> dict[Cell, Sums]:
+    """Return (metric, estimator) -> sums of each model, with the influence of estimated propensities."""
+    sums: dict[Cell, Sums] = {}
+    for metric in request.metrics:
+        for estimator in request.estimators:
+            sums[metric.label, estimator.label] = tuple(
+                independent_sums(sample, metric, estimator) for sample in samples.values()
+            )
+    propensity = request.propensity
+    if propensity is None or propensity.error is None:
+        return sums
+    influences = propensity_influences(samples, request.metrics, request.estimators, propensity.error)
+    for cell, cell_sums in sums.items():
+        assert not isinstance(cell_sums, Moments)
+        with_influence = []
+        for model, model_sums in zip(samples, cell_sums, strict=True):
+            influence = influences.get((model, *cell))
+            with_influence.append(replace(model_sums, propensity_influence=influence))
+        sums[cell] = tuple(with_influence)
+    return sums
+
+
+def _merge_sums(sums: Sums, other_sums: Sums, shift: int) -> Sums:
+    """Return the sums over the users of two reductions; `shift`: number of users of the first."""
+    if isinstance(sums, Moments):
+        assert isinstance(other_sums, Moments)
+        return sums.merge(other_sums)
+    assert isinstance(other_sums, tuple)
+    pairs = zip(sums, other_sums, strict=True)
+    return tuple(model_sums.concatenate(other_model_sums, shift) for model_sums, other_model_sums in pairs)
+
+
+def _add_counts(counts: Mapping[str, IntArray], other_counts: Mapping[str, IntArray]) -> dict[str, IntArray]:
+    """Return model -> sum of the counts of two reductions."""
+    return {model: model_counts + other_counts[model] for model, model_counts in counts.items()}
+
+
+def _collect_ranking_counts(ranks: Mapping[str, RankedPositives]) -> tuple[Count, ...]:
+    """Return the counts from the ranking of each model, and the number of positives that no list can hold."""
+    counts = []
+    for model, ranked in ranks.items():
+        counts += [count.about(model) for count in ranked.counted]
+    first = next(iter(ranks.values()))
+    n_excluded = first.n_not_candidates
+    n_all = len(first) + n_excluded
+    exclusion = Count("test positives that are no candidates, left out", n_excluded, n_all, RESULT)
+    return (*counts, *some(exclusion))
 
 
 def merge_all(parts: list[Reduction | None]) -> Reduction | None:
-    """Return all parts merged, in pairs in their order: the same bits in every run."""
+    """Merge all parts in pairs, in their order, so that every run gives the same bits."""
     while len(parts) > 1:
-        parts = [merge_two(one, other) for one, other in zip_longest(parts[::2], parts[1::2])]
-    return parts[0] if parts else None
+        parts = [merge_two(first, second) for first, second in zip_longest(parts[::2], parts[1::2])]
+    return next(iter(parts), None)

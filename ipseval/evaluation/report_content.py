@@ -1,8 +1,8 @@
-"""ReportContent: everything that a report of an evaluation is made of, as one value that renderers read."""
+"""The contents of a report of an evaluation, as one value that renderers read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
@@ -10,20 +10,22 @@ import pandas as pd
 from ipseval.estimators import Estimator
 from ipseval.estimators.labels import display_names
 from ipseval.estimators.sample import Extent
-from ipseval.evaluation._sweeps import PageCurves
+from ipseval.evaluation._page_curves import PageCurves
 from ipseval.evaluation.sanity import SanityWarning
 from ipseval.evaluation.split_summary import SplitSummary
-from ipseval.evaluation.verdict import Standing, Verdict
+from ipseval.evaluation.verdict import Verdict
 from ipseval.evaluation.verdict_text import VerdictText, describe_assumption
 from ipseval.propensity import Propensity
+from ipseval.reporting.tables import Cell
 from ipseval.utils.counts import Count
 
-UNRELIABLE = "unreliable"  # the word that every output puts behind the name of such a column
+EMPTY = Cell("")
+UNRELIABLE = "unreliable"  # follows the name of a column with a flag in every output
 
 
 @dataclass(frozen=True)
 class TableLayout:
-    """Which numbers one table holds, and in which order: one metric and one estimand.
+    """The rows and columns of one table: one metric and one estimand.
 
     Attributes
     ----------
@@ -32,7 +34,7 @@ class TableLayout:
     estimand : str
         "mean over users" or "mean over interactions".
     verdict : Verdict
-        Of the metric.
+        The verdict of the metric.
     labels : tuple of str
         Estimators, a column each.
     models : tuple of str
@@ -51,10 +53,19 @@ class TableLayout:
         return self.verdict.metric
 
 
-def order_models(standing: Standing) -> tuple[str, ...]:
-    """Return the recommenders by one estimator, the highest first and undefined ones last."""
-    undefined = [model for model in standing.values if model not in standing.ranked]
-    return (*standing.ranked, *undefined)
+def build_rows(models: Sequence[str], columns: Sequence[Mapping[str, Cell]]) -> tuple[tuple[Cell, ...], ...]:
+    """Return the rows of a table: the name of each recommender, and its cell of each column."""
+    rows = []
+    for model in models:
+        cells = [column.get(model, EMPTY) for column in columns]
+        rows.append((Cell(model), *cells))
+    return tuple(rows)
+
+
+def sort_rows(rows: pd.DataFrame, layout: TableLayout) -> pd.DataFrame:
+    """Return rows in the order of the recommenders of a table."""
+    positions = {model: position for position, model in enumerate(layout.models)}
+    return rows.sort_values("model", key=lambda models: models.map(positions), kind="stable")
 
 
 def describe_estimand(estimand: str, units: str) -> str:
@@ -64,13 +75,15 @@ def describe_estimand(estimand: str, units: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class PageContent:
-    """What only a page shows.
+    """The contents that only a page shows.
 
     Attributes
     ----------
     differences : DataFrame
-        From the first recommender of each metric, as `compare` returns them; empty for a single recommender.
+        Differences from the first recommender of each metric, as `compare` returns them; empty for a single
+        recommender.
     curves : PageCurves
+        Curves over γ, and weights by popularity.
     record : mapping
         Versions, options and hashes.
     definitions : mapping
@@ -85,7 +98,7 @@ class PageContent:
 
 @dataclass(frozen=True, eq=False)
 class ReportContent:
-    """Everything that a report of an evaluation is made of."""
+    """The contents of a report of an evaluation."""
 
     models: tuple[str, ...]
     frame: pd.DataFrame
@@ -112,13 +125,11 @@ class ReportContent:
     def column_names(self) -> dict[str, str]:
         """Estimator label -> the head of its column: its name and the assumption of its weights."""
         support = next((verdict.support for verdict in self.verdicts if verdict.support is not None), None)
-        heads = {}
+        names = self.names
         for estimator in self.estimators:
-            head = self.names[estimator.label]
             if estimator.weighted and support is not None:
-                head = f"{head} ({describe_assumption(support)})"
-            heads[estimator.label] = head
-        return heads
+                names[estimator.label] += f" ({describe_assumption(support)})"
+        return names
 
     @property
     def estimands(self) -> dict[str, list[str]]:
@@ -138,8 +149,14 @@ class ReportContent:
                 title = verdict.metric
                 if len(estimands) > 1:
                     title = f"{title}, {describe_estimand(estimand, self.size.unit_plural)}"
-                models = order_models(verdict.standings[labels[0]])
-                layouts.append(TableLayout(title, estimand, verdict, tuple(labels), models))
+                layout = TableLayout(
+                    title=title,
+                    estimand=estimand,
+                    verdict=verdict,
+                    labels=tuple(labels),
+                    models=verdict.standings[labels[0]].order,
+                )
+                layouts.append(layout)
         return layouts
 
     def flag(self, metric: str, estimator: str) -> str:
@@ -149,7 +166,9 @@ class ReportContent:
     def head(self, metric: str, estimator: str) -> str:
         """Return the head of a column: the estimator, its assumption, and whether it is unreliable."""
         head = self.column_names[estimator]
-        return f"{head}, {UNRELIABLE}" if self.flag(metric, estimator) else head
+        if self.flag(metric, estimator):
+            return f"{head}, {UNRELIABLE}"
+        return head
 
     def rows(self, metric: str, estimator: str) -> pd.DataFrame:
         """Return the rows of the frame of one metric and estimator."""

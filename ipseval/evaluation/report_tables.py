@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,9 +11,9 @@ import pandas as pd
 from ipseval.estimators.estimate import without_propensity_note
 from ipseval.estimators.user_sums import ROUNDING
 from ipseval.evaluation._explanation import LEGEND, describe_date, flag_warnings
-from ipseval.evaluation._page import page_parts
+from ipseval.evaluation._page_sections import build_page_sections
 from ipseval.evaluation.printed_estimates import print_estimates
-from ipseval.evaluation.report_content import ReportContent, TableLayout, describe_estimand
+from ipseval.evaluation.report_content import ReportContent, TableLayout, build_rows, describe_estimand
 from ipseval.evaluation.sanity import word_warning
 from ipseval.evaluation.verdict import Standing, Verdict, choose_headline
 from ipseval.ranking.ranked_positives import ALL_ITEMS
@@ -31,7 +32,7 @@ from ipseval.reporting.tables import Cell, Remark, Table
 from ipseval.utils.checks import check_positive_int, counted
 from ipseval.utils.counts import RESULT
 
-# Rows that text prints of all metrics together, and of one metric at least and at most.
+# Number of rows that text prints: of all metrics together, and of one metric at least and at most.
 ALL_ROWS = 40
 FEWEST_ROWS = 3
 MOST_ROWS = 12
@@ -42,38 +43,43 @@ STATED_ELSEWHERE = (
     "users with test positives and no list",
 )
 STATED_BY_CALLER = ("rows with a value below",)  # the threshold that the caller gave
+EXCLUSION_WORDS = ("left out", "merged", "removed", "no threshold")
 MOST_NOTES = 6
-FEW_USERS = 10  # of whom all may be perfect by chance
+FEW_USERS = 10  # a recommender may be perfect for fewer users by chance
 HINT = "More: .explain()"
 
 
 def build_tables(content: ReportContent, *, digits: int = 2) -> Tables:
-    """Build the report; where the content holds what a page shows, the sections of the page follow."""
+    """Build the report; with the contents of a page, its sections follow."""
     check_positive_int("digits", digits)
-    is_page = content.page is not None
-    summary = [describe_size(content)]
-    if is_page:
-        size = f"{content.size.units} × {content.diagnostics['n_items'].max():,} test items"
-        summary.append(describe_date(content.counts, size))
-    estimators = content.diagnostics["estimator"]
-    return Tables(
-        summary=tuple(summary),
-        warnings=tuple(flag_warnings(content.flags, estimators, content.names)),
-        parts=tuple(_metric_tables(content, digits)),
-        title="Evaluation of recommenders" if is_page else "",
-        verdict=tuple(_remarks(content)),
+    legend: tuple[str, ...] = ()
+    if len(content.models) > 1:
+        legend = (LEGEND,)
+    tables = Tables(
+        summary=(describe_size(content),),
+        warnings=tuple(flag_warnings(content.flags, content.diagnostics["estimator"], content.names)),
+        parts=tuple(_build_metric_tables(content, digits)),
+        verdict=tuple(_build_remarks(content)),
         hint=HINT,
-        legend=(LEGEND,) if len(content.models) > 1 else (),
-        appendix=tuple(page_parts(content)) if is_page else (),
+        legend=legend,
+    )
+    if content.page is None:
+        return tables
+    size = f"{content.size.units} × {content.diagnostics['n_items'].max():,} test items"
+    return replace(
+        tables,
+        summary=(*tables.summary, describe_date(content.counts, size)),
+        title="Evaluation of recommenders",
+        appendix=tuple(build_page_sections(content)),
     )
 
 
 def describe_size(
     content: ReportContent, estimands: Sequence[str] = (), *, with_intervals: bool = True
 ) -> str:
-    """Return one line: how many recommenders, users and interactions, the confidence level, the estimand.
+    """Return one line with the numbers of recommenders, users and interactions, the level and the estimand.
 
-    `estimands`: those of the table that it stands at; default: all of the evaluation.
+    `estimands`: the estimands of the table that it describes; default: all estimands of the evaluation.
     """
     size = content.size
     counts = [
@@ -86,17 +92,16 @@ def describe_size(
         facts.append(f"{shown_level(content.confidence_level)} confidence intervals")
     estimands = list(estimands or content.estimands)
     if len(estimands) == 1:
-        estimand = describe_estimand(estimands[0], size.unit_plural)
-        facts.append(estimand if facts else f"{estimand[:1].upper()}{estimand[1:]}")
+        facts.append(describe_estimand(estimands[0], size.unit_plural))
     sentences = [f"{', '.join(counts)}."]
     if facts:
-        sentences.append(f"{'; '.join(facts)}.")
+        sentences.append(f"{_capitalize('; '.join(facts))}.")
     if content.candidates != ALL_ITEMS:
         sentences.append(f"Candidates: {content.candidates}.")
     return " ".join(sentences)
 
 
-def _remarks(content: ReportContent) -> list[Remark]:
+def _build_remarks(content: ReportContent) -> list[Remark]:
     """Return the verdict, its assumption and the next step, and the notes below the tables."""
     text = content.text
     remarks = [Remark("Verdict", (text.conclusion,))]
@@ -105,14 +110,15 @@ def _remarks(content: ReportContent) -> list[Remark]:
     if text.next_step:
         remarks.append(Remark("Next step", (text.next_step,)))
     if content.sanity:
-        remarks.append(Remark("Sanity", (" ".join(map(word_warning, content.sanity)),)))
+        warnings = [word_warning(warning) for warning in content.sanity]
+        remarks.append(Remark("Sanity", (" ".join(warnings),)))
     weights = _describe_weights(content)
     if weights:
         remarks.append(Remark("Weights", (weights,)))
-    excluded = _describe_excluded(content)
-    if excluded:
-        remarks.append(Remark("Excluded", (excluded,)))
-    notes = _data_notes(content)
+    exclusion = _describe_interactions_without_propensity(content)
+    if exclusion:
+        remarks.append(Remark("Excluded", (exclusion,)))
+    notes = _collect_data_notes(content)
     if notes:
         remarks.append(Remark("Data", (" ".join(notes),)))
     return remarks
@@ -128,72 +134,84 @@ def _describe_weights(content: ReportContent) -> str:
         f"Effective sample size {support.ess:,.0f} with these weights, {support.ess_equal:,.0f} with equal "
         f"weights ({support.n_interactions:,} interactions)"
     )
-    # Nothing is said of weights that are sufficient.
-    sentence += "." if support.quality == "sufficient" else f": {support.quality}."
+    if support.quality != "sufficient":
+        sentence += f": {support.quality}"
     cautions = content.diagnostics.set_index("estimator")["cautions"][verdict.weighted]
-    return f"{sentence} {cautions[:1].upper()}{cautions[1:]}." if cautions else sentence
+    if not cautions:
+        return f"{sentence}."
+    return f"{sentence}. {_capitalize(cautions)}."
 
 
-def _describe_excluded(content: ReportContent) -> str:
-    """Return how many held-out interactions have no propensity, and so are in no column."""
+def _describe_interactions_without_propensity(content: ReportContent) -> str:
+    """Return the number of held-out interactions without a propensity, which no column includes."""
     n_excluded = content.size.n_without_propensity
     if not n_excluded:
         return ""
     is_power_law = content.propensity is not None and content.propensity.gamma is not None
-    reason = " (items that do not occur in training)" if is_power_law else ""
+    reason = ""
+    if is_power_law:
+        reason = " (items that do not occur in training)"
     interactions = counted(n_excluded, "interaction")
     return f"{interactions} without a propensity{reason}, from all columns."
 
 
-def _metric_tables(content: ReportContent, digits: int) -> list[Table]:
-    """Return the tables of all metrics; only those of the first one show the differences."""
+def _build_metric_tables(content: ReportContent, digits: int) -> list[Table]:
+    """Return the tables of all metrics; only the tables of the first metric show the differences."""
     layouts = content.layouts
     n_rows = min(MOST_ROWS, max(FEWEST_ROWS, ALL_ROWS // len(layouts)))
     first_metric = content.verdicts[0].metric
-    return [
-        _metric_table(content, layout, digits, n_rows, with_differences=layout.metric == first_metric)
-        for layout in layouts
-    ]
+    tables = []
+    for layout in layouts:
+        with_differences = layout.metric == first_metric
+        table = _build_metric_table(content, layout, digits, with_differences=with_differences)
+        if len(layout.models) > n_rows:
+            standing = layout.verdict.standings[layout.labels[0]]
+            line = _describe_rest(standing, layout.models[n_rows:])
+            table = replace(table, n_rows=n_rows, rest=line)
+        tables.append(table)
+    return tables
 
 
-def _metric_table(
-    content: ReportContent, layout: TableLayout, digits: int, n_rows: int, *, with_differences: bool
+def _build_metric_table(
+    content: ReportContent, layout: TableLayout, digits: int, *, with_differences: bool
 ) -> Table:
     """Return the table of one metric and estimand, sorted by its first column."""
     verdict = layout.verdict
-    models = layout.models
-    columns = [_estimate_column(content, verdict, label, digits) for label in layout.labels]
-    header = [content.head(verdict.metric, label) for label in layout.labels]
-    compared = _compared_estimator(layout)
-    if with_differences and len(models) > 1 and not content.flag(verdict.metric, compared):
-        places = decimals(_half_widths(content.rows(verdict.metric, compared)), digits)
-        standing = verdict.standings[compared]
-        columns.append({model: _difference_cell(standing, model, places) for model in models})
-        header.append(f"difference from best ({content.names[compared]})")
-    empty = Cell("")
-    body = tuple((Cell(model), *(column.get(model, empty) for column in columns)) for model in models)
-    fits = len(models) <= n_rows
+    columns = []
+    header = ["recommender"]
+    for label in layout.labels:
+        columns.append(_estimate_column(content, verdict, label, digits))
+        header.append(content.head(verdict.metric, label))
+    label = _choose_compared_estimator(layout)
+    if with_differences and len(layout.models) > 1 and not content.flag(verdict.metric, label):
+        places = decimals(_half_widths(content.rows(verdict.metric, label)), digits)
+        standing = verdict.standings[label]
+        columns.append({model: _difference_cell(standing, model, places) for model in layout.models})
+        header.append(f"difference from best ({content.names[label]})")
     return Table(
-        ("recommender", *header),
-        body,
+        tuple(header),
+        build_rows(layout.models, columns),
         layout.title,
-        words=frozenset(range(len(header) + 1)),
-        n_rows=None if fits else n_rows,
+        words=frozenset(range(len(header))),
         metric=verdict.metric,
-        rest="" if fits else _describe_rest(verdict.standings[layout.labels[0]], models[n_rows:]),
     )
 
 
-def _compared_estimator(layout: TableLayout) -> str:
-    """Return the estimator whose differences a table shows: that of the verdict, where the table has it."""
+def _choose_compared_estimator(layout: TableLayout) -> str:
+    """Return the estimator of the differences in a table: the one behind the verdict, if it is there."""
     primary = layout.verdict.primary
-    return primary if primary in layout.labels else layout.labels[0]
+    if primary in layout.labels:
+        return primary
+    return layout.labels[0]
 
 
 def _describe_rest(standing: Standing, models: Sequence[str]) -> str:
+    """Return the line below a table without its last recommenders."""
+    line = f"and {len(models)} more in .frame"
     n_similar = len([model for model in models if model in standing.leaders])
-    similar = f"; {n_similar} of them do not differ significantly from the best" if n_similar else ""
-    return f"and {len(models)} more in .frame{similar}"
+    if n_similar:
+        line += f"; {n_similar} of them do not differ significantly from the best"
+    return line
 
 
 def _half_widths(part: pd.DataFrame) -> list[float]:
@@ -204,21 +222,23 @@ def _estimate_column(content: ReportContent, verdict: Verdict, label: str, digit
     """Return recommender -> estimate and interval."""
     cells = {}
     for model, estimate in print_estimates(content, verdict, label, digits).items():
-        low, high = estimate.bounds
-        is_defined = not np.isnan(estimate.value)
+        position: tuple[float, ...] = ()
+        if not np.isnan(estimate.value):
+            low, high = estimate.bounds
+            position = (low, estimate.value, high)
         cells[model] = Cell(
             estimate.text,
             estimate.interval,
             strong=estimate.is_best,
-            mark="†" if estimate.is_behind else "",
+            mark=estimate.mark,
             flag=estimate.flag,
-            at=(low, estimate.value, high) if is_defined else (),
+            at=position,
         )
     return cells
 
 
 def _difference_cell(standing: Standing, model: str, places: int) -> Cell:
-    """Return how far a recommender is behind the best one, with its adjusted p-value."""
+    """Return the cell with the difference of a recommender from the best, and its adjusted p-value."""
     if model == standing.best:
         return Cell("best")
     difference, p_value = standing.difference(model, standing.best)
@@ -226,86 +246,107 @@ def _difference_cell(standing: Standing, model: str, places: int) -> Cell:
         return Cell("not tested")
     if difference == 0:
         return Cell("no difference")
-    shown = signed_at(difference, places)
+    text = signed_at(difference, places)
     if rounds_to_zero(difference, places):
-        shown = signed(difference, 1)
-    return Cell(f"{shown}, {shown_p(p_value)}")
+        text = signed(difference, 1)
+    return Cell(f"{text}, {shown_p(p_value)}")
 
 
-def _data_notes(content: ReportContent) -> list[str]:
-    """Return what was left out or replaced, whom it concerns, and how many test rows leak."""
-    notes = [*_perfect_scores(content.frame), *_estimate_notes(content)]
+def _collect_data_notes(content: ReportContent) -> list[str]:
+    """Return the notes on excluded and replaced data, on estimates, and on test rows that leak."""
+    notes = [*_ask_about_perfect_scores(content.frame), *_describe_estimate_notes(content)]
     split = content.split
     if split is not None and split.n_leaking and not split.is_random:
         notes.append(f"{percent(split.n_leaking / split.n_test, 1)} of test rows have later training rows.")
-    left_out = _left_out(content)
-    # What is in the numbers goes before what never entered, where there is no room for all.
-    most = MOST_NOTES if content.page is None else len(notes) + len(left_out)
-    shown = [*left_out[: max(0, most - len(notes))], *notes[:most]]
-    n_more = len(notes) + len(left_out) - len(shown)
-    return [*shown, f"And {n_more} more in .data and .frame."] if n_more else shown
+    exclusions = _describe_exclusions(content)
+    if content.page is not None:
+        return [*exclusions, *notes]
+    # Notes on the estimates take precedence over data that never entered them.
+    n_exclusions = max(0, MOST_NOTES - len(notes))
+    lines = [*exclusions[:n_exclusions], *notes[:MOST_NOTES]]
+    n_more = len(notes) + len(exclusions) - len(lines)
+    if n_more:
+        lines.append(f"And {n_more} more in .data and .frame.")
+    return lines
 
 
-def _left_out(content: ReportContent) -> list[str]:
-    """Return what was left out, merged or removed, or might have been, before the estimates."""
+def _describe_exclusions(content: ReportContent) -> list[str]:
+    """Return a sentence for each count of data that were excluded, merged or removed before estimation."""
     lines = []
     for count in content.counts:
         is_stated = count.what.startswith((*STATED_ELSEWHERE, *STATED_BY_CALLER))
-        words = ("left out", "merged", "removed", "no threshold")
-        if is_stated or not any(word in count.what for word in words):
+        is_exclusion = any(word in count.what for word in EXCLUSION_WORDS)
+        if is_stated or not is_exclusion:
             continue
-        whole = "" if count.of is None else f" of {count.of:,}"
-        subject = "" if count.subject == RESULT else f"{count.subject}: "
-        lines.append(f"{subject}{count.count:,}{whole} {count.what}.")
+        line = f"{count.count:,}"
+        if count.of is not None:
+            line += f" of {count.of:,}"
+        if count.subject != RESULT:
+            line = f"{count.subject}: {line}"
+        lines.append(f"{line} {count.what}.")
     return lines
 
 
-def _estimate_notes(content: ReportContent) -> list[str]:
-    """Return the notes of estimates, each once; whom and what it concerns where that is not all."""
+def _describe_estimate_notes(content: ReportContent) -> list[str]:
+    """Return each note of estimates once, with the recommenders and metrics where it is not about all."""
     frame = content.frame
-    diagnostics = content.diagnostics
-    elsewhere = {without_propensity_note(content.size)}
-    elsewhere |= {
-        text
-        for flag, cautions in zip(diagnostics["flag"], diagnostics["cautions"], strict=True)
-        for text in (*_split_notes(flag), *_split_notes(cautions))
-    }
-    subjects: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
-    for model, metric, note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
-        for text in _split_notes(note):
-            if text not in elsewhere and not text.startswith("suppressed"):
-                models, metrics = subjects.setdefault(text, ({}, {}))
-                models[model] = None
-                metrics[metric] = None
-    all_models = set(frame["model"])
-    all_metrics = set(frame["metric"])
+    models_by_note: dict[str, dict[str, None]] = {}
+    metrics_by_note: dict[str, dict[str, None]] = {}
+    known_notes = _collect_known_notes(content)
+    for model, metric, joint_note in zip(frame["model"], frame["metric"], frame["note"], strict=True):
+        for note in _split_notes(joint_note):
+            if note not in known_notes and not note.startswith("suppressed"):
+                models_by_note.setdefault(note, {})[model] = None
+                metrics_by_note.setdefault(note, {})[metric] = None
+    n_models = frame["model"].nunique()
+    n_metrics = frame["metric"].nunique()
     labels = set(frame["estimator"])
     lines = []
-    for text, (models, metrics) in subjects.items():
-        whom = "" if set(models) == all_models else listed(list(models))
-        what = "" if set(metrics) == all_metrics else listed(list(metrics))
-        subject = ", ".join(filter(None, (whom, what)))
-        if subject:
-            lines.append(f"{subject}: {text}.")
-        elif text.split()[0] in labels:
-            lines.append(f"{text}.")
+    for note, models in models_by_note.items():
+        metrics = metrics_by_note[note]
+        subjects = []
+        if len(models) < n_models:
+            subjects.append(listed(list(models)))
+        if len(metrics) < n_metrics:
+            subjects.append(listed(list(metrics)))
+        if subjects:
+            lines.append(f"{', '.join(subjects)}: {note}.")
+        elif note.split()[0] in labels:
+            lines.append(f"{note}.")
         else:
-            lines.append(f"{text[:1].upper()}{text[1:]}.")
+            lines.append(f"{_capitalize(note)}.")
     return lines
 
 
-def _perfect_scores(frame: pd.DataFrame) -> list[str]:
+def _collect_known_notes(content: ReportContent) -> set[str]:
+    """Return the notes that the warnings, or the lines on weights and exclusions, state already."""
+    notes = {without_propensity_note(content.size)}
+    diagnostics = content.diagnostics
+    for text in (*diagnostics["flag"], *diagnostics["cautions"]):
+        notes.update(_split_notes(text))
+    return notes
+
+
+def _ask_about_perfect_scores(frame: pd.DataFrame) -> list[str]:
     """Ask about training on test items where a recommender is perfect for ten users or more."""
-    is_perfect = (frame["estimate"] > 1 - ROUNDING) & (frame["estimate"] < 1 + ROUNDING)
-    is_perfect &= (frame["std_error"] == 0) & (frame["n_users"] >= FEW_USERS)
-    found: dict[str, None] = {}
-    # Where all are perfect, candidates are as few as places, and nothing is learned of anybody.
-    for _, part in frame[is_perfect].groupby("metric", sort=False):
-        models = part["model"].unique()
+    is_one = (frame["estimate"] > 1 - ROUNDING) & (frame["estimate"] < 1 + ROUNDING)
+    is_perfect = is_one & (frame["std_error"] == 0) & (frame["n_users"] >= FEW_USERS)
+    suspicious: dict[str, None] = {}
+    for _, rows in frame[is_perfect].groupby("metric", sort=False):
+        models = rows["model"].unique()
+        # If all are perfect, the lists may hold all candidates, which is not a sign of leakage.
         if models.size < frame["model"].nunique() or models.size == 1:
-            found |= dict.fromkeys(models)
-    return [f"{listed(list(found))}: perfect for every user. Were test items in training?"] if found else []
+            suspicious |= dict.fromkeys(models)
+    if not suspicious:
+        return []
+    return [f"{listed(list(suspicious))}: perfect for every user. Were test items in training?"]
 
 
-def _split_notes(note: str) -> list[str]:
-    return [text for text in note.split("; ") if text]
+def _split_notes(joint_note: str) -> list[str]:
+    """Return the notes that were joined by "; "."""
+    return [note for note in joint_note.split("; ") if note]
+
+
+def _capitalize(text: str) -> str:
+    """Return a text with its first letter in upper case, and all others unchanged."""
+    return f"{text[:1].upper()}{text[1:]}"

@@ -1,4 +1,4 @@
-"""What was asked of an evaluation, checked before anything is computed."""
+"""The request of an evaluation, with every option checked before anything is computed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ LOW_ESS = ("warn", "raise", "nan", "ignore")
 
 
 class CommonOptions(TypedDict, total=False):
-    """Options that `evaluate` describes, for every door."""
+    """Options of all functions that evaluate; `evaluate` describes them."""
 
     missing_lists: Missing
     ties: TieChoice
@@ -48,21 +48,21 @@ class CommonOptions(TypedDict, total=False):
 
 
 class Options(CommonOptions, total=False):
-    """The same for doors that hold the sums of each user, and so may resample them."""
+    """Options of functions that have the sums of each user, and can therefore resample users."""
 
     interval: IntervalMethod
     rng: RngLike
 
 
-def check_options(options: Mapping[str, Any], known: type) -> None:
-    """Raise `UnknownNameError` for an option that a door does not take."""
+def check_options(options: Mapping[str, object], known: type) -> None:
+    """Raise `UnknownNameError` for an option that a function does not have."""
     for name in options.keys() - known.__annotations__:
         raise UnknownNameError("option", name, known.__annotations__, suggest_replacement(name))
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What is asked of an evaluation, with labels resolved and every option checked."""
+    """The request of an evaluation, with labels resolved and every option checked."""
 
     metrics: Sequence[Metric]
     estimators: Sequence[Estimator]
@@ -85,11 +85,15 @@ class Request:
         has_rewards: bool = False,
         **options: Any,
     ) -> Request:
-        """Return the request that labels, objects and options make."""
+        """Return the request with these metrics, estimators and options."""
         check_options(options, Options)
-        chosen = requested_estimators(estimators, propensity)
-        asked = tuple(requested_metrics(metrics)), tuple(chosen)
-        return cls(*asked, propensity, has_rewards=has_rewards, **options)
+        return cls(
+            metrics=tuple(requested_metrics(metrics)),
+            estimators=tuple(requested_estimators(estimators, propensity)),
+            propensity=propensity,
+            has_rewards=has_rewards,
+            **options,
+        )
 
     def __post_init__(self) -> None:
         check_fraction("confidence_level", self.confidence_level)
@@ -97,60 +101,71 @@ class Request:
         check_choice("missing_lists", self.missing_lists, MISSING_LISTS)
         check_choice("ties", self.ties, TIES)
         check_choice("interval", self.interval, INTERVAL_METHODS)
-        as_generator(self.rng)  # a wrong seed is an error also where nothing is drawn
+        as_generator(self.rng)  # an invalid seed is an error even where no resample is drawn
         if isinstance(self.n_relevant, str):
             check_choice("n_relevant", self.n_relevant, ("estimated",))
-        lacking = [one.label for one in self.estimators if one.needs_rewards and not self.has_rewards]
-        if lacking:
+        self._check_rewards()
+        for estimator in self.estimators:
+            for metric in self.metrics:
+                estimator.check(metric, is_probability=self.is_probability, n_relevant=self.n_relevant_kind)
+
+    def _check_rewards(self) -> None:
+        """Raise `InputError` for estimators that need rewards, without rewards."""
+        if self.has_rewards:
+            return
+        labels = [estimator.label for estimator in self.estimators if estimator.needs_rewards]
+        if labels:
             raise InputError(
-                f"{', '.join(lacking)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
+                f"{', '.join(labels)} need impressions. Use ipseval.policies.evaluate_rewards(models, "
                 "split, Rewards(log)), log an ImpressionLog."
             )
-        for one in self.estimators:
-            for each in self.metrics:
-                one.check(each, is_probability=self.is_probability, n_relevant=self.n_relevant_kind)
 
     @property
     def depth(self) -> int:
         """The largest cutoff of the metrics, at least 1."""
-        return max(one.cutoff or 1 for one in self.metrics)
+        return max(metric.cutoff or 1 for metric in self.metrics)
 
     @property
     def n_relevant_kind(self) -> NRelevant:
-        """What is known of s_u."""
+        """Whether s_u, the numbers of relevant items, are "absent", "estimated" or "known"."""
         if self.n_relevant is None:
             return "absent"
-        return "estimated" if isinstance(self.n_relevant, str) else "known"
+        if isinstance(self.n_relevant, str):
+            return "estimated"
+        return "known"
 
     @property
     def is_probability(self) -> bool:
-        """Whether P is on the scale of probabilities."""
+        """Whether P is calibrated: a probability, not only relative."""
         return self.propensity is not None and self.propensity.is_probability
 
     def sample(self, ranked: RankedPositives) -> Sample:
-        """Return the positives of one recommender that have a propensity, with it; there may be none."""
+        """Return the positives of one recommender that have a propensity, with it; possibly none."""
         return weighted_sample(ranked, self.propensity, self.n_relevant, self.ties, allow_empty=True)
 
 
 def requested_estimators(
     estimators: Iterable[str | Estimator] | None, propensity: Propensity | None
 ) -> list[Estimator]:
-    """Return the estimators that labels or objects name; those that need a propensity must have one."""
+    """Return the estimators of labels or objects; raise an error for weighted ones without a propensity."""
     if estimators is None:
         estimators = default_estimators(weighted=propensity is not None)
-    given = [resolve_estimator(one) for one in as_list(estimators, "estimators")]
-    chosen = distinct_labels(given, "estimators")
-    weighted = [one.label for one in chosen if one.weighted]
+    resolved = [resolve_estimator(estimator) for estimator in as_list(estimators, "estimators")]
+    resolved = distinct_labels(resolved, "estimators")
+    weighted = [estimator.label for estimator in resolved if estimator.weighted]
     if weighted and propensity is None:
+        verb = "need"
+        if len(weighted) == 1:
+            verb = "needs"
         raise PropensityError(
-            f"{', '.join(weighted)} {'needs' if len(weighted) == 1 else 'need'} a propensity; pass "
+            f"{', '.join(weighted)} {verb} a propensity; pass "
             "propensity=PowerLawPropensity(gamma=…) or another model, or ask for aoa only."
         )
-    return chosen
+    return resolved
 
 
 def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Propensity | None:
-    """Return the propensity that is given, or that `fit` makes of a model, or of the model a label names."""
+    """Return a fitted propensity: as passed, or from `fit` of a model, or of the model of a label."""
     if isinstance(propensity, str):
         propensity = parse_propensity(propensity)
     if isinstance(propensity, (Mapping, pd.Series)):
@@ -168,15 +183,17 @@ def fitted_propensity(propensity: Any, fit: Callable[[Any], Propensity]) -> Prop
 
 def warn_about_few_positives(extent: Extent, estimators: Sequence[Estimator]) -> None:
     """Warn of estimators that need more positives per user to correct anything."""
-    for one in estimators:
-        of = {"unit": extent.unit} if extent.n_clusters else {}  # of users a member need not be told
-        text = one.caution(extent.counts, **of)
+    options = {}
+    if extent.n_clusters:  # custom estimators need no parameter `unit` where the units are users
+        options["unit"] = extent.unit
+    for estimator in estimators:
+        text = estimator.caution(extent.counts, **options)
         if text:
             warn_user(text, DataWarning)
 
 
-def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
-    """Raise `InputError` for metrics that drawn candidates do not allow, and for a number of them."""
+def check_candidates(candidates: object, metrics: Sequence[Metric]) -> None:
+    """Raise `InputError` for metrics that sampled candidates do not allow, and for a bare number of them."""
     if isinstance(candidates, (int, np.integer)) and not isinstance(candidates, bool):
         raise InputError(
             f"candidates={candidates} could be drawn in several ways: pass ipseval.SampledCandidates("
@@ -187,24 +204,29 @@ def check_candidates(candidates: Any, metrics: Sequence[Metric]) -> None:
 
 
 def warn_about_sampling(ranked: RankedPositives, metrics: Sequence[Metric]) -> None:
-    """Warn of metrics that take ranks in a sample, or in each user's own list, for ranks in the catalogue."""
-    if ranked.sampling is None:
-        if ranked.candidates.startswith(OWN_LIST) and not all(one.linear_in_rank for one in metrics):
+    """Warn of metrics that use ranks in a sample, or in each user's own list, as ranks in the catalogue."""
+    sampling = ranked.sampling
+    if sampling is None:
+        if ranked.candidates.startswith(OWN_LIST) and not all(metric.linear_in_rank for metric in metrics):
             warn_user(
                 "Ranks are among each user's own candidates. If these are the items shown at random, "
-                "recommenders may stand in another order than in the catalogue (arXiv 2409.04810). Rank what "
-                "was liked with candidates='all'.",
+                "recommenders may rank in another order than in the catalogue (arXiv 2409.04810). Rank the "
+                "positives with candidates='all'.",
                 DataWarning,
             )
         return
-    # A metric that is linear in the rank is unbiased on a uniform sample.
-    uniform = ranked.sampling.uniform
-    plain = [one.label for one in metrics if not (one.corrects_sampling or (uniform and one.linear_in_rank))]
-    if plain:
-        n, m = int(np.median(ranked.sampling.n_candidates)), ranked.sampling.n_sampled
+    labels = [metric.label for metric in metrics if not _is_valid_on_sample(metric, uniform=sampling.uniform)]
+    if labels:
+        n_candidates = int(np.median(sampling.n_candidates)) - 1  # without the positive itself
         warn_user(
-            f"{', '.join(plain)}: computed on {m:,} sampled candidates of {n - 1:,}. Values are not "
-            "comparable with those of the full ranking, and recommenders may change places. Rank all "
-            "candidates, or correct with ipseval.metric(label, sampled='bv').",
+            f"{', '.join(labels)}: computed on {sampling.n_sampled:,} sampled candidates of "
+            f"{n_candidates:,}. Values are not comparable with those of the full ranking, and the order of "
+            "recommenders may change. Rank all candidates, or correct with "
+            "ipseval.metric(label, sampled='bv').",
             DataWarning,
         )
+
+
+def _is_valid_on_sample(metric: Metric, *, uniform: bool) -> bool:
+    """Return whether a metric corrects for sampling, or is unbiased on a uniform sample."""
+    return metric.corrects_sampling or (uniform and metric.linear_in_rank)

@@ -1,7 +1,7 @@
 """Sanity checks of an evaluation: reversed scores, shuffled rows or columns, and training on the test part.
 
 Each check compares a figure with its value by chance and asks a question where the difference has no usual
-explanation. A warning is a value, a code with its figures; `word_warning` is the one place that words it.
+explanation. A warning is a value, a code with its figures; `word_warning` returns its text.
 """
 
 from __future__ import annotations
@@ -23,23 +23,21 @@ Code = Literal["below-chance", "at-chance", "training-at-chance", "rows-exchange
 
 DEPTH = 0.1  # recall is compared with chance in this share of the candidates, or at the largest cutoff
 LEVEL = 1e-4  # significance level of "below chance"
-# At chance: within two standard errors, where half as much more than chance would have been found in 98% of
-# cases.
+# At chance: within two standard errors, where a recall higher by half would be detected in 98% of cases.
 WITHIN = 2.0
 VISIBLE_GAIN = 0.5
 POWER = WITHIN + 2.33
 # Scores of training items.
 FEWEST_USERS = 12
-NO_HIGHER = (
-    0.56  # mean percentile of training items up to which they count as ranked no higher than by chance
-)
-LARGEST_ERROR = 0.1  # of the mean percentile, for a statement about it
+# Mean percentile up to which training items count as ranked no higher than by chance.
+NO_HIGHER = 0.56
+LARGEST_ERROR = 0.1  # largest standard error of the mean percentile that allows a statement about it
 EXCHANGEABLE = 0.35  # share of other rows that rank a user's training items higher; 0.5 when shuffled
 PERSONAL = 0.02  # least spread between rows, in percentiles
 # Test items that are ranked as high as training items. Item-based nearest neighbours rank them nearly as high
 # without having seen them, so only a clear advantage of training items counts.
 FEWEST_TEST_ITEMS = 50
-FAR_ABOVE = 0.18  # least advantage of training items over other users' rows, in percentiles
+FAR_ABOVE = 0.18  # least advantage of training items over the rows of other users, in percentiles
 ALIKE = 0.95  # least share of this advantage that test items have
 HARDLY_HIGHER = 0.03  # largest share of other rows that rank test items higher
 EXCHANGED = 0.58  # largest probability, plus its error, that a training item is scored above a test item
@@ -47,7 +45,7 @@ EXCHANGED = 0.58  # largest probability, plus its error, that a training item is
 
 @dataclass(frozen=True, kw_only=True)
 class SanityWarning:
-    """One thing about a recommender that chance does not explain, or that looks like chance.
+    """A property of a recommender that chance does not explain, or that is typical of chance.
 
     Attributes
     ----------
@@ -58,7 +56,7 @@ class SanityWarning:
     model : str
         Name of the recommender.
     figures : dict
-        The numbers that led to it.
+        The numbers behind the warning.
     """
 
     code: Code
@@ -69,16 +67,21 @@ class SanityWarning:
 def check_sanity(
     ranks: Mapping[str, RankedPositives], models: Mapping[str, Any], split: Split
 ) -> tuple[SanityWarning, ...]:
-    """Return what looks like a mistake in the scores or in the training of the recommenders.
+    """Return signs of mistakes in the scores or in the training of the recommenders.
 
     Parameters
     ----------
     ranks : mapping
         Name -> ranks of the test positives.
     models : mapping
-        Name -> what was ranked. Score matrices and factors are read for at most 60 users, and for at most 2%
-        of the users; every other model is judged by its ranks alone.
+        Name -> scorer. Score matrices and factors are read for at most 60 users, and for at most 2% of the
+        users; other models are checked by their ranks only.
     split : Split
+        Split whose test positives were ranked.
+
+    Returns
+    -------
+    tuple of SanityWarning
 
     Examples
     --------
@@ -96,7 +99,7 @@ def check_sanity(
     ['below-chance']
     """
     warnings: list[SanityWarning] = []
-    reader = RowReader.of(split)
+    reader = RowReader.from_split(split)
     for name, ranked in ranks.items():
         model = models.get(name)
         if getattr(model, "draws_at_random", False):
@@ -109,7 +112,7 @@ def check_sanity(
 
 
 def word_warning(warning: SanityWarning) -> str:
-    """Return a warning as text: the figure, and what it may mean."""
+    """Return a warning as text: the figure, and its possible cause."""
     return WORDS[warning.code].format(model=warning.model, **warning.figures)
 
 
@@ -141,20 +144,22 @@ WORDS: dict[str, str] = {
 
 
 def _check_recall(name: str, ranked: RankedPositives, split: Split) -> list[SanityWarning]:
-    """Compare recall with chance, over positives whose items occur in training."""
-    use = split.train.popularity[ranked.item] > 0 if len(split.train) else np.ones(len(ranked), dtype=bool)
-    if ranked.list_length is not None:  # of a user without a list nothing is known
-        use &= ranked.list_length[ranked.user] > 0
-    if not use.any():
+    """Compare recall with chance, over positives of items that occur in training."""
+    is_checked = np.ones(len(ranked), dtype=bool)
+    if len(split.train):
+        is_checked = split.train.popularity[ranked.item] > 0
+    if ranked.list_length is not None:  # users without a list have no ranks
+        is_checked &= ranked.list_length[ranked.user] > 0
+    if not is_checked.any():
         return []
-    n = ranked.n_candidates[use].astype(np.float64)
-    cutoff = np.ceil(DEPTH * n)
+    n_candidates = ranked.n_candidates[is_checked].astype(np.float64)
+    cutoff = np.ceil(DEPTH * n_candidates)
     if ranked.max_rank is not None:
         cutoff = np.minimum(cutoff, ranked.max_rank)
-    above = ranked.n_above[use]
-    hits = np.clip((cutoff - above) / (ranked.n_tied[use] + 1.0), 0.0, 1.0)
-    chance = np.minimum(cutoff / n, 1.0)
-    error = _clustered_error(hits - chance, ranked.user[use], ranked.item[use], chance)
+    n_above = ranked.n_above[is_checked]
+    hits = np.clip((cutoff - n_above) / (ranked.n_tied[is_checked] + 1.0), 0.0, 1.0)
+    chance = np.minimum(cutoff / n_candidates, 1.0)
+    error = _compute_clustered_error(hits - chance, ranked.user[is_checked], ranked.item[is_checked], chance)
     if error == 0:
         return []
     recall = float(hits.mean())
@@ -169,25 +174,27 @@ def _check_recall(name: str, ranked: RankedPositives, split: Split) -> list[Sani
     return []
 
 
-def _clustered_error(residual: FloatArray, user: AnyArray, item: AnyArray, chance: FloatArray) -> float:
+def _compute_clustered_error(
+    residual: FloatArray, user: AnyArray, item: AnyArray, chance: FloatArray
+) -> float:
     """Return the standard error of the mean residual under chance, clustered by users and by items.
 
     Positives of one user, and of one item, are not independent: a recommender may rank an item alike for all
     users. The error is never smaller than that of independent hits.
     """
-    by_user = np.bincount(user, residual)
-    by_item = np.bincount(item, residual)
-    clustered = float(by_user @ by_user + by_item @ by_item)
+    user_sums = np.bincount(user, residual)
+    item_sums = np.bincount(item, residual)
+    clustered = float(user_sums @ user_sums + item_sums @ item_sums)
     independent = float((chance * (1 - chance)).sum())
     return math.sqrt(max(clustered, independent)) / residual.size
 
 
 def _check_training_scores(name: str, sampled: SampledScores) -> list[SanityWarning]:
-    """Ask whether a user's training items are scored high, higher than for others, and than test items."""
-    n_users = float(sampled.own.size)
-    percentile = float(sampled.own.mean())
+    """Warn where training items are not scored higher than other items, in other rows, or than test items."""
+    n_users = float(sampled.percentile.size)
+    percentile = float(sampled.percentile.mean())
     error = sampled.percentile_error
-    if sampled.own.size < FEWEST_USERS:
+    if sampled.percentile.size < FEWEST_USERS:
         return []
     if error < LARGEST_ERROR and percentile < NO_HIGHER:
         figures = {"percentile": percentile, "n_users": n_users}
@@ -200,7 +207,7 @@ def _check_training_scores(name: str, sampled: SampledScores) -> list[SanityWarn
 
 
 def _check_test_scores(name: str, sampled: SampledScores) -> list[SanityWarning]:
-    """Ask whether test items are scored as high as training items that the model has learnt."""
+    """Warn where test items are scored as high as training items that the model has learnt."""
     advantage = float(sampled.advantage.mean())
     test_advantage = float(sampled.test_advantage.mean())
     probabilities = sampled.training_over_test

@@ -1,4 +1,4 @@
-"""SplitSummary: what an evaluation keeps of its split, as values."""
+"""The summary of a split that an evaluation stores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ipseval.data.splits import Split
 
 @dataclass(frozen=True)
 class SplitSummary:
-    """How the split was made, and how many test rows have later training rows.
+    """The kind of a split, and the number of test rows that have later training rows.
 
     Attributes
     ----------
     description : str
-        As the split says it.
+        Description by the split itself.
     is_random : bool
         Whether test rows were drawn at random, so that rows of both parts are of all times.
     n_test : int

@@ -18,18 +18,23 @@ TRACKERS = "mlflow, wandb, or objects with the same functions"
 
 
 def metric_names(frame: pd.DataFrame) -> dict[str, float]:
-    """Return metric/estimator/recommender -> estimate, if defined, in the characters that trackers take."""
-    found: dict[str, float] = {}
+    """Return metric/estimator/recommender -> estimate, if defined, in characters that trackers accept."""
+    estimates: dict[str, float] = {}
     for row in frame.to_dict("records"):
-        parts = (row["metric"], row["estimator"], row["model"])
-        name = "/".join(re.sub(r"[^\w.\- ]", "_", str(part).replace("@", "_at_")) for part in parts)
-        if name in found:
+        parts = [_escape(row[column]) for column in ("metric", "estimator", "model")]
+        name = "/".join(parts)
+        if name in estimates:
             raise InputError(
                 f"two estimates would be logged as {name!r}. Rename a recommender: letters, digits, spaces "
                 "and ._- are kept, other characters become _."
             )
-        found[name] = float(row["estimate"])
-    return {name: value for name, value in found.items() if np.isfinite(value)}
+        estimates[name] = float(row["estimate"])
+    return {name: value for name, value in estimates.items() if np.isfinite(value)}
+
+
+def _escape(name: object) -> str:
+    """Return a name with "_at_" for "@", and "_" for other characters that trackers reject."""
+    return re.sub(r"[^\w.\- ]", "_", str(name).replace("@", "_at_"))
 
 
 def log_to_tracker(tracker: Any, frame: pd.DataFrame, tags: Mapping[str, str], page: str) -> None:

@@ -1,4 +1,4 @@
-"""Verdict: what one metric allows to conclude, as values; `verdict_text` puts them into words."""
+"""Verdicts: the conclusion on each metric as values; `verdict_text` writes the sentences."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-import numpy as np
 import pandas as pd
 
 from ipseval.estimators import Estimator
@@ -19,9 +18,8 @@ from ipseval.propensity import Propensity
 from ipseval.reporting.formatting import LEVEL
 
 NAN = float("nan")
-# A weighted estimate rests on few interactions where its effective sample size is below this share of that
-# with
-# equal weights, or below this number.
+# The effective sample size of a weighted estimate is low below this share of the size with equal weights, or
+# below this number.
 LOW_ESS_SHARE = 0.3
 LOW_ESS = 100.0
 
@@ -29,20 +27,25 @@ LOW_ESS = 100.0
 class Outcome(StrEnum):
     """The kinds of conclusion."""
 
-    UNDEFINED = "undefined"  # no estimate is defined
-    SINGLE = "single"  # only one recommender has an estimate
-    TIED = "tied"  # several recommenders share the first place with equal estimates
-    WINNER = (
-        "winner"  # propensities are known by design, and the first is significantly better than all others
-    )
-    NOT_SIGNIFICANT = "not significant"  # propensities are known by design, and the test does not decide
-    NO_VERDICT = "no verdict"  # weights from impressions are few, or contradict AOA
-    NOT_IDENTIFIED = "not identified"  # exposure was not measured, so no recommender is named
+    # No estimate is defined.
+    UNDEFINED = "undefined"
+    # Only one recommender has an estimate.
+    SINGLE = "single"
+    # Several recommenders share the first place with equal estimates.
+    TIED = "tied"
+    # Propensities are known by design, and the first is significantly better than all other recommenders.
+    WINNER = "winner"
+    # Propensities are known by design, and the test does not decide.
+    NOT_SIGNIFICANT = "not significant"
+    # The weights come from impressions, and are few or contradict AOA.
+    NO_VERDICT = "no verdict"
+    # Exposure was not measured, so no recommender is named.
+    NOT_IDENTIFIED = "not identified"
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How recommenders rank by one metric and estimator.
+    """The ranking of the recommenders by one metric and estimator.
 
     Attributes
     ----------
@@ -50,11 +53,14 @@ class Standing:
     ranked : tuple of str
         Recommenders with an estimate, the highest first.
     leaders : tuple of str
-        The highest, and those that do not differ from it significantly, in that order.
+        The highest, and the recommenders that do not differ from it significantly, in that order.
     p_value : float
-        The largest adjusted p-value of the highest against those that it differs from; NaN: there are none.
+        The largest adjusted p-value of the highest against the recommenders that it differs from; NaN where
+        there are none.
+    values : mapping
+        Recommender -> estimate.
     tests : PairTests or None
-        Of all pairs; None for a single recommender.
+        Tests of all pairs; None for a single recommender.
     """
 
     estimator: str
@@ -70,46 +76,76 @@ class Standing:
         values = dict(zip(rows["model"], rows["estimate"], strict=True))
         defined = [model for model, value in values.items() if not math.isnan(value)]
         ranked = tuple(sorted(defined, key=lambda model: -values[model]))
-        leaders = ranked[:1]
-        p_value = NAN
-        if tests is not None and ranked:
-            differs = tests.told_apart(ranked, LEVEL)[0]
-            leaders = tuple(ranked[index] for index in np.flatnonzero(~differs))
-            p_values = [tests.of(ranked[0], ranked[index])[1] for index in np.flatnonzero(differs)]
-            p_value = max(p_values, default=NAN)
-        return cls(str(rows["estimator"].iloc[0]), ranked, leaders, p_value, values, tests)
+        if tests is None or not ranked:
+            return cls(
+                estimator=str(rows["estimator"].iloc[0]),
+                ranked=ranked,
+                leaders=ranked[:1],
+                p_value=NAN,
+                values=values,
+                tests=tests,
+            )
+        differs_from_best = tests.told_apart(ranked, LEVEL)[0]
+        leaders = []
+        p_values = []
+        for model, differs in zip(ranked, differs_from_best, strict=True):
+            if differs:
+                _, p_value = tests.of(ranked[0], model)
+                p_values.append(p_value)
+            else:
+                leaders.append(model)
+        return cls(
+            estimator=str(rows["estimator"].iloc[0]),
+            ranked=ranked,
+            leaders=tuple(leaders),
+            p_value=max(p_values, default=NAN),
+            values=values,
+            tests=tests,
+        )
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """All recommenders, the highest first and those without an estimate last."""
+        undefined = [model for model in self.values if model not in self.ranked]
+        return (*self.ranked, *undefined)
 
     @property
     def best(self) -> str:
         """The recommender with the highest estimate; "" where none is defined."""
-        return self.ranked[0] if self.ranked else ""
+        return next(iter(self.ranked), "")
 
     @property
     def second(self) -> str:
         """The recommender with the second highest estimate; "" where there is none."""
-        return self.ranked[1] if len(self.ranked) > 1 else ""
+        if len(self.ranked) < 2:
+            return ""
+        return self.ranked[1]
 
     @property
     def tied(self) -> tuple[str, ...]:
         """The recommenders that share the first place with equal estimates; empty where one is alone."""
         equal = [model for model in self.ranked[1:] if self.difference(self.best, model)[0] == 0]
-        return (self.best, *equal) if equal else ()
+        if not equal:
+            return ()
+        return (self.best, *equal)
 
     def difference(self, model: str, reference: str) -> tuple[float, float]:
         """Return R(model) − R(reference) and its adjusted p-value; NaN where it was not tested."""
-        return (NAN, NAN) if self.tests is None else self.tests.of(model, reference)
+        if self.tests is None:
+            return NAN, NAN
+        return self.tests.of(model, reference)
 
 
 @dataclass(frozen=True)
 class WeightSupport:
-    """How far the estimates of a weighted estimator can be relied on.
+    """The reliability of the estimates of a weighted estimator.
 
     Attributes
     ----------
     basis : {"design", "exposure", "fitted", "assumed"}
-        What the propensities rest on.
+        Source of the propensities.
     gamma : float or None
-        γ of a power law.
+        γ of a power law; None for other propensities.
     ess, ess_equal : float
         Effective sample size with these weights, and with equal weights.
     n_interactions : int
@@ -131,12 +167,14 @@ class WeightSupport:
         if self.flag:
             return "unreliable"
         is_low = self.ess < LOW_ESS_SHARE * self.ess_equal or self.ess < LOW_ESS < self.ess_equal
-        return "low" if is_low else "sufficient"
+        if is_low:
+            return "low"
+        return "sufficient"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one metric allows to conclude.
+    """The conclusion on one metric.
 
     Attributes
     ----------
@@ -148,17 +186,16 @@ class Verdict:
     outcome : Outcome
     leader : str or None
         Named only where the propensities are known by design, the metric has a guarantee after weighting,
-        and a
-        paired test of the weighted estimates finds it better than every other recommender.
+        and a paired test of the weighted estimates finds it better than every other recommender.
     support : WeightSupport or None
-        Of the weighted estimator.
+        Reliability of the weighted estimator; None without one.
     detectable : float
         The smallest difference of the two highest that the test finds with 80% power; NaN where it is not
-        asked.
+        computed.
     gamma_range : GammaRange or None
-        For which γ the first by AOA stays first.
+        Range of γ in which the first by AOA stays first.
     has_guarantee : bool
-        Whether something is claimed of the metric after weighting.
+        Whether the metric has a statistical guarantee after weighting.
     """
 
     metric: str
@@ -192,7 +229,9 @@ class Verdict:
     @property
     def first_by_weights(self) -> str:
         """The recommender that ranks first by the weighted estimator; "" without one."""
-        return self.standings[self.weighted].best if self.weighted else ""
+        if not self.weighted:
+            return ""
+        return self.standings[self.weighted].best
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -202,14 +241,12 @@ class Verdict:
     @property
     def order(self) -> tuple[str, ...]:
         """The recommenders as every output lists them: by the first printed column, undefined ones last."""
-        first_column = self.standings[self.columns[0]]
-        undefined = [model for model in first_column.values if model not in first_column.ranked]
-        return (*first_column.ranked, *undefined)
+        return self.standings[self.columns[0]].order
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a verdict reads beside estimates and tests.
+    """The inputs of a verdict in addition to estimates and tests.
 
     Attributes
     ----------
@@ -220,7 +257,7 @@ class Evidence:
     flags : mapping
         (metric, estimator) -> why the estimates are unreliable; "" where they are not.
     with_guarantee : collection of (metric, estimator)
-        Cells of which something is claimed.
+        Cells whose estimates have a statistical guarantee.
     """
 
     estimators: Sequence[Estimator]
@@ -230,11 +267,16 @@ class Evidence:
     with_guarantee: frozenset[tuple[str, str]]
 
     def support(self, metric: str, estimator: str) -> WeightSupport:
-        """Return how far the weighted estimates of a metric can be relied on."""
+        """Return the reliability of the weighted estimates of a metric."""
         diagnostics = self.weights[estimator]
+        basis = "assumed"
+        gamma = None
+        if self.propensity is not None:
+            basis = self.propensity.basis
+            gamma = self.propensity.gamma
         return WeightSupport(
-            basis="assumed" if self.propensity is None else self.propensity.basis,
-            gamma=None if self.propensity is None else self.propensity.gamma,
+            basis=basis,
+            gamma=gamma,
             ess=diagnostics.ess_own,
             ess_equal=diagnostics.ess_equal,
             n_interactions=diagnostics.n_positives,
@@ -245,19 +287,21 @@ class Evidence:
 def decide_verdicts(
     frame: pd.DataFrame, tests: Mapping[tuple[str, str], PairTests], evidence: Evidence
 ) -> tuple[Verdict, ...]:
-    """Decide what each metric of a tidy frame allows to conclude."""
+    """Decide the verdict of each metric of a tidy frame."""
     standings: dict[str, dict[str, Standing]] = {}
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
-        cell = str(metric), str(estimator)
-        standings.setdefault(cell[0], {})[cell[1]] = Standing.from_rows(rows, tests.get(cell))
+        metric_label = str(metric)
+        estimator_label = str(estimator)
+        standing = Standing.from_rows(rows, tests.get((metric_label, estimator_label)))
+        standings.setdefault(metric_label, {})[estimator_label] = standing
     return tuple(_decide(metric, by_estimator, evidence) for metric, by_estimator in standings.items())
 
 
 def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> tuple[str, str]:
     """Choose the unweighted and the weighted estimator that a verdict compares; "" where there is none.
 
-    The weighted one is reliable and the default where possible; the unweighted one has its estimand if it
-    can.
+    The weighted one is reliable and the default where possible. The unweighted one has the same estimand
+    where possible.
     """
     weighted = [estimator for estimator in estimators if estimator.weighted]
     unweighted = [estimator for estimator in estimators if not estimator.weighted]
@@ -266,18 +310,24 @@ def choose_estimators(estimators: Sequence[Estimator], unreliable: set[str]) -> 
     if not weighted:
         return unweighted[0].label, ""
     unweighted.sort(key=lambda estimator: estimator.target != weighted[0].target)
-    return (unweighted[0].label if unweighted else ""), weighted[0].label
+    if not unweighted:
+        return "", weighted[0].label
+    return unweighted[0].label, weighted[0].label
 
 
 def _decide(metric: str, standings: Mapping[str, Standing], evidence: Evidence) -> Verdict:
+    """Decide the verdict of one metric."""
     unreliable = {label for label in standings if evidence.flags.get((metric, label))}
     unweighted, weighted = choose_estimators(evidence.estimators, unreliable)
+    support = None
+    if weighted:
+        support = evidence.support(metric, weighted)
     verdict = Verdict(
         metric=metric,
         standings=standings,
         unweighted=unweighted,
         weighted=weighted,
-        support=evidence.support(metric, weighted) if weighted else None,
+        support=support,
         has_guarantee=(metric, weighted or unweighted) in evidence.with_guarantee,
     )
     if not verdict.standing.ranked:
@@ -297,18 +347,18 @@ def _decide(metric: str, standings: Mapping[str, Standing], evidence: Evidence) 
 
 
 def _rests_on_design(verdict: Verdict) -> bool:
-    """Whether the paired test of the weighted estimates may name a winner."""
+    """Return whether the paired test of the weighted estimates may name a winner."""
     support = verdict.support
     if support is None or support.basis != "design" or not verdict.has_guarantee:
         return False
     if len(verdict.standings[verdict.weighted].ranked) < 2 or support.quality == "unreliable":
         return False
-    # Few interactions carry the weights: then they decide only where they agree with AOA.
+    # A low effective sample size decides only where the weighted estimates agree with AOA.
     return support.quality == "sufficient" or verdict.first_by_weights == verdict.first
 
 
 def _contradicts_impressions(verdict: Verdict) -> bool:
-    """Whether weights from impressions, or by design, are few, or put another recommender first than AOA."""
+    """Return whether weights from impressions, or by design, are few, or rank another first than AOA."""
     support = verdict.support
     if support is None or not verdict.unweighted or support.gamma is not None:
         return False
@@ -318,7 +368,7 @@ def _contradicts_impressions(verdict: Verdict) -> bool:
 
 
 def choose_headline(verdicts: Sequence[Verdict]) -> Verdict:
-    """Choose the verdict that is stated in full: of the first metric that has a guarantee after weighting."""
+    """Choose the verdict that is stated in full: the first one with a guarantee."""
     return next((verdict for verdict in verdicts if verdict.has_guarantee), verdicts[0])
 
 
@@ -332,7 +382,8 @@ def tabulate_order(verdicts: Sequence[Verdict]) -> pd.DataFrame:
         estimator = verdict.columns[0]
         standing = verdict.standings[estimator]
         for rank, model in enumerate(verdict.order, start=1):
-            difference, p_value = 0.0, NAN
+            difference = 0.0
+            p_value = NAN
             if model != standing.best:
                 difference, p_value = standing.difference(model, standing.best)
             estimate = standing.values[model]

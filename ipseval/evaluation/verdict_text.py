@@ -1,4 +1,4 @@
-"""The sentences of a verdict: every output takes its words from here."""
+"""The sentences of a verdict; every output takes its wording from this module."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ipseval.estimators.labels import display_name
-from ipseval.evaluation.verdict import Outcome, Standing, Verdict, WeightSupport, choose_headline
+from ipseval.evaluation.verdict import Outcome, Verdict, WeightSupport, choose_headline
 from ipseval.inference.gamma_range import GammaRange
 from ipseval.reporting.formatting import decimals, fixed, listed, number, shown_p
 
 
 @dataclass(frozen=True)
 class VerdictText:
-    """A verdict in words: the conclusion, its assumption, and the next step."""
+    """A verdict as text: the conclusion, its assumption, and the next step."""
 
     conclusion: str
     assumption: str = ""
@@ -27,7 +27,7 @@ PLAN = "`ipseval plan` computes how many users must be shown random items to set
 
 
 def describe_assumption(support: WeightSupport) -> str:
-    """Name where the propensities come from, to stand in parentheses behind an estimator."""
+    """Name the source of the propensities, as it is printed in parentheses after an estimator."""
     if support.gamma is not None:
         source = {"assumed": "assumed", "exposure": "from random exposure"}.get(support.basis, "fitted")
         return f"γ = {number(support.gamma)} {source}"
@@ -41,214 +41,257 @@ def describe_assumption(support: WeightSupport) -> str:
 
 
 def write_verdict(verdicts: Sequence[Verdict]) -> VerdictText:
-    """Word the verdict of the headline metric in full, and those of the other metrics in half a sentence."""
+    """Write the verdict of the headline metric in full, and a short sentence on the other metrics."""
     headline = choose_headline(verdicts)
-    sentences = [*_conclusion(headline), *_other_metrics(headline, verdicts)]
-    return VerdictText(" ".join(sentences), _assumption(headline), _next_step(headline))
-
-
-def _conclusion(verdict: Verdict) -> list[str]:
-    """Return the sentences that conclude from one metric."""
-    if verdict.outcome == Outcome.UNDEFINED:
-        return ["No verdict: every estimate is undefined."]
-    if verdict.outcome == Outcome.SINGLE:
-        return [f"Only {verdict.first} has an estimate, so there is nothing to compare."]
-    if verdict.outcome == Outcome.WINNER:
-        return [_winner(verdict)]
-    if verdict.outcome == Outcome.NOT_SIGNIFICANT:
-        return [_no_winner(verdict)]
-    if verdict.outcome == Outcome.NO_VERDICT:
-        return _no_verdict(verdict)
-    if verdict.outcome == Outcome.TIED:
-        return [
-            f"{listed(verdict.standing.tied)} are tied for first place in the log.",
-            *_weights_of_tied(verdict),
-        ]
-    return _not_identified(verdict)
-
-
-def _winner(verdict: Verdict) -> str:
-    standing = verdict.standing
-    n_others = len(standing.ranked) - 1
-    others = f"all {n_others} others" if n_others > 1 else standing.second
-    largest = "largest adjusted " if n_others > 1 else ""
-    p_value = shown_p(standing.p_value, most=False)
-    return (
-        f"{verdict.leader} is significantly better than {others} by {_estimator(verdict, verdict.weighted)}, "
-        f"{largest}{p_value}."
+    sentences = [*_write_conclusion(headline), *_summarize_other_metrics(headline, verdicts)]
+    return VerdictText(
+        conclusion=" ".join(sentences),
+        assumption=_write_assumption(headline),
+        next_step=_write_next_step(headline),
     )
 
 
-def _no_winner(verdict: Verdict) -> str:
+# ---- conclusion ----------------------------------------------------------------------------------
+
+
+def _write_conclusion(verdict: Verdict) -> list[str]:
+    """Return the sentences of the conclusion on one metric."""
+    match verdict.outcome:
+        case Outcome.UNDEFINED:
+            return ["No verdict: every estimate is undefined."]
+        case Outcome.SINGLE:
+            return [f"Only {verdict.first} has an estimate, so there is nothing to compare."]
+        case Outcome.WINNER:
+            return [_write_winner(verdict)]
+        case Outcome.NOT_SIGNIFICANT:
+            return [_write_insignificant_lead(verdict)]
+        case Outcome.NO_VERDICT:
+            return _write_conflict_of_weights(verdict)
+        case Outcome.TIED:
+            return _write_tie(verdict)
+        case _:
+            return _write_ranking_in_log(verdict)
+
+
+def _write_winner(verdict: Verdict) -> str:
+    standing = verdict.standing
+    estimator = _name_estimator(verdict, verdict.weighted)
+    p_value = shown_p(standing.p_value, most=False)
+    n_rivals = len(standing.ranked) - 1
+    if n_rivals == 1:
+        return f"{verdict.leader} is significantly better than {standing.second} by {estimator}, {p_value}."
+    return (
+        f"{verdict.leader} is significantly better than all {n_rivals} others by {estimator}, "
+        f"largest adjusted {p_value}."
+    )
+
+
+def _write_insignificant_lead(verdict: Verdict) -> str:
     standing = verdict.standing
     _, p_value = standing.difference(standing.second, standing.best)
-    return (
-        f"No significant winner: {standing.best} ranks first by {_estimator(verdict, verdict.weighted)}, "
-        f"but its "
-        f"difference from {standing.second} is not statistically significant ({shown_p(p_value)})."
-    )
+    test = f"{shown_p(p_value)} against {standing.second}"
+    estimator = _name_estimator(verdict, verdict.weighted, test)
+    return f"No significant winner: {standing.best} ranks first by {estimator}."
 
 
-def _no_verdict(verdict: Verdict) -> list[str]:
+def _write_conflict_of_weights(verdict: Verdict) -> list[str]:
+    """Return why weights from impressions allow no verdict, with both effective sample sizes."""
     support = verdict.support
-    assert support is not None  # there is no such outcome without weights
+    assert support is not None  # this outcome requires weights
+    unweighted = display_name(verdict.unweighted)
     if verdict.first_by_weights in ("", verdict.first):
-        reason = (
-            f"No verdict: {verdict.first} ranks first in the log, but the weights rest on few interactions."
-        )
+        weighted = display_name(verdict.weighted)
+        return [
+            f"No verdict: {verdict.first} ranks first in the log, but the weights rest on few interactions.",
+            f"Effective sample size: {support.ess_equal:,.0f} for {unweighted}, {support.ess:,.0f} for "
+            f"{weighted} ({support.quality}).",
+        ]
+    weighted = _name_estimator(verdict, verdict.weighted)
+    return [
+        f"No verdict: in the log, {verdict.first} ranks first by {unweighted}, {verdict.first_by_weights} by "
+        f"{weighted}.",
+        f"Effective sample sizes: {support.ess_equal:,.0f} and {support.ess:,.0f} ({support.quality}).",
+    ]
+
+
+def _write_tie(verdict: Verdict) -> list[str]:
+    """Return which recommenders share the first place in the log, and the first by weights."""
+    sentences = [f"{listed(verdict.standing.tied)} are tied for first place in the log."]
+    if not (verdict.unweighted and verdict.first_by_weights):
+        return sentences
+    weighted = verdict.standings[verdict.weighted]
+    if set(weighted.tied) == set(verdict.standing.tied):
+        sentences.append(f"They also tie for first place by {_name_estimator(verdict, verdict.weighted)}.")
     else:
-        reason = (
-            f"No verdict: {verdict.first} ranks first by {display_name(verdict.unweighted)} in the log, but "
-            f"{verdict.first_by_weights} ranks first by {_estimator(verdict, verdict.weighted)}."
-        )
-    sizes = (
-        f"Effective sample size: {support.ess_equal:,.0f} for {display_name(verdict.unweighted)}, "
-        f"{support.ess:,.0f} for {display_name(verdict.weighted)} ({support.quality})."
-    )
-    return [reason, sizes]
+        estimator = _name_weighted_with_test(verdict)
+        sentences.append(f"By {estimator}, {weighted.best} ranks first.")
+    return sentences
 
 
-def _not_identified(verdict: Verdict) -> list[str]:
-    first_in_log = _first_in_log(verdict)
-    contradicted = verdict.unweighted and verdict.first_by_weights not in ("", verdict.first)
+def _write_ranking_in_log(verdict: Verdict) -> list[str]:
+    """Return the conclusion where exposure was not measured: the ranking by AOA, over γ, and by weights."""
+    has_rival = bool(verdict.unweighted) and verdict.first_by_weights not in ("", verdict.first)
     gamma_range = verdict.gamma_range
-    changes = gamma_range is not None and not gamma_range.is_everywhere
+    changes_with_gamma = gamma_range is not None and not gamma_range.is_everywhere
     is_close = len(verdict.standing.leaders) > 1
-    start = ["No clear winner."] if contradicted or changes or is_close else []
-    return [*start, first_in_log, *_gamma(verdict)]
+    sentences = []
+    if has_rival or changes_with_gamma or is_close:
+        sentences.append("No clear winner.")
+    sentences.append(f"{_describe_first(verdict, has_rival=has_rival)}.")
+    return sentences
 
 
-def _first_in_log(verdict: Verdict) -> str:
-    """Return who ranks first in the log, and the adjusted p-value of the difference from the second.
+def _describe_first(verdict: Verdict, *, has_rival: bool) -> str:
+    """Return the recommender that ranks first by AOA, its range of γ, and the first by weights.
 
     The values are not repeated: the table below the verdict shows them in its first two rows.
     """
     standing = verdict.standing
     _, p_value = standing.difference(standing.second, standing.best)
-    name = _estimator(verdict, verdict.primary)
-    compared = f"{shown_p(p_value)} against {standing.second}"
-    return f"In the log, {standing.best} ranks first by {name} ({compared})."
-
-
-def _weights_of_tied(verdict: Verdict) -> list[str]:
-    """Return who ranks first by the weights where several recommenders are tied in the log."""
-    if not (verdict.unweighted and verdict.first_by_weights):
-        return []
-    if set(verdict.standings[verdict.weighted].tied) == set(verdict.standing.tied):
-        return [f"They also tie for first place by {_estimator(verdict, verdict.weighted)}."]
-    return [f"By {_first_by_weights(verdict)}."]
-
-
-def _gamma(verdict: Verdict) -> list[str]:
-    """Return for which γ the first by AOA stays first, and who ranks first by the weights."""
+    test = shown_p(p_value)
+    if not has_rival or standing.second != verdict.first_by_weights:
+        # Otherwise the sentence names only the two recommenders that are compared.
+        test += f" against {standing.second}"
+    text = f"In the log, {standing.best} ranks first by {_name_estimator(verdict, verdict.primary, test)}"
     gamma_range = verdict.gamma_range
-    by_weights = _first_by_weights(verdict) if verdict.unweighted and verdict.first_by_weights else ""
-    agrees = verdict.first_by_weights == verdict.first
+    if gamma_range is not None:
+        text += f" and for {_describe_range(gamma_range)}"
+    if has_rival:
+        return f"{text}, {verdict.first_by_weights} by {_name_weighted_with_test(verdict)}"
     if gamma_range is None:
-        if not by_weights:
-            return []
-        if agrees:
-            return [f"It also ranks first by {_estimator(verdict, verdict.weighted)}."]
-        return [f"By {by_weights}."]
+        if verdict.unweighted and verdict.first_by_weights:
+            text += f" and by {_name_estimator(verdict, verdict.weighted)}"
+        return text
+    if gamma_range.next_above:
+        return f"{text}; {gamma_range.next_above} overtakes it for larger γ"
+    if gamma_range.next_below:
+        return f"{text}; {gamma_range.next_below} overtakes it for smaller γ"
+    return text
+
+
+def _describe_range(gamma_range: GammaRange) -> str:
+    interval = f"[{number(gamma_range.low)}, {number(gamma_range.high)}]"
     if gamma_range.is_everywhere:
-        stays = f"{gamma_range.first} stays first for every γ in {_interval(gamma_range)}"
-    else:
-        stays = f"{gamma_range.first} stays first for γ in {_interval(gamma_range)}"
-    if by_weights and not agrees:
-        return [f"{stays}; by {by_weights}."]
-    successor = gamma_range.next_above or gamma_range.next_below
-    if successor:
-        return [f"{stays}, then {successor} takes over."]
-    return [f"{stays}."]
+        return f"every γ in {interval}"
+    return f"γ in {interval}"
 
 
-def _interval(gamma_range: GammaRange) -> str:
-    return f"[{number(gamma_range.low)}, {number(gamma_range.high)}]"
-
-
-def _first_by_weights(verdict: Verdict) -> str:
-    """Return who ranks first by the weighted estimator, to follow "by"."""
-    standing: Standing = verdict.standings[verdict.weighted]
-    name = _estimator(verdict, verdict.weighted)
+def _name_weighted_with_test(verdict: Verdict) -> str:
+    """Return the name of the weighted estimator with the p-value of its first against its second."""
     if verdict.support is not None and verdict.support.quality == "unreliable":
-        return f"{name}, which is unreliable, {standing.best} ranks first"
+        return _name_estimator(verdict, verdict.weighted, "unreliable")
+    standing = verdict.standings[verdict.weighted]
     if not standing.second:
-        return f"{name} {standing.best} ranks first"
+        return _name_estimator(verdict, verdict.weighted)
     _, p_value = standing.difference(standing.second, standing.best)
-    return f"{name} {standing.best} ranks first ({shown_p(p_value)})"
+    return _name_estimator(verdict, verdict.weighted, shown_p(p_value))
 
 
-def _estimator(verdict: Verdict, label: str) -> str:
-    """Return the name of an estimator, a weighted one with its assumption."""
-    if label != verdict.weighted or verdict.support is None:
+def _name_estimator(verdict: Verdict, label: str, remark: str = "") -> str:
+    """Return the name of an estimator, with the assumption of its weights and a remark in parentheses."""
+    details = []
+    if label == verdict.weighted and verdict.support is not None:
+        details.append(describe_assumption(verdict.support))
+    if remark:
+        details.append(remark)
+    if not details:
         return display_name(label)
-    return f"{display_name(label)} ({describe_assumption(verdict.support)})"
+    return f"{display_name(label)} ({'; '.join(details)})"
 
 
-def _other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
-    """Return what the other metrics conclude, those that agree together."""
+# ---- other metrics -------------------------------------------------------------------------------
+
+
+def _summarize_other_metrics(headline: Verdict, verdicts: Sequence[Verdict]) -> list[str]:
+    """Return one sentence for each different conclusion of the other metrics."""
     if headline.outcome in (Outcome.SINGLE, Outcome.UNDEFINED):
         return []
-    groups: dict[str, list[str]] = {}
+    metrics_by_summary: dict[str, list[str]] = {}
     for verdict in verdicts:
-        if verdict is not headline:
-            agrees = _key(verdict) == _key(headline)
-            groups.setdefault("" if agrees else _brief(verdict), []).append(verdict.metric)
+        if verdict is headline:
+            continue
+        summary = ""
+        if not _is_same_conclusion(verdict, headline):
+            summary = _summarize(verdict)
+        metrics_by_summary.setdefault(summary, []).append(verdict.metric)
     sentences = []
-    for brief, metrics in groups.items():
-        names = listed(metrics)
-        if brief:
-            sentences.append(f"On {names}, {brief}.")
+    for summary, metrics in metrics_by_summary.items():
+        if summary:
+            sentences.append(f"On {listed(metrics)}, {summary}.")
+        elif len(metrics) == 1:
+            sentences.append(f"{listed(metrics)} agrees.")
         else:
-            verb = "leads" if len(metrics) == 1 else "lead"
-            sentences.append(f"{names} {verb} to the same conclusion.")
+            sentences.append(f"{listed(metrics)} agree.")
     return sentences
 
 
-def _key(verdict: Verdict) -> tuple[str, str, str, str | None]:
-    """Return what two verdicts have in common where they lead to the same conclusion."""
-    return verdict.outcome, verdict.first, verdict.first_by_weights, verdict.leader
+def _is_same_conclusion(verdict: Verdict, headline: Verdict) -> bool:
+    """Return whether two verdicts have the same outcome and the same recommenders first."""
+    return (
+        verdict.outcome == headline.outcome
+        and verdict.first == headline.first
+        and verdict.first_by_weights == headline.first_by_weights
+        and verdict.leader == headline.leader
+    )
 
 
-def _brief(verdict: Verdict) -> str:
-    """Return who ranks first, to follow the name of a metric."""
+def _summarize(verdict: Verdict) -> str:
+    """Return the conclusion on one metric as a clause that follows its name."""
     if verdict.outcome == Outcome.UNDEFINED:
         return "every estimate is undefined"
     if verdict.outcome == Outcome.WINNER:
         return f"{verdict.leader} is significantly better than every other recommender"
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:
         return f"{verdict.first} ranks first, but not significantly"
-    by_log = f"{verdict.first} ranks first by {display_name(verdict.primary)}"
+    clause = f"{verdict.first} leads by {display_name(verdict.primary)}"
     if verdict.unweighted and verdict.first_by_weights not in ("", verdict.first):
-        return f"{by_log} and {verdict.first_by_weights} by {display_name(verdict.weighted)}"
-    return by_log
+        clause += f", {verdict.first_by_weights} by {display_name(verdict.weighted)}"
+    return clause
 
 
-def _assumption(verdict: Verdict) -> str:
-    """Return under which condition the estimates that the verdict rests on are unbiased."""
+# ---- assumption and next step --------------------------------------------------------------------
+
+
+def _write_assumption(verdict: Verdict) -> str:
+    """Return the condition under which the estimates behind the verdict are unbiased."""
     if verdict.outcome == Outcome.UNDEFINED:
         return ""
     if verdict.outcome in (Outcome.WINNER, Outcome.NOT_SIGNIFICANT):
         return f"{display_name(verdict.weighted)} is consistent if the logged propensities are the true ones."
-    sentences = []
-    support = verdict.support
+    clauses = []
     if verdict.unweighted:
-        condition = f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform"
-        if support is None or support.basis != "assumed":
-            sentences.append(f"{condition}.")
-        elif support.gamma is None:
-            sentences.append(f"{condition}; the propensities are assumed, not measured.")
-        else:
-            sentences.append(
-                f"{condition}; γ = {number(support.gamma)} is assumed, as exposure was not measured."
-            )
+        clauses.append(f"{display_name(verdict.unweighted)} is unbiased only if exposure was uniform")
     if verdict.weighted and not verdict.has_guarantee:
-        sentences.append(f"Weighting has no guarantee for {verdict.metric}.")
-    return " ".join(sentences)
+        clauses.append(_describe_weights_without_guarantee(verdict))
+    elif verdict.unweighted:
+        clauses += _describe_assumed_weights(verdict.support)
+    if not clauses:
+        return ""
+    return f"{'; '.join(clauses)}."
 
 
-def _next_step(verdict: Verdict) -> str:
-    """Return what would settle the comparison; "" where there is nothing to settle."""
+def _describe_weights_without_guarantee(verdict: Verdict) -> str:
+    """Return that weighting has no guarantee for the metric, with an assumed γ."""
+    weighted = display_name(verdict.weighted)
+    support = verdict.support
+    if support is not None and support.basis == "assumed" and support.gamma is not None:
+        return f"{weighted} assumes γ = {number(support.gamma)}, without guarantee for {verdict.metric}"
+    if support is not None and support.basis == "assumed":
+        return f"{weighted} assumes the propensities, without guarantee for {verdict.metric}"
+    return f"{weighted} has no guarantee for {verdict.metric}"
+
+
+def _describe_assumed_weights(support: WeightSupport | None) -> list[str]:
+    """Return the clause on assumed propensities; nothing where they were measured."""
+    if support is None or support.basis != "assumed":
+        return []
+    if support.gamma is None:
+        return ["the propensities are assumed, not measured"]
+    return [f"γ = {number(support.gamma)} is assumed, as exposure was not measured"]
+
+
+def _write_next_step(verdict: Verdict) -> str:
+    """Return the step that would settle the comparison; "" where it needs none."""
     if verdict.outcome in (Outcome.SINGLE, Outcome.UNDEFINED, Outcome.WINNER):
         return ""
     if verdict.outcome == Outcome.NOT_SIGNIFICANT:

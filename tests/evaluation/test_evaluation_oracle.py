@@ -111,7 +111,7 @@ def test_items_unseen_in_training_leave_every_estimator_and_are_counted():
     assert result.frame["note"].str.contains(f"{unseen.sum()} positives without a propensity").all()
 
 
-def test_what_is_done_to_the_frame_stays_out_of_the_evaluation():
+def test_changes_of_the_frame_do_not_change_the_evaluation():
     split = ipseval.Split.from_frames(
         pd.DataFrame({"user": [0, 1], "item": [0, 1]}), pd.DataFrame({"user": [0, 1], "item": [1, 0]})
     )
@@ -135,9 +135,9 @@ def test_numbers_of_one_are_in_the_singular():
         estimators=["aoa"],
     )
     assert "1 recommender, 1 held-out interaction of 1 user (1 each in the median)" in repr(result.explain())
-    assert "1 held-out interaction that has no propensity" in repr(result.explain())
-    said = "1 positive without a propensity left out of all averages, aoa too"
-    assert said in result.frame["note"].item()
+    assert "excluded:   1 held-out interaction without a propensity" in repr(result.explain())
+    note = "1 positive without a propensity left out of all averages, aoa too"
+    assert note in result.frame["note"].item()
 
 
 def test_an_estimate_prints_as_one_line():

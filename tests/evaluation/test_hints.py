@@ -9,7 +9,7 @@ import pytest
 import ipseval
 from ipseval.estimators import Snips
 from ipseval.evaluation.beyond import beyond_accuracy
-from tests.inside.evaluation import _difference, describe_date
+from tests.inside.evaluation import build_difference_cell, describe_date
 from tests.inside.utils import Count
 
 FRAME = pd.DataFrame({"user_id": [1, 1, 2, 2], "item_id": [1, 2, 1, 3]})
@@ -31,7 +31,7 @@ def test_a_hint_names_the_front_door(call, message):
         call()
 
 
-def test_what_is_taken_for_a_mapping_or_a_pair_says_where_its_parts_are():
+def test_the_error_for_a_mapping_or_a_pair_explains_its_parts():
     split = ipseval.split_random(FRAME, test_fraction=0.5, rng=0)
     evaluation = ipseval.evaluate({"m": np.ones((2, 3))}, split)
     with pytest.raises(TypeError, match=r"^'Evaluation' object has no items\. Use \.frame, or \.estimate"):
@@ -72,9 +72,9 @@ def test_an_option_that_cannot_be_used_is_refused_before_the_ranking(options, er
         ipseval.evaluate({"m": "no scorer"}, split, **options)
 
 
-def test_lists_without_a_rank_are_told_what_they_lack():
+def test_the_error_for_lists_without_a_rank_names_the_column():
     split = ipseval.Split.from_frames(
-        *(one.rename(columns=lambda name: name[:-3]) for one in (FRAME[:2], FRAME[2:]))
+        *(part.rename(columns=lambda name: name[:-3]) for part in (FRAME[:2], FRAME[2:]))
     )
     lists = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3]}, index=[0, 0, 1])
     with pytest.raises(ipseval.InputError, match="It lacks a rank or score"):
@@ -86,21 +86,21 @@ def test_gini_and_entropy_of_one_user_are_defined():
     pairs = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
     split = ipseval.Split.from_frames(pairs[:1], pairs[1:], users=[0], items=range(4))
     ranks = {"m": ipseval.rank_positives(np.array([[0.0, 3, 2, 1]]), split, top_k=2)}
-    found = beyond_accuracy(ranks, split, measures=["gini@2", "entropy@2"]).frame.set_index("measure")
-    assert found["estimate"].tolist() == [0.5, 1.0]
-    assert found["std_error"].isna().all()
+    frame = beyond_accuracy(ranks, split, measures=["gini@2", "entropy@2"]).frame.set_index("measure")
+    assert frame["estimate"].tolist() == [0.5, 1.0]
+    assert frame["std_error"].isna().all()
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
-def test_of_one_estimator_what_is_left_out_is_its_own_note():
+def test_a_single_estimator_has_a_note_on_excluded_positives():
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in (0, [1, 1, 2])), items=range(3)
     )
-    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
-    options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": known, "low_ess": "ignore"}
-    made = ipseval.evaluate({"m": np.ones((3, 3))}, split, **options)
+    propensity = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    options = {"metrics": ["recall@1"], "estimators": ["aoa"], "propensity": propensity, "low_ess": "ignore"}
+    evaluation = ipseval.evaluate({"m": np.ones((3, 3))}, split, **options)
     note = "\nAOA: 1 positive without a propensity left out of all averages, aoa too"
-    assert note in repr(made.explain())
+    assert note in repr(evaluation.explain())
 
 
 def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
@@ -108,33 +108,37 @@ def test_many_positives_without_a_propensity_are_a_warning_with_their_share():
     split = ipseval.Split.from_frames(
         pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], users=range(20), items=range(3)
     )
-    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    propensity = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
     with pytest.warns(
         ipseval.errors.DataWarning, match=r"20 of 40 test positives \(50%\) have no propensity"
     ):
         ipseval.evaluate(
-            {"m": np.ones((20, 3))}, split, propensity=known, metrics=["recall@1"], low_ess="ignore"
+            {"m": np.ones((20, 3))}, split, propensity=propensity, metrics=["recall@1"], low_ess="ignore"
         )
 
 
-@pytest.mark.parametrize(("lost", "total", "warned"), [(10, 99, True), (10, 100, False), (9, 20, False)])
-def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(lost, total, warned, recwarn):
+@pytest.mark.parametrize(
+    ("n_excluded", "n_positives", "is_warning"), [(10, 99, True), (10, 100, False), (9, 20, False)]
+)
+def test_few_positives_without_a_propensity_are_no_warning_but_are_counted(
+    n_excluded, n_positives, is_warning, recwarn
+):
     """More than a tenth of the positives, and ten at least; each user has one."""
-    item = np.where(np.arange(total) < lost, 2, 1)
+    item = np.where(np.arange(n_positives) < n_excluded, 2, 1)
     split = ipseval.Split.from_frames(
-        *(pd.DataFrame({"user": range(total), "item": one}) for one in (0, item)), items=range(3)
+        *(pd.DataFrame({"user": range(n_positives), "item": one}) for one in (0, item)), items=range(3)
     )
-    known = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
-    made = ipseval.evaluate(
-        {"m": np.ones((total, 3))}, split, propensity=known, metrics=["recall@1"], low_ess="ignore"
+    propensity = ipseval.KnownPropensity(item=np.array([0.5, 0.5, np.nan])).fit(split)
+    evaluation = ipseval.evaluate(
+        {"m": np.ones((n_positives, 3))}, split, propensity=propensity, metrics=["recall@1"], low_ess="ignore"
     )
-    said = [
+    warnings = [
         one for one in recwarn if "test positives" in str(one.message) and "no propensity" in str(one.message)
     ]
-    assert bool(said) == warned
-    text = repr(made.explain())
-    assert f"left out:   {lost} held-out interactions that have no propensity" in text
-    note = f"all: {lost} positives without a propensity left out of all averages, aoa too"
+    assert bool(warnings) == is_warning
+    text = repr(evaluation.explain())
+    assert f"excluded:   {n_excluded} held-out interactions without a propensity" in text
+    note = f"all: {n_excluded} positives without a propensity left out of all averages, aoa too"
     assert note in " ".join(text.split())
 
 
@@ -148,84 +152,88 @@ def perfect(n_users: int, models: tuple[str, ...]) -> str:
     return repr(ipseval.evaluate(scores, split, metrics=["recall@1"], estimators=["aoa"]))
 
 
-def test_of_ten_users_one_recommender_alone_that_is_perfect_is_asked_for_test_items_in_training():
+def test_a_single_perfect_recommender_of_ten_users_raises_the_question_of_leakage():
     assert "leaked: perfect for every user. Were test items in training?" in perfect(10, ("leaked",))
     assert "in training?" not in perfect(9, ("leaked",))
     assert "in training?" not in perfect(10, ("leaked", "other"))
 
 
-def test_a_value_above_1_is_not_taken_for_a_perfect_one():
+def test_a_value_above_1_does_not_count_as_perfect():
     """Each user has both test items in front: dcg is 1 + 1/log2(3) for everybody."""
     pairs = pd.DataFrame({"user": np.repeat(np.arange(12), 3), "item": np.tile([0, 1, 2], 12)})
     split = ipseval.Split.from_frames(pairs[pairs["item"] == 0], pairs[pairs["item"] > 0], items=range(4))
     scores = {"good": np.tile([0.0, 3, 2, 1], (12, 1)), "bad": np.tile([0.0, 1, 2, 3], (12, 1))}
-    made = ipseval.evaluate(scores, split, metrics=["dcg@2"], estimators=["aoa"])
-    assert made.estimate("good", "dcg@2", "aoa").value == pytest.approx(1 + 1 / np.log2(3))
-    assert "in training?" not in repr(made)
-    alone = ipseval.evaluate({"good": scores["good"]}, split, metrics=["recall@2"], estimators=["aoa"])
-    assert "good: perfect for every user." in repr(alone)
+    evaluation = ipseval.evaluate(scores, split, metrics=["dcg@2"], estimators=["aoa"])
+    assert evaluation.estimate("good", "dcg@2", "aoa").value == pytest.approx(1 + 1 / np.log2(3))
+    assert "in training?" not in repr(evaluation)
+    single = ipseval.evaluate({"good": scores["good"]}, split, metrics=["recall@2"], estimators=["aoa"])
+    assert "good: perfect for every user." in repr(single)
 
 
 def test_the_digits_of_an_estimate_are_those_of_half_its_interval():
     """Of 60 users every other one is hit: the error is .5/√59, and 1.96 times as much is .128."""
     item = pd.DataFrame({"user": np.arange(60), "item": np.arange(60) % 2})
     split = ipseval.Split.from_frames(item.assign(item=2), item)
-    made = ipseval.evaluate({"m": np.tile([1.0, 0, 0], (60, 1))}, split, metrics="recall@1", estimators="aoa")
-    assert "0.50 [0.37, 0.63]" in repr(made)
+    evaluation = ipseval.evaluate(
+        {"m": np.tile([1.0, 0, 0], (60, 1))}, split, metrics="recall@1", estimators="aoa"
+    )
+    assert "0.50 [0.37, 0.63]" in repr(evaluation)
 
 
 def test_a_page_names_the_files_that_were_read_and_its_day(monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    read = Count("rows read from log.csv: who → user, what → item", 3)
+    source = Count("rows read from log.csv: who → user, what → item", 3)
     frame = Count("rows read from the data frame: user → user", 3)
-    assert describe_date([read, frame, read], "2 users") == "Data: log.csv · page of 1970-01-02"
+    assert describe_date([source, frame, source], "2 users") == "Data: log.csv · page of 1970-01-02"
     assert describe_date([frame], "2 users") == "Data: 2 users · page of 1970-01-02"
 
 
-def test_a_difference_on_a_page_has_its_interval_and_is_bold_where_it_is_told_and_reliable():
+def test_a_difference_on_a_page_has_its_interval_and_is_bold_if_significant_and_reliable():
     """An interval of .06 has two significant digits in three decimals."""
     nan = float("nan")
     row = pd.Series({"difference": -0.04, "ci_low": -0.07, "ci_high": -0.01, "p_adjusted": 0.049})
-    told = _difference(row.to_dict(), "")
-    assert told.plain == "−0.040 [−0.070, −0.010] p = 0.049"
-    assert (told.strong, told.at) == (True, (-0.07, -0.04, -0.01))
-    assert not _difference(row.to_dict(), "few").strong
-    assert not _difference(row.replace(0.049, 0.05).to_dict(), "").strong
-    assert _difference(row.replace([-0.07, -0.01], nan).to_dict(), "").plain == "−0.0400 not tested"
-    assert _difference(row.replace(-0.04, nan).to_dict(), "few").plain == "undefined"
-    assert _difference(row.replace(-0.04, nan).to_dict(), "few").flag == "few"
+    cell = build_difference_cell(row.to_dict(), "")
+    assert cell.plain == "−0.040 [−0.070, −0.010] p = 0.049"
+    assert (cell.strong, cell.at) == (True, (-0.07, -0.04, -0.01))
+    assert not build_difference_cell(row.to_dict(), "few").strong
+    assert not build_difference_cell(row.replace(0.049, 0.05).to_dict(), "").strong
+    assert build_difference_cell(row.replace([-0.07, -0.01], nan).to_dict(), "").plain == "−0.0400 not tested"
+    assert build_difference_cell(row.replace(-0.04, nan).to_dict(), "few").plain == "undefined"
+    assert build_difference_cell(row.replace(-0.04, nan).to_dict(), "few").flag == "few"
 
 
-def test_metrics_on_sampled_candidates_are_a_warning_with_the_way_out():
+def test_metrics_on_sampled_candidates_warn_with_a_fix():
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
     )
-    drawn = ipseval.SampledCandidates(2, rng=0)
+    candidates = ipseval.SampledCandidates(2, rng=0)
     scores = {"m": np.arange(15.0).reshape(3, 5)}
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1: computed on 2 sampled candidates of 3. "):
-        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=drawn)
+        ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=candidates)
     weighted = ipseval.SampledCandidates(2, distribution=np.arange(1.0, 6.0), rng=0)
     with pytest.warns(ipseval.errors.DataWarning, match="^recall@1, auc: computed on 2 sampled candidates"):
         ipseval.evaluate(scores, split, metrics=["recall@1", "auc"], candidates=weighted)
 
 
 @pytest.mark.parametrize(
-    ("metrics", "warned"), [(["auc"], False), (["recall@1"], True), (["auc", "recall@1"], True)]
+    ("metrics", "is_warning"), [(["auc"], False), (["recall@1"], True), (["auc", "recall@1"], True)]
 )
-def test_ranks_among_each_users_own_candidates_are_a_warning_but_of_metrics_linear_in_them(
-    metrics, warned, recwarn
+def test_ranks_among_candidates_per_user_warn_unless_metrics_are_linear_in_ranks(
+    metrics, is_warning, recwarn
 ):
     split = ipseval.Split.from_frames(
         *(pd.DataFrame({"user": range(3), "item": one}) for one in ([0, 1, 2], [1, 2, 0])), items=range(5)
     )
-    own = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 3, 2, 4, 0, 3]})
-    ipseval.evaluate({"m": np.arange(15.0).reshape(3, 5)}, split, metrics=metrics, candidates=own)
-    said = [str(one.message) for one in recwarn]
-    assert any(one.startswith("Ranks are among each user's own candidates.") for one in said) is warned
+    candidates = pd.DataFrame({"user": [0, 0, 1, 1, 2, 2], "item": [1, 3, 2, 4, 0, 3]})
+    ipseval.evaluate({"m": np.arange(15.0).reshape(3, 5)}, split, metrics=metrics, candidates=candidates)
+    messages = [str(one.message) for one in recwarn]
+    assert (
+        any(one.startswith("Ranks are among each user's own candidates.") for one in messages) is is_warning
+    )
 
 
 @pytest.mark.parametrize("member", [3, int, "recall"])
-def test_what_is_no_member_of_a_family_cannot_be_registered(member):
+def test_an_object_outside_the_families_cannot_be_registered(member):
     with pytest.raises(ipseval.InputError, match=r"^register takes a class of metrics, an estimator"):
         ipseval.register(member, name="mine")
 
@@ -241,16 +249,16 @@ def test_an_estimator_is_registered_by_its_label_without_the_parameter():
         ipseval.register(SnipsWithParameter())
 
 
-def test_rows_of_training_that_are_later_are_said_with_whether_the_split_is_random():
+def test_later_training_rows_are_reported_with_the_kind_of_split():
     user, item = np.divmod(np.arange(40), 4)
     frame = pd.DataFrame({"user": user, "item": item, "time": 40 - np.arange(40)})
     log = ipseval.Interactions.from_frame(frame, timestamp="time")
     first = ipseval.Split.from_frames(frame[item < 2], frame[item > 1], timestamp="time")
     for split, is_random in ((ipseval.split_random(log, test_fraction=0.5, rng=0), True), (first, False)):
-        made = ipseval.evaluate({"m": np.ones((10, 4))}, split, metrics=["recall@1"])
-        assert made._split_summary.is_random is is_random
-        assert ("test rows have later training rows" in repr(made)) is not is_random
-        explained = " ".join(repr(made.explain()).split())
+        evaluation = ipseval.evaluate({"m": np.ones((10, 4))}, split, metrics=["recall@1"])
+        assert evaluation._split_summary.is_random is is_random
+        assert ("test rows have later training rows" in repr(evaluation)) is not is_random
+        explained = " ".join(repr(evaluation.explain()).split())
         assert ("; the split is random" in explained) is is_random
 
 
@@ -263,10 +271,10 @@ def test_rows_of_many_recommenders_are_shared_by_the_metrics(monkeypatch):
     ranks = {f"m{n}": ipseval.rank_positives(rng.normal(size=(4, 3)), split) for n in range(13)}
 
     def rows(n_models, n_metrics):
-        made = ipseval.evaluate_ranks(
+        evaluation = ipseval.evaluate_ranks(
             dict(list(ranks.items())[:n_models]), metrics=[f"recall@{k + 1}" for k in range(n_metrics)]
         )
-        return {one.n_rows for one in made.tables().parts}
+        return {table.n_rows for table in evaluation.tables().parts}
 
     assert (rows(13, 1), rows(12, 1), rows(11, 4)) == ({12}, {None}, {10})
     monkeypatch.setattr("ipseval.evaluation.report_tables.ALL_ROWS", 8)

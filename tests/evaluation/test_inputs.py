@@ -26,10 +26,10 @@ LISTS = {user: np.argsort(-UNSEEN[user])[: min(5, N_CANDIDATES[user])].tolist() 
 
 
 def recall(model, **options):
-    given = {"metrics": ["recall@5"], "low_ess": "ignore", **options}
+    arguments = {"metrics": ["recall@5"], "low_ess": "ignore", **options}
     if "train" not in options:
-        given["split"] = SPLIT
-    return ipseval.evaluate({"m": model}, **given).frame["estimate"].tolist()
+        arguments["split"] = SPLIT
+    return ipseval.evaluate({"m": model}, **arguments).frame["estimate"].tolist()
 
 
 EXPECTED = recall(SCORES)
@@ -96,16 +96,16 @@ def test_models_as_python_objects(name):
     assert ipseval.evaluate_ranks({"m": ranked}, metrics=["recall@5"]).frame["estimate"].tolist() == EXPECTED
 
 
-def test_whole_lists_of_item_ids_are_no_scores():
+def test_complete_lists_of_item_ids_are_not_accepted_as_scores():
     order = np.argsort(-UNSEEN, axis=1)
     rows = [order[user, : N_CANDIDATES[user]].tolist() for user in range(20)]
     assert recall(rows) == EXPECTED
     # Without training items each list has one place for each item: numbers that are all ids, each once.
     split = ipseval.Split.from_frames(None, TEST, users=range(20), items=range(15))
-    whole = np.argsort(-SCORES, axis=1).tolist()
+    lists = np.argsort(-SCORES, axis=1).tolist()
     values = [
         ipseval.evaluate({"m": model}, split, metrics=["recall@5"]).frame["estimate"].tolist()
-        for model in (whole, SCORES)
+        for model in (lists, SCORES)
     ]
     assert values[0] == values[1]
 
@@ -142,9 +142,9 @@ VALUES = dict(enumerate(RNG.uniform(0.2, 1, 15).tolist()))
     ],
 )
 def test_propensities_by_item_id(propensity):
-    known = ipseval.KnownPropensity(item=list(VALUES.values()))
+    model = ipseval.KnownPropensity(item=list(VALUES.values()))
     options = {"estimators": ["aoa", "snips-global"]}
-    assert recall(SCORES, propensity=propensity, **options) == recall(SCORES, propensity=known, **options)
+    assert recall(SCORES, propensity=propensity, **options) == recall(SCORES, propensity=model, **options)
 
 
 def test_factors_of_users_by_id():
@@ -156,9 +156,9 @@ def test_factors_of_users_by_id():
 
 def test_an_item_without_a_value_leaves_its_positives_out_with_a_count():
     item = int(TEST["item_id"].iloc[0])
-    some = {each: value for each, value in VALUES.items() if each != item}
+    values = {other_item: value for other_item, value in VALUES.items() if other_item != item}
     n_lost = int((TEST["item_id"] == item).sum())
-    evaluation = ipseval.evaluate({"m": SCORES}, SPLIT, propensity=some, low_ess="ignore")
+    evaluation = ipseval.evaluate({"m": SCORES}, SPLIT, propensity=values, low_ess="ignore")
     counts = evaluation.data.set_index("what")["count"]
     assert counts["positives without a propensity, left out"] == n_lost
 

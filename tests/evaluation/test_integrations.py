@@ -31,7 +31,7 @@ def test_a_lenskit_that_shows_no_users_is_refused_with_the_way(monkeypatch):
         lenskit_metric("recall@10")
 
 
-def test_rectools_validates_folds_by_it_beside_its_own():
+def test_rectools_validates_folds_by_the_metric_and_its_built_in_ones():
     pytest.importorskip("rectools", reason="rectools is not installed")
     from rectools.dataset import Dataset
     from rectools.metrics import Recall
@@ -46,7 +46,7 @@ def test_rectools_validates_folds_by_it_beside_its_own():
     for fold in (first, second):
         assert 0 < fold["ours"] == pytest.approx(fold["theirs"], **EXACT)
     lists = log.groupby("user_id").head(3).assign(rank=lambda frame: frame.groupby("user_id").cumcount() + 1)
-    ours, theirs = (one.calc_per_user(lists, log) for one in metrics.values())
+    ours, theirs = (metric.calc_per_user(lists, log) for metric in metrics.values())
     pd.testing.assert_series_equal(ours, theirs, check_names=False, rtol=0, atol=1e-12)
     with pytest.raises(InputError, match="auc aoa has none"):
         rectools_metric("auc")
@@ -84,7 +84,9 @@ def test_mlflow_evaluates_a_ranker_and_gives_back_metrics_table_page_and_hash(fo
         result = mlflow.models.evaluate(model_type="ranker", **call)
     stored = mlflow.MlflowClient().get_run(run.info.run_id).data
     rows = expected.frame[["metric", "estimator", "estimate"]].to_numpy()
-    names = {f"{one.replace('@', '_at_')}/{by}/als _v2_": value for one, by, value in rows}
+    names = {
+        f"{metric.replace('@', '_at_')}/{estimator}/als _v2_": value for metric, estimator, value in rows
+    }
     assert len(names) == 4
     assert stored.metrics == result.metrics == pytest.approx(names, **EXACT)
     table = pd.read_csv(mlflow.artifacts.download_artifacts(result.artifacts["ipseval/estimates.csv"].uri))
@@ -97,11 +99,11 @@ def test_mlflow_evaluates_a_ranker_and_gives_back_metrics_table_page_and_hash(fo
         mlflow.validate_evaluation_results(gate, result)
 
 
-def test_mlflow_keeps_it_out_of_other_models_and_says_what_is_missing(mlflow):
+def test_mlflow_does_not_use_the_evaluator_for_other_models_and_reports_missing_input(mlflow):
     from mlflow.models.evaluation.evaluator_registry import _model_evaluation_registry as registry
 
     assert not registry.get_evaluator("ipseval").can_evaluate(model_type="classifier", evaluator_config={})
-    with pytest.raises(InputError, match="nothing is held out"):
+    with pytest.raises(InputError, match="evaluator_config must have a split"):
         mlflow.models.evaluate(data=top_ten(SPLIT), model_type="ranker", evaluators="ipseval")
 
 
@@ -141,7 +143,7 @@ def trainer_of(config, train):
 
 
 @pytest.mark.parametrize(("metric", "estimator"), [("recall", "snips-global"), ("ndcg", "snips")])
-def test_recbole_trains_by_it_and_has_the_number_of_the_model_that_is_ranked_here(prepare, metric, estimator):
+def test_recbole_trains_by_the_metric_and_reports_the_value_of_evaluate(prepare, metric, estimator):
     config, train, valid, test = prepare(valid_metric=f"{estimator}-{metric}@5")
     how = {"metric": metric, "propensity": PROPENSITY, "estimator": estimator}
     assert recbole_metric(config, train, test, valid, **how) == f"{estimator}-{metric}"
@@ -149,18 +151,18 @@ def test_recbole_trains_by_it_and_has_the_number_of_the_model_that_is_ranked_her
     trainer = trainer_of(config, train)
     best, _ = trainer.fit(train, valid, saved=False)
     assert 0 < best < 1  # by which it stopped
-    found = trainer.evaluate(valid, load_best_model=False)
+    results = trainer.evaluate(valid, load_best_model=False)
     ids = {name: train.dataset.field2id_token[f"{name}_id"] for name in ("user", "item")}
     logs = [part.dataset.inter_feat for part in (train, valid)]
-    frames = [pd.DataFrame({name: of[log[f"{name}_id"]] for name, of in ids.items()}) for log in logs]
+    frames = [pd.DataFrame({name: codes[log[f"{name}_id"]] for name, codes in ids.items()}) for log in logs]
     again = ipseval.Split.from_frames(*frames, users=ids["user"][1:], items=ids["item"][1:])
-    asked = {"metrics": [f"{metric}@3", f"{metric}@5"], "estimators": [estimator]}
+    options = {"metrics": [f"{metric}@3", f"{metric}@5"], "estimators": [estimator]}
     model = {"bpr": (trainer.model, train.dataset)}
-    expected = ipseval.evaluate(model, again, propensity=PROPENSITY, **asked)
+    expected = ipseval.evaluate(model, again, propensity=PROPENSITY, **options)
     for k in (3, 5):
         value = expected.estimate("bpr", f"{metric}@{k}", estimator).value
-        assert found[f"{estimator}-{metric}@{k}"] == pytest.approx(value, **EXACT)
-        assert found[f"aoa-recall@{k}"] == pytest.approx(found[f"recall@{k}"], **EXACT)
+        assert results[f"{estimator}-{metric}@{k}"] == pytest.approx(value, **EXACT)
+        assert results[f"aoa-recall@{k}"] == pytest.approx(results[f"recall@{k}"], **EXACT)
 
 
 def test_recbole_gets_an_error_for_lists_of_other_loaders_and_for_drawn_items(prepare):

@@ -25,38 +25,44 @@ KNOWN = ipseval.KnownPropensity(item=np.linspace(0.1, 1, SPLIT.n_items))
 @pytest.mark.filterwarnings("ignore")  # of weights in a small world
 @pytest.mark.parametrize(("metric", "estimator"), CASES)
 def test_numbers_are_those_of_evaluate_for_a_model_and_for_a_fitted_propensity(metric, estimator):
-    asked = {"metrics": [metric], "estimators": [estimator], "propensity": KNOWN}
-    found = ipseval.evaluate({"one": ipseval.Lists(LISTS)}, SPLIT, **asked)
-    by_user = found.per_user("one", metric, estimator)
+    options = {"metrics": [metric], "estimators": [estimator], "propensity": KNOWN}
+    evaluation = ipseval.evaluate({"one": ipseval.Lists(LISTS)}, SPLIT, **options)
+    user_values = evaluation.per_user("one", metric, estimator)
     # The population of ips is all users, whom training tells.
-    own = ListMetrics.of([metric], estimator, KNOWN, TRAIN)
-    assert own.values(LISTS, TEST) == pytest.approx(list(found.frame["estimate"]), rel=0, abs=1e-12)
-    fitted = KNOWN.fit(SPLIT.train)
-    own = ListMetrics.of([metric], estimator, fitted, TRAIN if estimator == "ips" else None)
-    np.testing.assert_allclose(own.per_user(LISTS, TEST), by_user, rtol=0, atol=1e-12)
+    list_metrics = ListMetrics.from_labels([metric], estimator, KNOWN, TRAIN)
+    assert list_metrics.compute_values(LISTS, TEST) == pytest.approx(
+        list(evaluation.frame["estimate"]), rel=0, abs=1e-12
+    )
+    propensity = KNOWN.fit(SPLIT.train)
+    list_metrics = ListMetrics.from_labels(
+        [metric], estimator, propensity, TRAIN if estimator == "ips" else None
+    )
+    np.testing.assert_allclose(list_metrics.compute_per_user(LISTS, TEST), user_values, rtol=0, atol=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore")  # one user has no list, and no hit
-def test_items_that_nobody_held_out_keep_their_places():
-    few = TEST[TEST["item"] < 5]
-    found = few.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
-    expected = found.groupby("user")["hit"].mean().mean()
-    assert ListMetrics.of(["recall@5"], None, None, None).values(LISTS, few) == pytest.approx([expected])
+def test_items_outside_the_test_set_keep_their_positions():
+    test = TEST[TEST["item"] < 5]
+    ranks = test.merge(top_ten(SPLIT), how="left").assign(hit=lambda frame: frame["rank"] <= 5)
+    expected = ranks.groupby("user")["hit"].mean().mean()
+    assert ListMetrics.from_labels(["recall@5"], None, None, None).compute_values(
+        LISTS, test
+    ) == pytest.approx([expected])
 
 
-def test_weights_are_the_default_and_what_does_not_fit_is_an_error():
-    assert ListMetrics.of(["recall@5"], None, KNOWN, None).label == "recall@5 snips-global"
-    assert ListMetrics.of(["recall@5"], None, None, None).label == "recall@5 aoa"
+def test_weights_are_the_default_and_mismatches_are_errors():
+    assert ListMetrics.from_labels(["recall@5"], None, KNOWN, None).label == "recall@5 snips-global"
+    assert ListMetrics.from_labels(["recall@5"], None, None, None).label == "recall@5 aoa"
     with pytest.raises(PropensityError, match="snips needs a propensity"):
-        ListMetrics.of(["recall@5"], "snips", None, None)
-    fitted = ListMetrics.of(["recall@5"], None, KNOWN.fit(SPLIT.train), None)
+        ListMetrics.from_labels(["recall@5"], "snips", None, None)
+    fitted = ListMetrics.from_labels(["recall@5"], None, KNOWN.fit(SPLIT.train), None)
     with pytest.raises(InputError, match=r"1 ids that are not in the given universe of 30 \(1000"):
-        fitted.values(LISTS, TEST.assign(item=1000)[:1])
+        fitted.compute_values(LISTS, TEST.assign(item=1000)[:1])
     with pytest.raises(PropensityError, match="Without training data, fit it to counts"):
-        ListMetrics.of(["recall@5"], None, "power-law:gamma=1", None).values(LISTS, TEST)
+        ListMetrics.from_labels(["recall@5"], None, "power-law:gamma=1", None).compute_values(LISTS, TEST)
     two_lists = pd.concat([LISTS, LISTS.assign(item_id=LISTS["item_id"] + 100)])
     with pytest.raises(InputError, match=r"ranks of 49 users are not 1, 2, 3, …"):
-        fitted.values(two_lists, TEST)
+        fitted.compute_values(two_lists, TEST)
 
 
 def library(monkeypatch, **modules: dict[str, object]) -> None:
@@ -102,8 +108,8 @@ class Batch:
 
 def test_recbole_is_given_a_metric_of_the_positives_of_its_loaders(monkeypatch):
     """Users 5, 7 and 6 have the positives 1 and 2, 3, 4; their lists are 3 2, 3 1, 1 4."""
-    known = {"metrics_dict": {}, "metric_types": {}, "metric_information": {}}
-    register = SimpleNamespace(**known)
+    registries = {"metrics_dict": {}, "metric_types": {}, "metric_information": {}}
+    register = SimpleNamespace(**registries)
     library(
         monkeypatch,
         recbole={},
@@ -121,21 +127,21 @@ def test_recbole_is_given_a_metric_of_the_positives_of_its_loaders(monkeypatch):
         inter_feat={"user_id": Tensor(5, 6, 7), "item_id": Tensor(4, 3, 4)},
     )
     test = Loader(data, ([5, 7], [0, 0, 1], [1, 2, 3]), ([6], [0], [4]))
-    other = Loader(data, ([5, 7], [0, 1], [1, 3]))
+    second_loader = Loader(data, ([5, 7], [0, 1], [1, 3]))
     config = {"topk": [1, 2], "metrics": ["Recall"]}
-    name = recbole_metric(config, SimpleNamespace(dataset=data), other, test, metric="recall")
+    name = recbole_metric(config, SimpleNamespace(dataset=data), second_loader, test, metric="recall")
     assert (name, config["metrics"]) == ("aoa-recall", ["Recall", "aoa-recall"])
     assert register.metric_types == {name: "ranking"}
     assert register.metric_information == {name: ["rec.items", "rec.topk"]}
-    made = register.metrics_dict[name]()
-    assert made.metric_need == ["rec.items", "rec.topk"]
+    recbole_metric_object = register.metrics_dict[name]()
+    assert recbole_metric_object.metric_need == ["rec.items", "rec.topk"]
     lists, hits = np.array([[3, 2], [3, 1], [1, 4]]), np.array([[0, 1, 2], [1, 0, 1], [0, 1, 1]])
-    found = made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*hits)})
+    values = recbole_metric_object.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*hits)})
     # recall@1: 0, 1, 0; recall@2: 1/2, 1, 1.
-    assert found == {"aoa-recall@1": 0.3333, "aoa-recall@2": 0.8333}
-    with pytest.raises(InputError, match="these lists belong to none of the loaders"):
-        made.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*(1 - hits))})
-    with pytest.raises(InputError, match="RecBole draws items here"):
+    assert values == {"aoa-recall@1": 0.3333, "aoa-recall@2": 0.8333}
+    with pytest.raises(InputError, match="the lists must belong to one of the loaders"):
+        recbole_metric_object.calculate_metric({"rec.items": Tensor(*lists), "rec.topk": Tensor(*(1 - hits))})
+    with pytest.raises(InputError, match="RecBole must rank all items"):
         recbole_metric(config, SimpleNamespace(dataset=data), [test], metric="recall")
 
 
@@ -156,44 +162,44 @@ def test_mlflow_is_given_metrics_and_the_table_of_a_ranker(monkeypatch):
         mlflow__models__evaluation__artifacts={"CsvEvaluationArtifact": lambda uri, frame: (uri, frame)},
     )
     monkeypatch.setattr(ipseval.Evaluation, "to_html", lambda self: "")  # looked at with other trackers
-    one = MlflowEvaluator()
-    assert one.can_evaluate(model_type="ranker")
-    assert not one.can_evaluate(model_type="classifier")
+    evaluator = MlflowEvaluator()
+    assert evaluator.can_evaluate(model_type="ranker")
+    assert not evaluator.can_evaluate(model_type="classifier")
     rows = pd.DataFrame({"user": [0, 0, 1, 1], "item": [0, 1, 0, 1]})
     scores, targets = np.array([1.0, 2.0, 1.0, 2.0]), np.array([0, 1, 1, -1])
     train = pd.DataFrame({"user": [0, 1], "item": [2, 2]})
     config = {"train": train, "metrics": ["recall@1"], "estimators": ["aoa"]}
 
-    def evaluated(model=None, **given):
-        data = {"features_data": rows, "predictions_data": None, "labels_data": targets} | given
-        return one.evaluate(dataset=SimpleNamespace(**data), evaluator_config=config, model=model)
+    def evaluate_dataset(model=None, **members):
+        data = {"features_data": rows, "predictions_data": None, "labels_data": targets} | members
+        return evaluator.evaluate(dataset=SimpleNamespace(**data), evaluator_config=config, model=model)
 
-    found = evaluated(predictions_data=scores)
-    assert found.m == logged == {"recall_at_1/aoa/model": 0.5}
-    uri, table = found.a["ipseval/estimates.csv"]
+    result = evaluate_dataset(predictions_data=scores)
+    assert result.m == logged == {"recall_at_1/aoa/model": 0.5}
+    uri, table = result.a["ipseval/estimates.csv"]
     assert (uri, table["estimate"].item()) == ("store/ipseval/estimates.csv", 0.5)
     lists = rows.assign(score=-scores)  # user 1 is hit in place of user 0
     for model in (
-        SimpleNamespace(predict=lambda asked: -scores),
-        SimpleNamespace(predict=lambda asked: lists),
+        SimpleNamespace(predict=lambda features: -scores),
+        SimpleNamespace(predict=lambda features: lists),
     ):
-        assert evaluated(model, predictions_data=scores).m == {"recall_at_1/aoa/model": 0.5}
+        assert evaluate_dataset(model, predictions_data=scores).m == {"recall_at_1/aoa/model": 0.5}
     config["name"] = "als"
-    assert evaluated(features_data=rows.assign(score=scores)).m == {"recall_at_1/aoa/als": 0.5}
-    with pytest.raises(InputError, match="nothing is held out: give targets, or a split"):
-        evaluated(predictions_data=scores, labels_data=None)
+    assert evaluate_dataset(features_data=rows.assign(score=scores)).m == {"recall_at_1/aoa/als": 0.5}
+    with pytest.raises(InputError, match="evaluator_config must have a split, or the data must have targets"):
+        evaluate_dataset(predictions_data=scores, labels_data=None)
 
 
 @pytest.mark.filterwarnings("ignore")  # one user has no list
 def test_lenskit_and_rectools_are_given_metrics_with_the_numbers_of_lists(monkeypatch):
     lenskit = {"GlobalMetric": type("GlobalMetric", (), {})}
     library(monkeypatch, lenskit={"metrics": SimpleNamespace(**lenskit)})
-    (expected,) = ListMetrics.of(["recall@5"], None, None, None).values(LISTS, TEST)
-    made = lenskit_metric("recall@5")
-    assert made.label == "recall@5 aoa"
-    assert made.measure_run(LISTS, TEST) == expected
+    (expected,) = ListMetrics.from_labels(["recall@5"], None, None, None).compute_values(LISTS, TEST)
+    metric = lenskit_metric("recall@5")
+    assert metric.label == "recall@5 aoa"
+    assert metric.measure_run(LISTS, TEST) == expected
     library(monkeypatch, lenskit={"metrics": SimpleNamespace()})
-    with pytest.raises(InputError, match="from 2026 on LensKit shows a metric one list at a time"):
+    with pytest.raises(InputError, match="LensKit must be older than 2026"):
         lenskit_metric("recall@5")
 
     class CoveredUsers:
@@ -207,10 +213,10 @@ def test_lenskit_and_rectools_are_given_metrics_with_the_numbers_of_lists(monkey
         rectools__metrics={},
         rectools__metrics__dq={"CoveredUsers": CoveredUsers},
     )
-    of_five = rectools_metric("recall@5")
-    assert (of_five.k, of_five.calc(LISTS, TEST)) == (5, expected)
-    by_user = of_five.calc_per_user(LISTS, TEST)
-    assert by_user.index.name == "user_id"
-    assert by_user.mean() == pytest.approx(expected)
-    with pytest.raises(InputError, match="a metric of RecTools has a cutoff, and auc aoa has none"):
+    rectools = rectools_metric("recall@5")
+    assert (rectools.k, rectools.calc(LISTS, TEST)) == (5, expected)
+    user_values = rectools.calc_per_user(LISTS, TEST)
+    assert user_values.index.name == "user_id"
+    assert user_values.mean() == pytest.approx(expected)
+    with pytest.raises(InputError, match="metric must have a cutoff in RecTools; got auc aoa"):
         rectools_metric("auc")

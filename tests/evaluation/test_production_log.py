@@ -68,14 +68,14 @@ class Shop:
 
     def truth(self, split: ipseval.Split) -> dict[str, float]:
         """Return recall@10 over all that users like outside training."""
-        left, found = self.liked.copy(), {}
-        left[split.train.user, split.train.item] = 0
+        remaining, values = self.liked.copy(), {}
+        remaining[split.train.user, split.train.item] = 0
         for name, score in self.scores.items():
             allowed = score.copy()
             allowed[split.train.user, split.train.item] = -np.inf
             top = np.argsort(-allowed, axis=1)[:, :10]
-            found[name] = np.take_along_axis(left, top, axis=1).sum() / left.sum()
-        return found
+            values[name] = np.take_along_axis(remaining, top, axis=1).sum() / remaining.sum()
+        return values
 
 
 @pytest.fixture(scope="module", name="folder")
@@ -98,7 +98,7 @@ def fixture_folder(tmp_path_factory) -> Path:
     return folder
 
 
-def by_python(folder: Path, kind: str, fraction: float, seed: int, weights: str) -> ipseval.Evaluation:
+def run_python(folder: Path, kind: str, fraction: float, seed: int, weights: str) -> ipseval.Evaluation:
     """Return the evaluation of five statements."""
     log = ipseval.read(folder / "log.parquet")
     models = {
@@ -109,32 +109,40 @@ def by_python(folder: Path, kind: str, fraction: float, seed: int, weights: str)
         split = ipseval.split_global_time(log.positives, test_fraction=fraction)
     else:
         split = ipseval.split_random(log.positives, test_fraction=fraction, rng=seed)
-    given = {"impressions": ipseval.ImpressionPropensity(log=log), "gamma": "power-law:gamma=0", "none": None}
-    return ipseval.evaluate(models, split, propensity=given[weights])
+    propensities = {
+        "impressions": ipseval.ImpressionPropensity(log=log),
+        "gamma": "power-law:gamma=0",
+        "none": None,
+    }
+    return ipseval.evaluate(models, split, propensity=propensities[weights])
 
 
-def by_shell(folder: Path, kind: str, fraction: float, seed: int, weights: str) -> ipseval.Evaluation:
+def run_shell(folder: Path, kind: str, fraction: float, seed: int, weights: str) -> ipseval.Evaluation:
     """Return the evaluation of one command."""
-    given = {"impressions": ["--propensity", "impressions"], "gamma": ["--gamma", "0"], "none": []}
+    arguments = {"impressions": ["--propensity", "impressions"], "gamma": ["--gamma", "0"], "none": []}
     how = ["--split", "global-time"] if kind == "time" else ["--split", "random", "--seed", str(seed)]
     lists = [part for name in ("v1", "v2") for part in ("--model", f"{name}={folder / name}.parquet")]
     out = ["--quiet", "--out", str(folder / "result.npz")]
     more = ["--test-fraction", str(fraction), "--seen", "drop", "--unknown", "drop"]
-    assert main(["evaluate", str(folder / "log.parquet"), *how, *lists, *given[weights], *more, *out]) == 0
+    assert (
+        main(["evaluate", str(folder / "log.parquet"), *how, *lists, *arguments[weights], *more, *out]) == 0
+    )
     return ipseval.Evaluation.load(folder / "result.npz")
 
 
-def check(found: ipseval.Evaluation) -> None:
+def check(evaluation: ipseval.Evaluation) -> None:
     """Check that no version is named, as exposure was not randomised, and what would settle it."""
-    assert found.leader is None
-    assert found.order["model"].iloc[0] == "v1"  # by AOA, which follows popularity
-    assert found.verdict.startswith(("No verdict: v1 ranks first by AOA in the log", "No clear winner."))
-    assert "`ipseval plan`" in found.verdict
+    assert evaluation.leader is None
+    assert evaluation.order["model"].iloc[0] == "v1"  # by AOA, which follows popularity
+    assert evaluation.verdict.startswith(
+        ("No verdict: in the log, v1 ranks first by AOA", "No clear winner.")
+    )
+    assert "`ipseval plan`" in evaluation.verdict
 
 
 @pytest.mark.parametrize(
     ("route", "split", "weights"),
-    [(by_python, SPLITS[1], "gamma"), (by_shell, SPLITS[8], "impressions"), (by_shell, SPLITS[1], "none")],
+    [(run_python, SPLITS[1], "gamma"), (run_shell, SPLITS[8], "impressions"), (run_shell, SPLITS[1], "none")],
 )
 def test_no_route_names_the_worse_version(folder, route, split, weights):
     with warnings.catch_warnings():
@@ -142,7 +150,7 @@ def test_no_route_names_the_worse_version(folder, route, split, weights):
         check(route(folder, *split, weights))
 
 
-def test_weights_from_impressions_beside_others_warn_of_users_without_a_list_once(folder, capsys):
+def test_weights_by_popularity_on_impressions_warn_of_users_without_a_list_once(folder, capsys):
     lists = ["--model", f"v1={folder / 'v1.parquet'}", "--seen", "drop", "--unknown", "drop"]
     assert main(["evaluate", str(folder / "log.parquet"), "--gamma", "0", *lists]) == 0
     assert capsys.readouterr().err.count("top-K lists are missing") == 1
@@ -151,7 +159,7 @@ def test_weights_from_impressions_beside_others_warn_of_users_without_a_list_onc
 @pytest.mark.slow
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("split", SPLITS, ids=str)
-@pytest.mark.parametrize("route", [by_python, by_shell])
+@pytest.mark.parametrize("route", [run_python, run_shell])
 def test_no_route_names_the_worse_version_on_any_split(folder, route, split, weights):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -59,14 +59,14 @@ def test_each_estimator_worked_by_hand():
     assert table.loc[("mae", "aoa-pooled"), "ess"] == pytest.approx(3)
 
 
-def test_predictions_with_ids_as_labels_may_be_in_any_order_and_hold_others():
+def test_predictions_with_ids_as_labels_may_be_in_any_order_and_have_extra_ids():
     ratings = log(n_users=2)
     frame = pd.DataFrame(PREDICTED, index=[0, 1], columns=[0, 1, 2]).loc[[1, 0], [2, 0, 1]]
     expected = run(ratings)["estimate"].tolist()
     assert run(ratings, frame)["estimate"].tolist() == expected
-    others = frame.assign(other=7.0, another=7.0).set_axis([2, 0, 1, 8, 9], axis=1)[[8, 9, 2, 0, 1]]
-    others = pd.concat([others.set_axis([5, 6], axis=0) + 1, others])
-    assert run(ratings, others)["estimate"].tolist() == expected
+    extended = frame.assign(other=7.0, another=7.0).set_axis([2, 0, 1, 8, 9], axis=1)[[8, 9, 2, 0, 1]]
+    extended = pd.concat([extended.set_axis([5, 6], axis=0) + 1, extended])
+    assert run(ratings, extended)["estimate"].tolist() == expected
     with pytest.raises(ipseval.InputError, match="row or column labels of the predictions repeat"):
         run(ratings, frame.set_axis([2, 0, 0], axis=1))
 
@@ -156,11 +156,11 @@ def test_ratings_without_a_propensity_leave_every_estimator_and_are_counted():
     table = run(ratings, propensity=known([np.nan, 0.25, 1.0], ratings))
     assert table.loc[("mae", "aoa-pooled"), "estimate"] == pytest.approx(0.75)
     assert (table["n_positives"] == 2).all()
-    said = "1 positive without a propensity left out of all averages, aoa too"
-    few = "; few positives, with equal weights too"
+    note = "1 positive without a propensity left out of all averages, aoa too"
+    caution = "; few positives, with equal weights too"
     plain = table.index.get_level_values("estimator") == "aoa-pooled"
-    assert (table["note"][plain] == said).all()
-    assert (table["note"][~plain] == said + few).all()
+    assert (table["note"][plain] == note).all()
+    assert (table["note"][~plain] == note + caution).all()
 
 
 @pytest.mark.parametrize(
@@ -200,9 +200,9 @@ def test_ratings_without_values_and_models_that_are_no_mapping_are_refused():
     with pytest.raises(ipseval.InputError, match="no value"):
         evaluate_ratings({"m": PREDICTED}, no_value)
     # One rating of two users: a prediction of the rating, not of users and items.
-    one = ipseval.Interactions.from_frame(RATED[:1], value="value", users=[0, 1], items=[0, 1, 2])
-    found = evaluate_ratings({"m": RATED["value"].to_numpy()[:1] - 2}, one, metrics=["mae"])
-    assert found.frame["estimate"].tolist() == [2]
+    ratings = ipseval.Interactions.from_frame(RATED[:1], value="value", users=[0, 1], items=[0, 1, 2])
+    evaluation = evaluate_ratings({"m": RATED["value"].to_numpy()[:1] - 2}, ratings, metrics=["mae"])
+    assert evaluation.frame["estimate"].tolist() == [2]
     with pytest.raises(ipseval.InputError, match='"name": predictions'):
         evaluate_ratings(PREDICTED, log(n_users=2))
 
@@ -223,9 +223,9 @@ def test_the_bootstrap_of_rmse_is_the_root_of_that_of_mse(two_models):
     for column in ("estimate", "ci_low", "ci_high"):
         assert rmse[column].to_numpy() == pytest.approx(np.sqrt(mse[column].to_numpy()), rel=2e-3)
     # The jackknife behind BCa reads the root as well.
-    one = two_models.estimate("low", "rmse", "ips").sums
-    other = two_models.estimate("low", "mse", "ips").sums
-    assert leave_one_out(one) == pytest.approx(np.sqrt(leave_one_out(other)), rel=1e-12)
+    rmse_sums = two_models.estimate("low", "rmse", "ips").sums
+    mse_sums = two_models.estimate("low", "mse", "ips").sums
+    assert leave_one_out(rmse_sums) == pytest.approx(np.sqrt(leave_one_out(mse_sums)), rel=1e-12)
 
 
 def test_recommenders_are_compared_on_the_same_ratings(two_models):
@@ -242,7 +242,7 @@ def test_recommenders_are_compared_on_the_same_ratings(two_models):
     assert "rmse" in evaluation.to_html()
 
 
-def test_bounds_say_of_rmse_that_it_is_no_weighted_average_and_bound_mse(two_models):
+def test_bounds_of_rmse_are_undefined_and_those_of_mse_are_computed(two_models):
     table = two_models.bounds(2.0).set_index(["metric", "estimator"]).sort_index()
     mse, rmse = (table.loc[(name, "snips-pooled")] for name in ("mse", "rmse"))
     assert (mse["lower"] < mse["upper"]).all()

@@ -21,7 +21,7 @@ FAST = examples(60)
 WORLDS = 10_000
 
 
-def log_of(pairs, times=None) -> ipseval.Interactions:
+def build_log(pairs, times=None) -> ipseval.Interactions:
     frame = pd.DataFrame(pairs, columns=["user", "item"])
     frame["time"] = range(len(frame)) if times is None else times
     return ipseval.Interactions.from_frame(frame, timestamp="time", duplicates="keep")
@@ -33,7 +33,7 @@ PLAYS = [(0, 1), (0, 1), (0, 2), (0, 1), (1, 3), (1, 3), (1, 2)]
 
 
 def test_a_log_keeps_its_repeats_and_counts_each_of_them_in_popularity():
-    log = log_of(PLAYS)
+    log = build_log(PLAYS)
     assert repr(log) == "Interactions(7 interactions, 2 users, 3 items)"
     assert (log.n_repeats, log.popularity.tolist(), log.activity.tolist()) == (3, [3, 2, 2], [4, 3])
     assert log.distinct.to_frame()[["user", "item"]].to_numpy().tolist() == [[0, 1], [0, 2], [1, 3], [1, 2]]
@@ -42,15 +42,15 @@ def test_a_log_keeps_its_repeats_and_counts_each_of_them_in_popularity():
         0,
         [1, 2, 1],
     )
-    kept = log.data.set_index("what").loc["rows that repeat an earlier pair, kept"]
-    assert (kept["count"], kept["of"]) == (3, 7)
+    count = log.data.set_index("what").loc["rows that repeat an earlier pair, kept"]
+    assert (count["count"], count["of"]) == (3, 7)
     assert ipseval.data.splits.k_core(log, 2).n_repeats == 3
     with pytest.raises(InputError, match=r"3 of 7 rows repeat.*or 'keep'"):
         ipseval.Interactions(log.user, log.item, log.user_ids, log.item_ids)
 
 
 def test_with_training_items_included_a_test_pair_may_be_a_training_pair():
-    split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5, seen="include")
+    split = ipseval.split_temporal(build_log(PLAYS, DAYS), test_fraction=0.5, seen="include")
     assert split.test.to_frame()[["user", "item"]].to_numpy().tolist() == [[0, 2], [0, 1], [1, 3], [1, 2]]
     assert (split.n_repeated_positives, split.n_repeats_merged, split.n_overlap_dropped) == (2, 0, 0)
     assert "4 test (2 training pairs among them)" in repr(split)
@@ -61,14 +61,14 @@ def test_with_training_items_included_a_test_pair_may_be_a_training_pair():
 
 def test_with_training_items_excluded_their_repeats_are_left_out_counted_and_named():
     with pytest.warns(DataWarning, match=r"2 of 4 test pairs are in an earlier part.*seen='include'"):
-        split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5)
+        split = ipseval.split_temporal(build_log(PLAYS, DAYS), test_fraction=0.5)
     assert split.test.to_frame()[["user", "item"]].to_numpy().tolist() == [[0, 2], [1, 2]]
     assert (split.n_overlap_dropped, len(split.train), split.train.popularity.tolist()) == (2, 3, [2, 0, 1])
     ranked = ipseval.rank_positives(np.array([[5.0, 4, 3], [1, 2, 3]]), split)
     assert rows(ranked) == [(0, 1, 0, 0), (1, 1, 0, 0)]
     assert ranked.n_candidates.tolist() == [2, 2]  # a training pair that repeats is excluded once
     with pytest.raises(InputError, match=r"1 of 1 test pairs are in an earlier part"):
-        ipseval.split_leave_one_out(log_of([(0, 1)] * 3), order="temporal", n_validation=0)
+        ipseval.split_leave_one_out(build_log([(0, 1)] * 3), order="temporal", n_validation=0)
 
 
 def test_rows_of_test_that_repeat_a_pair_are_one_positive():
@@ -81,7 +81,7 @@ def test_rows_of_test_that_repeat_a_pair_are_one_positive():
     data = ipseval.evaluate({"m": np.array([[1.0, 2.0]])}, split, metrics=["auc"]).data.set_index("what")
     assert data.loc["test rows that repeat a test pair, merged", ["count", "of"]].tolist() == [3, 5]
     with pytest.raises(InputError, match=r"test part repeats 1 pairs.*test\.distinct"):
-        ipseval.Split(split.train, log_of([(0, 1), (0, 1), (0, 2)]).select([0, 1]), seen="include")
+        ipseval.Split(split.train, build_log([(0, 1), (0, 1), (0, 2)]).select([0, 1]), seen="include")
     with pytest.raises(InputError, match=r"in more than one part.*seen='include'"):
         ipseval.Split(split.train, split.test)
 
@@ -94,20 +94,22 @@ def test_an_average_over_repeats_and_new_items_is_that_of_both():
     """
     events = [(u, u % 6) for u in range(10) for _ in range(2)]
     later = [(u, item) for u in range(10) for item in (u % 6, (u + 1) % 6)]
-    log = log_of(events + later)
+    log = build_log(events + later)
     split = ipseval.split_global_time(log, test_start=len(events), seen="include")
     assert (len(split.test), split.n_repeated_positives) == (20, 10)
     place = np.array([0, 4, 1, 2, 3, 5])  # of favourite, favourite + 1, …
     scores = np.array([[-place[(i - u) % 6] for i in range(6)] for u in range(10)], dtype=float)
-    both = ipseval.evaluate({"m": scores}, split, metrics=["recall@1", "mean_dcg"])
-    assert both.estimate("m", "recall@1", "aoa").value == 0.5
-    assert both.estimate("m", "mean_dcg", "aoa").value == pytest.approx((1 + 1 / np.log2(6)) / 2, abs=1e-15)
+    evaluation = ipseval.evaluate({"m": scores}, split, metrics=["recall@1", "mean_dcg"])
+    assert evaluation.estimate("m", "recall@1", "aoa").value == 0.5
+    assert evaluation.estimate("m", "mean_dcg", "aoa").value == pytest.approx(
+        (1 + 1 / np.log2(6)) / 2, abs=1e-15
+    )
     with pytest.warns(DataWarning, match="10 of 20 test pairs"):
         new = ipseval.split_global_time(log, test_start=len(events))
-    alone = ipseval.evaluate({"m": scores}, new, metrics=["recall@1", "mean_dcg"])
-    assert alone.estimate("m", "recall@1", "aoa").value == 0
+    new_items = ipseval.evaluate({"m": scores}, new, metrics=["recall@1", "mean_dcg"])
+    assert new_items.estimate("m", "recall@1", "aoa").value == 0
     # Without the favourite the new item is fourth of five.
-    assert alone.estimate("m", "mean_dcg", "aoa").value == pytest.approx(1 / np.log2(5), abs=1e-15)
+    assert new_items.estimate("m", "mean_dcg", "aoa").value == pytest.approx(1 / np.log2(5), abs=1e-15)
 
 
 @dataclass
@@ -177,8 +179,8 @@ def check(plays: Plays, *, in_parts: bool) -> bool:
         lists = plays.lists()
         strict = -lists.sort_values(["user", "item"])["rank"].to_numpy().reshape(plays.scores.shape)
         seen_by_user = set(out)
-        kept = [pair not in seen_by_user for pair in zip(lists["user"], lists["item"], strict=True)]
-        allowed = lists[kept].copy()
+        is_unseen = [pair not in seen_by_user for pair in zip(lists["user"], lists["item"], strict=True)]
+        allowed = lists[is_unseen].copy()
         allowed["rank"] = allowed.groupby("user").cumcount() + 1
         if len(allowed):
             ranked = ipseval.rank_positives(allowed, split)
@@ -200,9 +202,9 @@ def compare_partitions(plays: Plays, split: ipseval.Split) -> None:
     models = {"m": plays.lists()}
     ids = {"users": split.user_ids, "items": split.item_ids}
     parts = in_partitions(frames, models, 2, **ids, **options, seen="include")
-    whole = ipseval.evaluate(models, split, **options)
+    evaluation = ipseval.evaluate(models, split, **options)
     columns = ["estimate", "std_error", "n_users", "n_positives"]
-    np.testing.assert_allclose(parts.frame[columns], whole.frame[columns], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(parts.frame[columns], evaluation.frame[columns], rtol=1e-12, atol=1e-12)
     merged = parts.data.set_index("what")["count"].get("test rows that repeat a test pair, merged", 0)
     assert merged == split.n_repeats_merged
 
@@ -210,7 +212,7 @@ def compare_partitions(plays: Plays, split: ipseval.Split) -> None:
 def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out) -> None:
     propensity = ipseval.PowerLawPropensity(gamma=0.5)  # P ∝ (n*)^.75, n* counts every repeat
     options = {"metrics": ["auc", "recall@2", "ndcg@2"], "estimators": ["aoa", "snips-global"]}
-    found = ipseval.evaluate({"m": plays.scores}, split, propensity=propensity, **options)
+    evaluation = ipseval.evaluate({"m": plays.scores}, split, propensity=propensity, **options)
     users = [
         oracle.User(
             {i: float(s) for i, s in enumerate(row) if (u, i) not in set(out)},
@@ -221,7 +223,7 @@ def compare_estimates(plays: Plays, split: ipseval.Split, n_star, positives, out
     for name, k in (("auc", None), ("recall", 2), ("ndcg", 2)):
         label = name if k is None else f"{name}@{k}"
         for estimator in options["estimators"]:
-            got = found.estimate("m", label, estimator).value
+            got = evaluation.estimate("m", label, estimator).value
             assert got == pytest.approx(oracle.evaluate(name, k, users, estimator), abs=1e-12, nan_ok=True)
 
 
@@ -237,7 +239,7 @@ def test_repeats_agree_with_plain_loops_in_random_worlds(n_worlds: int):
 
 
 def test_baselines_count_a_pair_once_but_popularity_counts_each_row():
-    log = log_of(PLAYS)
+    log = build_log(PLAYS)
     for name in ("item_knn", "ease"):
         model = getattr(ipseval.baselines, name)
         users = np.arange(2)
@@ -251,7 +253,7 @@ def test_baselines_count_a_pair_once_but_popularity_counts_each_row():
 
 def test_a_study_ranks_training_items_too(tmp_path):
     rng = np.random.default_rng(3)
-    log = log_of(np.column_stack([rng.integers(12, size=300), rng.integers(9, size=300)]))
+    log = build_log(np.column_stack([rng.integers(12, size=300), rng.integers(9, size=300)]))
     models = {"popular": ipseval.baselines.popularity, "nearest": ipseval.baselines.item_knn}
     grid = ipseval.studies.protocols.grid(
         order=["temporal"], holdout=["global-time"], k_core=[None], seen="include", validation_fraction=0.0
@@ -262,15 +264,15 @@ def test_a_study_ranks_training_items_too(tmp_path):
     split = ipseval.split_global_time(log, test_fraction=0.1, seen="include")
     assert split.n_repeated_positives > 0
     for name, fit in models.items():
-        one = ipseval.evaluate({name: fit(split.train)}, split, metrics=["recall@2"])
+        evaluation = ipseval.evaluate({name: fit(split.train)}, split, metrics=["recall@2"])
         row = study.frame.query("model == @name and estimator == 'aoa'")
-        assert row["estimate"].item() == one.estimate(name, "recall@2", "aoa").value
+        assert row["estimate"].item() == evaluation.estimate(name, "recall@2", "aoa").value
         assert row["candidates"].item() == "full with seen items"
 
 
-def test_what_compares_with_random_exposure_wants_training_items_excluded():
-    split = ipseval.split_temporal(log_of(PLAYS, DAYS), test_fraction=0.5, seen="include")
+def test_comparisons_with_random_exposure_require_excluded_training_items():
+    split = ipseval.split_temporal(build_log(PLAYS, DAYS), test_fraction=0.5, seen="include")
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])
     with pytest.raises(InputError, match="3 ratings repeat"):
-        ipseval.evaluation.evaluate_ratings({"m": np.ones((2, 3))}, log_of(PLAYS)._with(value=np.ones(7)))
+        ipseval.evaluation.evaluate_ratings({"m": np.ones((2, 3))}, build_log(PLAYS)._with(value=np.ones(7)))

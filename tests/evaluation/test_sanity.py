@@ -70,9 +70,9 @@ EXPECTED = {
 )
 def test_the_four_mistakes_warn(baseline, mistake):
     scores = make_mistakes(baseline, split(), np.random.default_rng(1))[mistake]
-    found = codes(scores)
-    assert found
-    assert set(found) <= EXPECTED[mistake] | {"at-chance"}
+    warning_codes = codes(scores)
+    assert warning_codes
+    assert set(warning_codes) <= EXPECTED[mistake] | {"at-chance"}
 
 
 @pytest.mark.parametrize("form", ["frame", "sparse", "factors"])
@@ -96,14 +96,14 @@ def test_a_frame_is_read_by_its_labels():
 
 
 def test_a_random_recommender_warns_unless_it_is_the_baseline():
-    own = np.random.default_rng(0).random((N_USERS, N_ITEMS))
-    assert "at-chance" in codes(own)
+    scores = np.random.default_rng(0).random((N_USERS, N_ITEMS))
+    assert "at-chance" in codes(scores)
     assert codes(ipseval.baselines.random(split().train, rng=0)) == []
 
 
 def test_a_frame_of_lists_is_not_read_as_scores():
     frame = pd.DataFrame({"user": [0, 0], "item": [0, 1], "rank": [1, 2]}, index=[7, 7])
-    assert sample_scores(frame, RowReader.of(split())) is None
+    assert sample_scores(frame, RowReader.from_split(split())) is None
 
 
 def test_lists_and_functions_are_judged_by_their_ranks_alone():

@@ -29,7 +29,9 @@ N_USERS, N_ITEMS = 60, 40
 def split(ids: Callable[[int], Any] = int, *, value: bool = False) -> ipseval.Split:
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((N_USERS, N_ITEMS)) < np.linspace(0.6, 0.1, N_ITEMS))
-    frame = pd.DataFrame({"user": [ids(one) for one in user], "item": [ids(one) for one in item]})
+    frame = pd.DataFrame(
+        {"user": [ids(evaluation) for evaluation in user], "item": [ids(evaluation) for evaluation in item]}
+    )
     if value:
         frame["value"] = rng.integers(1, 6, len(frame))
     log = ipseval.Interactions.from_frame(frame, value="value" if value else None)
@@ -58,24 +60,26 @@ def mine() -> Any:
     return MyEstimator(normalize="global")
 
 
-def evaluated(**options: Any) -> Evaluation:
-    given: dict[str, Any] = {"metrics": ["recall@5"]}
-    given["propensity"] = PowerLawPropensity(gamma=0.5)
-    return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**given, **options})
+def build_evaluation(**options: Any) -> Evaluation:
+    arguments: dict[str, Any] = {"metrics": ["recall@5"]}
+    arguments["propensity"] = PowerLawPropensity(gamma=0.5)
+    return ipseval.evaluate(models(), options.pop("split", None) or split(), **{**arguments, **options})
 
 
 @cache
 def simple() -> Evaluation:
-    return evaluated()
+    return build_evaluation()
 
 
-def known() -> KnownPropensity:
+def build_known() -> KnownPropensity:
     return KnownPropensity(item=np.linspace(0.9, 0.1, N_ITEMS))
 
 
-def clipped() -> Evaluation:
-    data = split(lambda one: f"Ü{one:03}", value=True)
-    return evaluated(split=data, propensity=PowerLawPropensity(gamma=1).fit(data.train).clip(floor=9.0))
+def build_clipped() -> Evaluation:
+    data = split(lambda evaluation: f"Ü{evaluation:03}", value=True)
+    return build_evaluation(
+        split=data, propensity=PowerLawPropensity(gamma=1).fit(data.train).clip(floor=9.0)
+    )
 
 
 def slates() -> Evaluation:
@@ -85,55 +89,61 @@ def slates() -> Evaluation:
 
 
 CASES: dict[str, Callable[[], Evaluation]] = {
-    "sampled, without a propensity": lambda: evaluated(
+    "sampled, without a propensity": lambda: build_evaluation(
         propensity=None, metrics=["recall@5", "auc"], candidates=SampledCandidates(9, rng=0)
     ),
-    "probabilities": lambda: evaluated(propensity=known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]),
-    "graded, with ids of text, clipped, bootstrap": lambda: clipped().with_intervals(
+    "probabilities": lambda: build_evaluation(
+        propensity=build_known(), n_relevant=N_ITEMS, estimators=["aoa", "ips"]
+    ),
+    "graded, with ids of text, clipped, bootstrap": lambda: build_clipped().with_intervals(
         "bca", n_resamples=50, rng=0
     ),
     "slates": slates,
-    "an own metric and estimator": lambda: evaluated(
+    "an own metric and estimator": lambda: build_evaluation(
         metrics=[MyMetric(5), "recall@5"], estimators=["aoa", mine()]
     ),
 }
 
 
-def outputs(one: Evaluation) -> dict[str, str]:
+def outputs(evaluation: Evaluation) -> dict[str, str]:
     # All other writers write the tables that HTML is written of, and so does the text: tests/golden.
-    texts = {"html": one.to_html(), "json": one.to_json()}
-    frames = {"frame": one.frame, "compare": one.compare(), "diagnostics": one.diagnostics}
+    texts = {"html": evaluation.to_html(), "json": evaluation.to_json()}
+    frames = {
+        "frame": evaluation.frame,
+        "compare": evaluation.compare(),
+        "diagnostics": evaluation.diagnostics,
+    }
     return texts | {name: frame.to_csv() for name, frame in frames.items()}
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_loaded_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_a_loaded_evaluation_prints_compares_and_reports_the_same_bytes(name: str, tmp_path: Path) -> None:
     first = CASES[name]()
     first.save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
-    expected, found = outputs(first), outputs(again)
+    expected, loaded = outputs(first), outputs(again)
     for kind, text in expected.items():
-        assert found[kind] == text, kind
+        assert loaded[kind] == text, kind
     again.save(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
 
 
-def test_what_is_loaded_can_be_asked_anything_again(tmp_path: Path) -> None:
+def test_a_loaded_evaluation_supports_all_methods(tmp_path: Path) -> None:
     first = simple()
     first.save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     for ask in (
-        lambda one: one.sensitivity([0.0, 1.0]).frame,
-        lambda one: one.tipping_points(),
-        lambda one: one.bounds(2.0),
-        lambda one: one.per_user("als", "recall@5", "aoa").reset_index(),
-        lambda one: one.with_intervals("percentile", n_resamples=50, rng=0).frame,
+        lambda evaluation: evaluation.sensitivity([0.0, 1.0]).frame,
+        lambda evaluation: evaluation.tipping_points(),
+        lambda evaluation: evaluation.bounds(2.0),
+        lambda evaluation: evaluation.per_user("als", "recall@5", "aoa").reset_index(),
+        lambda evaluation: evaluation.with_intervals("percentile", n_resamples=50, rng=0).frame,
     ):
         pd.testing.assert_frame_equal(ask(first), ask(again), check_exact=True)
 
 
-def test_an_own_estimator_is_not_run_again_and_the_error_says_so(tmp_path: Path) -> None:
-    evaluated(estimators=[mine()]).save(tmp_path / "a.npz")
+def test_a_custom_estimator_is_not_run_again_and_the_error_explains_it(tmp_path: Path) -> None:
+    build_evaluation(estimators=[mine()]).save(tmp_path / "a.npz")
     again = Evaluation.load(tmp_path / "a.npz")
     assert again.definitions[1][0].label == "mine"
     with pytest.raises(InputError, match="an object of your own class, and a file holds its plain"):
@@ -149,12 +159,12 @@ def test_the_versions_that_are_printed_are_those_that_computed(tmp_path: Path, m
     )
 
 
-def test_ids_that_no_file_can_hold_are_refused_and_the_old_file_stays(tmp_path: Path) -> None:
-    one = simple()
-    one.save(tmp_path / "a.npz")
+def test_ids_that_cannot_be_stored_are_an_error_and_the_old_file_stays(tmp_path: Path) -> None:
+    evaluation = simple()
+    evaluation.save(tmp_path / "a.npz")
     before = (tmp_path / "a.npz").read_bytes()
-    ids = np.empty(len(one.user_ids), dtype=object)
+    ids = np.empty(len(evaluation.user_ids), dtype=object)
     ids[:] = [(number,) for number in range(len(ids))]
     with pytest.raises(InputError, match="ids of type tuple cannot be stored"):
-        replace(one, user_ids=ids).save(tmp_path / "a.npz")
+        replace(evaluation, user_ids=ids).save(tmp_path / "a.npz")
     assert (tmp_path / "a.npz").read_bytes() == before

@@ -97,12 +97,12 @@ def test_a_field_that_a_class_does_not_have_is_an_error(evaluation, tmp_path):
         Evaluation.load(path)
 
 
-def test_without_ranks_a_file_is_smaller_prints_the_same_and_says_what_it_lacks(evaluation, tmp_path):
+def test_a_file_without_ranks_is_smaller_prints_the_same_and_names_missing_data(evaluation, tmp_path):
     evaluation.save(tmp_path / "whole.npz")
     evaluation.save(tmp_path / "small.npz", ranks=False)
     assert (tmp_path / "small.npz").stat().st_size < (tmp_path / "whole.npz").stat().st_size
     small = Evaluation.load(tmp_path / "small.npz")
-    for ask in (Evaluation.to_html, Evaluation.to_json, lambda one: one.compare().to_csv()):
+    for ask in (Evaluation.to_html, Evaluation.to_json, lambda result: result.compare().to_csv()):
         assert ask(small) == ask(evaluation)
     assert len(small.diff(evaluation).frame) == len(evaluation.frame)
     with pytest.raises(InputError, match=r"this needs the ranked positives, which stayed .* out of the file"):
@@ -110,10 +110,12 @@ def test_without_ranks_a_file_is_smaller_prints_the_same_and_says_what_it_lacks(
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
-@pytest.mark.parametrize("read", [Segments.load, Evaluation.load, RankedPositives.from_parquet, run_config])
-def test_a_device_is_not_read(read):
+@pytest.mark.parametrize(
+    "read_device", [Segments.load, Evaluation.load, RankedPositives.from_parquet, run_config]
+)
+def test_a_device_is_not_read(read_device):
     with pytest.raises(InputError, match="/dev/full is a device or pipe"):
-        read("/dev/full")
+        read_device("/dev/full")
 
 
 @pytest.mark.parametrize("name", ["e.json", "e.csv", "e"])

@@ -22,19 +22,19 @@ from ipseval.evaluation.verdict import (
 from tests.conftest import examples
 from tests.evaluation.verdicts import AB, ABC, AOA, BA, SNIPS, decide, paired, rows, standing
 from tests.inside.estimators import resolve_estimator
-from tests.inside.evaluation import _differences, _sensitivity
+from tests.inside.evaluation import build_differences, build_sensitivity
 from tests.inside.inference import find_gamma_ranges
 from tests.worlds import random_split
 
 
 def test_leaders_are_the_highest_and_those_that_do_not_differ_significantly_from_it():
-    found = standing("w", {"a": 0.1, "b": 0.3, "c": 0.2}, ("ab",))
-    assert found.ranked == ("b", "c", "a")
-    assert (found.best, found.second) == ("b", "c")
-    assert found.leaders == ("b", "c")
-    assert found.p_value == 0.002
-    assert found.difference("a", "b") == (pytest.approx(-0.2), 0.002)
-    assert found.difference("b", "a") == (pytest.approx(0.2), 0.002)
+    ranking = standing("w", {"a": 0.1, "b": 0.3, "c": 0.2}, ("ab",))
+    assert ranking.ranked == ("b", "c", "a")
+    assert (ranking.best, ranking.second) == ("b", "c")
+    assert ranking.leaders == ("b", "c")
+    assert ranking.p_value == 0.002
+    assert ranking.difference("a", "b") == (pytest.approx(-0.2), 0.002)
+    assert ranking.difference("b", "a") == (pytest.approx(0.2), 0.002)
     p_values = np.array([[1.0, 0.01, 0.03], [0.01, 1.0, 0.4], [0.03, 0.4, 1.0]])
     values = {"a": 0.3, "b": 0.2, "c": 0.1}
     tested = Standing.from_rows(rows("w", values), replace(paired(values, ()), p_value=p_values))
@@ -126,7 +126,7 @@ def test_rows_are_ordered_by_the_first_printed_column():
     assert decide(None, ABC).order == ("a", "b", "c")
 
 
-def test_the_table_of_the_order_holds_ranks_estimates_and_tested_differences():
+def test_the_table_of_the_order_has_ranks_estimates_and_tested_differences():
     frame = tabulate_order([decide({"a": 0.1, "b": 0.3}, significant=("ab",))])
     expected = pd.DataFrame(
         {
@@ -143,10 +143,10 @@ def test_the_table_of_the_order_holds_ranks_estimates_and_tested_differences():
 
 
 def test_the_headline_is_the_first_metric_with_a_guarantee():
-    without = decide(AB, AB, has_guarantee=False, metric="ndcg@10")
+    unguaranteed = decide(AB, AB, has_guarantee=False, metric="ndcg@10")
     guaranteed = decide(AB, AB)
-    assert choose_headline([without, guaranteed]) is guaranteed
-    assert choose_headline([without]) is without
+    assert choose_headline([unguaranteed, guaranteed]) is guaranteed
+    assert choose_headline([unguaranteed]) is unguaranteed
 
 
 def test_the_compared_estimators_are_reliable_and_of_one_estimand_where_possible():
@@ -180,8 +180,13 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
     """Tipping points come from another grid and from every pair; linear metrics and others alike."""
     tipping = evaluation.tipping_points(np.linspace(-1, 3, 30))
     for verdict in evaluation.verdicts:
-        found = verdict.gamma_range
-        assert (found.first, found.low, found.lowest, found.highest) == (verdict.first, -1.0, -1.0, 3.0)
+        gamma_range = verdict.gamma_range
+        assert (gamma_range.first, gamma_range.low, gamma_range.lowest, gamma_range.highest) == (
+            verdict.first,
+            -1.0,
+            -1.0,
+            3.0,
+        )
         rows = tipping[(tipping["metric"] == verdict.metric) & (tipping["estimator"] == SNIPS)]
         swaps = {}
         for row in rows.to_dict("records"):
@@ -189,9 +194,9 @@ def test_the_range_of_gamma_ends_where_the_tipping_points_are(evaluation):
             if verdict.first in pair:
                 (rival,) = pair - {verdict.first}
                 swaps |= dict.fromkeys(row["tipping_points"], rival)
-        assert found.high == pytest.approx(min(swaps), abs=0.003)
-        assert found.next_above == swaps[min(swaps)]
-        assert found.next_below == ""
+        assert gamma_range.high == pytest.approx(min(swaps), abs=0.003)
+        assert gamma_range.next_above == swaps[min(swaps)]
+        assert gamma_range.next_below == ""
 
 
 def test_without_weights_the_range_of_gamma_is_that_of_a_power_law_of_the_training_counts():
@@ -224,20 +229,20 @@ def test_only_the_first_metric_shows_differences_from_the_best(evaluation):
         assert [row[0].text for row in table.rows] == list(verdict.order)
         assert table.words == set(range(len(table.header)))
     content = evaluation._content(page=True)
-    behind = _differences(content, content.page)[2:]
-    assert [table.title for table in behind] == [
+    sections = build_differences(content, content.page)[2:]
+    assert [table.title for table in sections] == [
         f"{v.metric}, minus {v.order[0]}" for v in evaluation.verdicts
     ]
-    assert all(table.signed and table.words == {0, 1, 2} for table in behind)
-    alone = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
-    assert {table.header for table in alone.tables().parts} == {names[:2]}
-    content = alone._content(page=True)
-    assert _differences(content, content.page) == []
-    assert "In an order" not in repr(alone.explain())
+    assert all(table.signed and table.words == {0, 1, 2} for table in sections)
+    single = ipseval.evaluate_ranks({"popular": evaluation.samples["popular"].ranked}, estimators=["aoa"])
+    assert {table.header for table in single.tables().parts} == {names[:2]}
+    content = single._content(page=True)
+    assert build_differences(content, content.page) == []
+    assert "In an order" not in repr(single.explain())
     assert "In an order" in repr(evaluation.explain())
 
 
-def test_estimators_of_different_estimands_stand_in_tables_of_their_own(evaluation):
+def test_estimators_of_different_estimands_are_in_separate_tables(evaluation):
     ranks = {name: sample.ranked for name, sample in evaluation.samples.items()}
     mixed = ipseval.evaluate_ranks(
         ranks,
@@ -270,65 +275,69 @@ def test_the_detectable_difference_of_a_design_is_that_of_the_paired_test():
     )
     (verdict,) = result.verdicts
     assert (verdict.outcome, result.leader) == (Outcome.NOT_SIGNIFICANT, None)
-    compared = result.compare().set_index("estimator")
-    assert verdict.detectable == compared.loc[SNIPS, "minimum_detectable_difference"]
+    comparison = result.compare().set_index("estimator")
+    assert verdict.detectable == comparison.loc[SNIPS, "minimum_detectable_difference"]
 
 
 def test_gamma_goes_from_minus_one_to_three_in_tenths(evaluation):
     ranks = {"popular": evaluation.samples["popular"].ranked}
-    alone = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["recall@10"])
-    gammas = alone.sensitivity(standard_errors=False).frame["gamma"].unique()
+    single = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["recall@10"])
+    gammas = single.sensitivity(standard_errors=False).frame["gamma"].unique()
     assert gammas == pytest.approx([step / 10 for step in range(-10, 31)])
 
 
-def test_tipping_points_are_looked_for_in_the_grid_that_is_given_or_in_steps_of_two_hundredths(evaluation):
+def test_tipping_points_are_searched_in_the_given_grid_or_in_steps_of_two_hundredths(evaluation):
     metrics, estimators = evaluation.definitions
-    two = {name: evaluation.samples[name] for name in ("popular", "rare")}
-    recall = replace(evaluation, definitions=(metrics[:1], estimators[1:]), samples=two)
-    found = recall.tipping_points()
-    pd.testing.assert_frame_equal(found, recall.tipping_points(np.linspace(-1, 3, 201)), check_exact=True)
-    assert any(len(one) for one in found["tipping_points"])
-    assert all(2 <= one <= 3 for row in recall.tipping_points([2.0, 3.0])["tipping_points"] for one in row)
+    samples = {name: evaluation.samples[name] for name in ("popular", "rare")}
+    recall = replace(evaluation, definitions=(metrics[:1], estimators[1:]), samples=samples)
+    frame = recall.tipping_points()
+    pd.testing.assert_frame_equal(frame, recall.tipping_points(np.linspace(-1, 3, 201)), check_exact=True)
+    assert any(len(gamma) for gamma in frame["tipping_points"])
+    assert all(
+        2 <= gamma <= 3 for row in recall.tipping_points([2.0, 3.0])["tipping_points"] for gamma in row
+    )
 
 
-def test_it_is_told_how_intervals_were_made(evaluation):
+def test_the_record_states_the_method_of_the_intervals(evaluation):
     again = evaluation.with_intervals("percentile", n_resamples=50, rng=0)
     assert (again.provenance["interval"], again.provenance["refit"]) == ("percentile", False)
     assert evaluation.provenance["interval"] == "normal"
 
 
-def test_of_a_metric_that_would_take_long_four_are_drawn_in_larger_steps(evaluation, monkeypatch):
-    given = [one.ranked for one in evaluation.samples.values()]
-    ranks = {f"m{number}": given[number % 3] for number in range(5)}
+def test_four_recommenders_are_drawn_in_larger_steps_for_a_slow_metric(evaluation, monkeypatch):
+    ranks_by_model = [item.ranked for item in evaluation.samples.values()]
+    ranks = {f"m{number}": ranks_by_model[number % 3] for number in range(5)}
     again = ipseval.evaluate_ranks(ranks, propensity=evaluation.propensity, metrics=["ndcg@10", "recall@10"])
-    n = len(given[0]) * 5 * 17  # ranks, once for each recommender and γ
-    monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n - 1)
+    n = len(ranks_by_model[0]) * 5 * 17  # ranks, once for each recommender and γ
+    monkeypatch.setattr("ipseval.evaluation._page_curves.MOST_VALUES", n - 1)
     ndcg, recall = again._curves.sweeps
     assert ndcg.gamma.tolist() == np.linspace(-1, 3, 9).tolist()
     assert list(ndcg.values) == list(again.verdicts[0].order[:4])
     assert recall.gamma.tolist() == np.linspace(-1, 3, 17).tolist()
     assert (len(recall.values), recall.at) == (5, 0.0)
-    captions = [one.caption for one in _sensitivity(again._content(page=True), again._page_content())[2:]]
-    assert ["The highest 4 of 5 recommenders are drawn." in one for one in captions] == [True, False]
-    monkeypatch.setattr("ipseval.evaluation._sweeps.MOST_VALUES", n)
+    captions = [
+        item.caption for item in build_sensitivity(again._content(page=True), again._page_content())[2:]
+    ]
+    assert ["The highest 4 of 5 recommenders are drawn." in item for item in captions] == [True, False]
+    monkeypatch.setattr("ipseval.evaluation._page_curves.MOST_VALUES", n)
     assert replace(again)._curves.sweeps[0].gamma.size == 17
 
 
 def test_the_difference_of_a_single_user_is_not_tested():
-    train, test = (pd.DataFrame({"user": [0], "item": [one]}) for one in (0, 1))
+    train, test = (pd.DataFrame({"user": [0], "item": [item]}) for item in (0, 1))
     split = ipseval.Split.from_frames(train, test, items=range(3))
     scores = {"a": np.array([[0.0, 2, 1]]), "b": np.array([[0.0, 1, 2]])}
-    found = ipseval.evaluate(scores, split, metrics=["rr"], estimators=["aoa"])
-    (table,) = found.tables().parts
+    evaluation = ipseval.evaluate(scores, split, metrics=["rr"], estimators=["aoa"])
+    (table,) = evaluation.tables().parts
     assert [row[-1].text for row in table.rows] == ["best", "not tested"]
-    tests = found.verdicts[0].standing.tests
+    tests = evaluation.verdicts[0].standing.tests
     np.testing.assert_equal([tests.of("b", "a"), tests.of("a", "a")], [(-0.5, np.nan), (np.nan, np.nan)])
 
 
 def test_labels_of_an_evaluation_are_read_in_any_case_and_by_other_names(evaluation):
-    found = evaluation.estimate("popular", "recall@10", "snips-global")
-    assert evaluation.estimate("popular", "Recall@10", "SNIPS_Global") is found
-    assert evaluation.estimate("popular", "R@10", "snips global") is found
+    estimate = evaluation.estimate("popular", "recall@10", "snips-global")
+    assert evaluation.estimate("popular", "Recall@10", "SNIPS_Global") is estimate
+    assert evaluation.estimate("popular", "R@10", "snips global") is estimate
     assert evaluation.per_user("popular", "NDCG@10", "naive").size == 60
     with pytest.raises(ipseval.InputError, match="no estimate"):
         evaluation.estimate("popular", "recal@10", "snips")
@@ -346,12 +355,12 @@ def test_the_smallest_logs_have_a_verdict_or_a_reason(seed):
     if len(pairs) < 2:
         pairs = np.array([[0, 0], [n_users - 1, n_items - 1], [0, n_items - 1]])[[0, 2 if n_items > 1 else 1]]
     assume(len(np.unique(pairs, axis=0)) >= 2)
-    frame, cut = pd.DataFrame(pairs, columns=["user", "item"]), len(pairs) // 2
+    frame, n_training = pd.DataFrame(pairs, columns=["user", "item"]), len(pairs) // 2
     ids = {"users": range(n_users), "items": range(n_items)}
-    split = ipseval.Split.from_frames(frame[:cut], frame[cut:], **ids)
+    split = ipseval.Split.from_frames(frame[:n_training], frame[n_training:], **ids)
     models = {name: rng.integers(0, 3, (n_users, n_items)) for name in "abc"}
-    found = ipseval.evaluate(models, split, metrics=["recall@1", "mean_dcg@2"])
-    assert found.leader in (None, *models)
-    assert found.verdict
-    assert "Verdict" in found.to_html()
-    assert len(found.order) == sum(len(one.order) for one in found.verdicts)
+    evaluation = ipseval.evaluate(models, split, metrics=["recall@1", "mean_dcg@2"])
+    assert evaluation.leader in (None, *models)
+    assert evaluation.verdict
+    assert "Verdict" in evaluation.to_html()
+    assert len(evaluation.order) == sum(len(verdict.order) for verdict in evaluation.verdicts)

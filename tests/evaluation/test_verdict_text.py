@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import replace
 
 import pytest
@@ -36,43 +37,46 @@ def test_a_significant_difference_in_the_log_is_stated_without_a_winner():
 def test_assumed_weights_that_disagree_leave_no_clear_winner():
     text = write_verdict([decide(AB, BA, gamma=0.0, significant=("ab",))])
     assert text.conclusion == (
-        "No clear winner. In the log, a ranks first by AOA (p = 0.002 against b). "
-        "By SNIPS (γ = 0 assumed) b ranks first (p = 0.002)."
+        "No clear winner. In the log, a ranks first by AOA (p = 0.002), "
+        "b by SNIPS (γ = 0 assumed; p = 0.002)."
     )
     assert text.assumption == f"{UNIFORM}; γ = 0 is assumed, as exposure was not measured."
 
 
-def test_assumed_weights_that_agree_say_so():
+def test_agreement_of_assumed_weights_is_stated():
     text = conclusion(decide(AB, AB, gamma=0.5, significant=("ab",)))
-    assert text.endswith(" It also ranks first by SNIPS (γ = 0.5 assumed).")
-    assert not text.startswith("No clear winner")
+    assert text == "In the log, a ranks first by AOA (p = 0.002 against b) and by SNIPS (γ = 0.5 assumed)."
 
 
 @pytest.mark.parametrize(
-    ("gamma_range", "sentence"),
+    ("gamma_range", "clause"),
     [
-        (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "a stays first for every γ in [−1, 3]."),
+        (GammaRange("a", -1.0, 3.0, -1.0, 3.0), "and for every γ in [−1, 3]."),
         (
             GammaRange("a", -1.0, 0.25, -1.0, 3.0, "", "c"),
-            "a stays first for γ in [−1, 0.25], then c takes over.",
+            "and for γ in [−1, 0.25]; c overtakes it for larger γ.",
         ),
-        (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "a stays first for γ in [−1, 0.25]."),
+        (
+            GammaRange("a", 0.5, 3.0, -1.0, 3.0, "b", ""),
+            "and for γ in [0.5, 3]; b overtakes it for smaller γ.",
+        ),
+        (GammaRange("a", -1.0, 0.25, -1.0, 3.0), "and for γ in [−1, 0.25]."),
     ],
 )
-def test_the_range_of_gamma_is_stated_with_who_takes_over(gamma_range, sentence):
-    assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(f" {sentence}")
+def test_the_range_of_gamma_is_stated_with_the_recommender_that_overtakes(gamma_range, clause):
+    assert conclusion(replace(decide(AB), gamma_range=gamma_range)).endswith(f" {clause}")
     agreeing = replace(decide(AB, AB, gamma=0.0), gamma_range=gamma_range)
-    assert conclusion(agreeing).endswith(f" {sentence}")
+    assert conclusion(agreeing).endswith(f" {clause}")
 
 
-def test_the_range_of_gamma_stands_beside_the_first_by_weights_that_disagree():
+def test_the_range_of_gamma_is_followed_by_another_first_by_weights():
     gamma_range = GammaRange("a", -1.0, -0.2, -1.0, 3.0, "", "b")
     text = conclusion(replace(decide(AB, BA, gamma=0.0), gamma_range=gamma_range))
     assert text.endswith(
-        " a stays first for γ in [−1, −0.2]; by SNIPS (γ = 0 assumed) b ranks first (p = 0.40)."
+        "ranks first by AOA (p = 0.40) and for γ in [−1, −0.2], b by SNIPS (γ = 0 assumed; p = 0.40)."
     )
     unreliable = replace(decide(AB, BA, gamma=2.0, flag="few"), gamma_range=gamma_range)
-    assert conclusion(unreliable).endswith("; by SNIPS (γ = 2 assumed), which is unreliable, b ranks first.")
+    assert conclusion(unreliable).endswith(", b by SNIPS (γ = 2 assumed; unreliable).")
 
 
 @pytest.mark.parametrize(
@@ -84,7 +88,7 @@ def test_the_range_of_gamma_stands_beside_the_first_by_weights_that_disagree():
         ({"a": 0.2, "b": 0.2, "c": 0.1}, "a and b are tied for first place in the log."),
     ],
 )
-def test_where_there_is_nothing_to_decide_the_verdict_says_so(values, text):
+def test_the_verdict_states_that_there_is_nothing_to_decide(values, text):
     assert conclusion(decide(values)) == text
 
 
@@ -96,17 +100,15 @@ def test_a_winner_by_design_is_named_with_its_largest_p_value():
     )
     assert text.assumption == "SNIPS is consistent if the logged propensities are the true ones."
     assert text.next_step == ""
-    two = conclusion(decide(AB, BA, "design", significant=("ab",)))
-    assert two == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
+    sentence = conclusion(decide(AB, BA, "design", significant=("ab",)))
+    assert sentence == "b is significantly better than a by SNIPS (propensities known by design), p = 0.002."
 
 
 def test_without_a_significant_difference_by_design_the_detectable_one_is_stated():
     verdict = decide(AB, AB, "design")
     text = write_verdict([replace(verdict, detectable=0.0123)])
     assert text.conclusion == (
-        "No significant winner: a ranks first by SNIPS (propensities known by design), but its difference "
-        "from b "
-        "is not statistically significant (p = 0.40)."
+        "No significant winner: a ranks first by SNIPS (propensities known by design; p = 0.40 against b)."
     )
     assert text.next_step == "Evaluate more users: the test has 80% power to detect a difference of 0.01."
     assert write_verdict([verdict]).next_step == "Evaluate more users."
@@ -115,31 +117,36 @@ def test_without_a_significant_difference_by_design_the_detectable_one_is_stated
 def test_weights_from_impressions_that_disagree_give_no_verdict_and_both_sample_sizes():
     text = write_verdict([decide(AB, BA, "fitted", 412.0)])
     assert text.conclusion == (
-        "No verdict: a ranks first by AOA in the log, but b ranks first by SNIPS (propensities from "
-        "impressions). "
-        "Effective sample size: 1,000 for AOA, 412 for SNIPS (sufficient)."
+        "No verdict: in the log, a ranks first by AOA, b by SNIPS (propensities from impressions). "
+        "Effective sample sizes: 1,000 and 412 (sufficient)."
     )
     assert text.next_step == PLAN
-    few = conclusion(decide(AB, AB, "fitted", 250.0))
-    assert few.startswith("No verdict: a ranks first in the log, but the weights rest on few interactions.")
-    assert few.endswith("250 for SNIPS (low).")
+    sentences = conclusion(decide(AB, AB, "fitted", 250.0))
+    assert sentences.startswith(
+        "No verdict: a ranks first in the log, but the weights rest on few interactions."
+    )
+    assert sentences.endswith("250 for SNIPS (low).")
 
 
 def test_weights_from_random_exposure_lead_to_a_correction_as_the_next_step():
     text = write_verdict([decide(AB, BA, "exposure", gamma=0.69, significant=("ab",))])
-    assert "By SNIPS (γ = 0.69 from random exposure) b ranks first (p = 0.002)." in text.conclusion
+    assert "b by SNIPS (γ = 0.69 from random exposure; p = 0.002)." in text.conclusion
     assert text.assumption == f"{UNIFORM}."
     assert text.next_step == "`ipseval correct` compares the recommenders on the random exposure itself."
 
 
-def test_a_metric_without_a_guarantee_says_so():
+def test_a_missing_guarantee_is_stated():
     text = write_verdict([decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")])
-    assert text.assumption.endswith("Weighting has no guarantee for ndcg@10.")
+    assert text.assumption == f"{UNIFORM}; SNIPS has no guarantee for ndcg@10."
+    text = write_verdict([decide(AB, AB, gamma=0.0, has_guarantee=False, metric="ndcg@10")])
+    assert text.assumption == f"{UNIFORM}; SNIPS assumes γ = 0, without guarantee for ndcg@10."
+    text = write_verdict([decide(AB, AB, has_guarantee=False, metric="ndcg@10")])
+    assert text.assumption == f"{UNIFORM}; SNIPS assumes the propensities, without guarantee for ndcg@10."
 
 
 def test_weights_alone_are_stated_with_their_assumption():
     text = write_verdict([decide(None, AB, gamma=0.0)])
-    assert "a ranks first by SNIPS (γ = 0 assumed) (p = 0.40 against b)" in text.conclusion
+    assert "a ranks first by SNIPS (γ = 0 assumed; p = 0.40 against b)." in text.conclusion
 
 
 @pytest.mark.parametrize(
@@ -154,27 +161,27 @@ def test_weights_alone_are_stated_with_their_assumption():
         ("exposure", None, "propensities from random exposure"),
     ],
 )
-def test_the_source_of_the_propensities_stands_in_the_name_of_a_column(basis, gamma, text):
+def test_the_name_of_a_column_states_the_source_of_the_propensities(basis, gamma, text):
     support = decide(AB, AB, basis, gamma=gamma).support
     assert support is not None
     assert describe_assumption(support) == text
 
 
-def test_other_metrics_are_grouped_by_what_they_conclude():
+def test_other_metrics_are_grouped_by_their_conclusion():
     first = decide(AB)
-    same = decide(AB, metric="mean_dcg@10")
-    assert conclusion(first, same).endswith(" mean_dcg@10 leads to the same conclusion.")
+    second = decide(AB, metric="mean_dcg@10")
+    assert conclusion(first, second).endswith(" mean_dcg@10 agrees.")
     third = decide(AB, metric="rr")
-    assert conclusion(first, same, third).endswith(" mean_dcg@10 and rr lead to the same conclusion.")
-    other = decide(BA, metric="mean_dcg@10")
-    assert conclusion(first, other).endswith(" On mean_dcg@10, b ranks first by AOA.")
-    torn = decide(AB, BA, gamma=0.0)
-    agreed = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
-    assert conclusion(agreed, torn).endswith(" On recall@10, a ranks first by AOA and b by SNIPS.")
+    assert conclusion(first, second, third).endswith(" mean_dcg@10 and rr agree.")
+    disagreeing = decide(BA, metric="mean_dcg@10")
+    assert conclusion(first, disagreeing).endswith(" On mean_dcg@10, b leads by AOA.")
+    contradicted = decide(AB, BA, gamma=0.0)
+    consistent = decide(AB, AB, gamma=0.0, metric="mean_dcg@10")
+    assert conclusion(consistent, contradicted).endswith(" On recall@10, a leads by AOA, b by SNIPS.")
     undefined = decide({"a": float("nan"), "b": float("nan")}, metric="mean_dcg@10")
     assert conclusion(first, undefined).endswith(" On mean_dcg@10, every estimate is undefined.")
-    alone = decide({"a": 0.3})
-    assert conclusion(alone, decide({"a": 0.2}, metric="rr")) == conclusion(alone)
+    single = decide({"a": 0.3})
+    assert conclusion(single, decide({"a": 0.2}, metric="rr")) == conclusion(single)
 
 
 def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
@@ -187,13 +194,13 @@ def test_a_decision_by_design_on_another_metric_is_stated_in_half_a_sentence():
 
 
 def test_the_verdict_in_full_is_that_of_the_first_metric_with_a_guarantee():
-    without = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
-    named = decide(AB, AB, "design", significant=("ab",))
-    assert conclusion(without, named).startswith("a is significantly better than b")
-    assert conclusion(without).startswith("No clear winner. In the log, a ranks first")
+    unguaranteed = decide(AB, AB, "design", has_guarantee=False, metric="ndcg@10")
+    winner = decide(AB, AB, "design", significant=("ab",))
+    assert conclusion(unguaranteed, winner).startswith("a is significantly better than b")
+    assert conclusion(unguaranteed).startswith("No clear winner. In the log, a ranks first")
 
 
-def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():
+def test_every_p_value_of_aoa_is_in_a_sentence_on_the_log():
     verdicts = [decide(AB), decide(AB, BA, gamma=0.0), decide(AB, AB, gamma=0.0, significant=("ab",))]
     for verdict in verdicts:
         for sentence in conclusion(verdict).split(". "):
@@ -207,3 +214,21 @@ def test_every_p_value_of_aoa_stands_in_a_sentence_with_in_the_log():
 )
 def test_p_values_are_printed_as_papers_do(value, text):
     assert shown_p(value) == text
+
+
+PRINTED_WIDTH = 110 - len("Assumption  ")  # the names of the remarks take the first columns
+ITEM_KNN_FIRST = {"item-kNN": 0.3, "MultiVAE": 0.2}
+MULTIVAE_FIRST = {"item-kNN": 0.2, "MultiVAE": 0.3}
+
+
+@pytest.mark.parametrize("weighted", [ITEM_KNN_FIRST, MULTIVAE_FIRST])
+@pytest.mark.parametrize("second_metric", [ITEM_KNN_FIRST, MULTIVAE_FIRST])
+def test_a_verdict_on_two_metrics_fits_in_four_printed_lines(weighted, second_metric):
+    gamma_range = GammaRange("item-kNN", -1.0, -0.29, -1.0, 3.0, "", "MultiVAE")
+    headline = replace(decide(ITEM_KNN_FIRST, weighted, gamma=0.0), gamma_range=gamma_range)
+    second = decide(second_metric, second_metric, gamma=0.0, metric="mean_dcg@10")
+    text = write_verdict([headline, second])
+    lines = []
+    for remark in (text.conclusion, text.assumption, text.next_step):
+        lines += textwrap.wrap(remark, PRINTED_WIDTH)
+    assert len(lines) <= 4

@@ -130,23 +130,23 @@ AXES: dict[str, Callable[[], Axes]] = {
 
 def numbers(values: object) -> str:
     """Return an array in four digits, a row after the other."""
-    return " ".join(f"{one:.4g}" for one in np.ravel(np.asarray(values, dtype=float)) + 0.0)
+    return " ".join(f"{value:.4g}" for value in np.ravel(np.asarray(values, dtype=float)) + 0.0)
 
 
-def colour(drawn: Any) -> str:
+def colour(artist: Any) -> str:
     """Return the colour of a line, bar or field, with how far it covers what is below."""
-    given = drawn.get_color() if hasattr(drawn, "get_color") else drawn.get_facecolor()
+    value = artist.get_color() if hasattr(artist, "get_color") else artist.get_facecolor()
     return to_hex(
-        np.ravel(to_rgba(given, drawn.get_alpha()) if isinstance(given, str) else given)[:4], keep_alpha=True
+        np.ravel(to_rgba(value, artist.get_alpha()) if isinstance(value, str) else value)[:4], keep_alpha=True
     )
 
 
-def placed(words: Text) -> str:
+def describe_position(words: Text) -> str:
     """Return how words are turned, and which of their sides is where they are put."""
     return f"{words.get_rotation():g}° {words.get_ha()} {words.get_va()}"
 
 
-def described(ax: Axes) -> str:
+def describe_axes(ax: Axes) -> str:
     """Return the words of axes, and where their marks, lines, bars and fields are."""
     legend = ax.get_legend()
     size = numbers(ax.figure.get_size_inches())
@@ -156,46 +156,45 @@ def described(ax: Axes) -> str:
         if isinstance(axis.get_major_locator(), FixedLocator):
             words = [text.get_text() for text in axis.get_ticklabels()]
             lines.append(f"ticks {words} at {numbers(axis.get_ticklocs())}")
+    for line in ax.lines:
+        sizes = numbers((line.get_linewidth(), line.get_markersize(), line.get_zorder()))
+        data = numbers(line.get_data())
+        lines.append(f"line {line.get_linestyle()} {line.get_marker()}: {data} ({colour(line)}, {sizes})")
     lines += [
-        f"line {one.get_linestyle()} {one.get_marker()}: {numbers(one.get_data())} "
-        f"({colour(one)}, {numbers((one.get_linewidth(), one.get_markersize(), one.get_zorder()))})"
-        for one in ax.lines
+        f"field: {numbers(path.vertices)} ({colour(artist)}, {numbers(artist.get_linewidth())})"
+        for artist in ax.collections
+        for path in artist.get_paths()
     ]
     lines += [
-        f"field: {numbers(path.vertices)} ({colour(one)}, {numbers(one.get_linewidth())})"
-        for one in ax.collections
-        for path in one.get_paths()
+        f"bar: {numbers([artist.get_xy(), (artist.get_width(), artist.get_height())])} ({colour(artist)})"
+        for artist in ax.patches
     ]
     lines += [
-        f"bar: {numbers([one.get_xy(), (one.get_width(), one.get_height())])} ({colour(one)})"
-        for one in ax.patches
+        f"text {artist.get_text()!r} {artist.get_color()}: {numbers(artist.get_position())} "
+        f"({numbers(getattr(artist, 'xy', ()))}; {describe_position(artist)}, {numbers(artist.get_size())})"
+        for artist in ax.texts
     ]
-    lines += [
-        f"text {one.get_text()!r} {one.get_color()}: {numbers(one.get_position())} "
-        f"({numbers(getattr(one, 'xy', ()))}; {placed(one)}, {numbers(one.get_size())})"
-        for one in ax.texts
-    ]
-    lines += [f"image: {numbers(one.get_array())}; {numbers(one.get_clim())}" for one in ax.images]
+    lines += [f"image: {numbers(artist.get_array())}; {numbers(artist.get_clim())}" for artist in ax.images]
     between = ax.get_xticks(minor=True) if ax.get_xscale() == "linear" else []
     lines += [f"between ticks: {numbers(between)}"] if len(between) else []
-    written = [*(legend.get_texts() if legend else ()), ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
-    formulas = [one.get_text() for one in written if "$" in one.get_text() and one.get_parse_math()]
+    texts = [*(legend.get_texts() if legend else ()), ax.xaxis.label, ax.yaxis.label, ax.title, *ax.texts]
+    formulas = [artist.get_text() for artist in texts if "$" in artist.get_text() and artist.get_parse_math()]
     lines += [f"formulas {formulas}"] if formulas else []
     if legend:
         corner = ax.transAxes.inverted().transform(legend.get_bbox_to_anchor().p0)
         lines.append(
-            f"legend at {numbers(corner.round(3))}: {[one.get_text() for one in legend.get_texts()]} "
+            f"legend at {numbers(corner.round(3))}: {[artist.get_text() for artist in legend.get_texts()]} "
             f"({legend._ncols}, {numbers(legend.get_texts()[0].get_size())}, {legend.get_frame_on()})"
         )
     lines += [f"limits {numbers((ax.get_xlim(), ax.get_ylim()))}"]
     for name, axis in (("x", ax.xaxis), ("y", ax.yaxis)):
         # All ticks of a kind are alike, and to make one takes time.
         ticks = [*axis.get_major_ticks(1), *axis.get_minor_ticks(min(1, len(axis.get_minorticklocs())))]
-        crossed = any(one.gridline.get_visible() for one in ticks)
+        crossed = any(artist.gridline.get_visible() for artist in ticks)
         length, label = ticks[0].tick1line.get_markersize(), ticks[0].label1
         how = f"{numbers(length)} ({label.get_rotation():g}° {label.get_ha()})"
         lines.append(f"{name} ticks of {how}{', with lines' * crossed}")
-    sides = [name for name, one in ax.spines.items() if one.get_visible()]
+    sides = [name for name, artist in ax.spines.items() if artist.get_visible()]
     lines.append(
         f"sides {' '.join(sides)}; {'below' if ax.get_axisbelow() is True else 'not below'} the marks"
     )
@@ -205,7 +204,7 @@ def described(ax: Axes) -> str:
 def text() -> str:
     """Return all axes in words and numbers, below the styles of their series."""
     styles = f"{plots.COLOURS}\n{plots.MARKS}\n{plots.LINES}\n\n"
-    return styles + "\n\n".join(f"== {name}\n{described(make())}" for name, make in AXES.items()) + "\n"
+    return styles + "\n\n".join(f"== {name}\n{describe_axes(make())}" for name, make in AXES.items()) + "\n"
 
 
 if __name__ == "__main__":

@@ -9,16 +9,16 @@ TYPES = {str: "text", bool: "boolean", int: "integer", float: "number", list: "l
 
 def collect_keys(value: Any, path: str = "") -> dict[str, set[str]]:
     """Return key -> types of its values, such as {"estimates[].estimate": {"number", "null"}}."""
-    found: dict[str, set[str]] = {}
+    keys: dict[str, set[str]] = {}
     if path and not path.endswith("[]"):
-        found[path] = {"null" if value is None else TYPES[type(value)]}
+        keys[path] = {"null" if value is None else TYPES[type(value)]}
     if isinstance(value, dict):
         children = [(f"{path}.{key}" if path else key, inner) for key, inner in value.items()]
     elif isinstance(value, list):
         children = [(f"{path}[]", inner) for inner in value]
     else:
-        return found
+        return keys
     for name, inner in children:
         for key, types in collect_keys(inner, name).items():
-            found.setdefault(key, set()).update(types)
-    return found
+            keys.setdefault(key, set()).update(types)
+    return keys

@@ -35,9 +35,9 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
     """Value of one user on one strict order with weights of its positives; equal ones: the plain value."""
     m = len(weights)
     n = len(order)
-    cut = n if k is None else k
+    depth = n if k is None else k
     rank = {item: place + 1 for place, item in enumerate(order)}
-    top = [item for item in order if item in weights and rank[item] <= cut]
+    top = [item for item in order if item in weights and rank[item] <= depth]
     total = sum(weights.values())
     largest = sorted(weights.values(), reverse=True)
     if name == "recall":
@@ -49,21 +49,21 @@ def textbook(name: str, k: int | None, order: list[int], weights: dict[int, floa
     if name == "dcg":
         return m * sum(weights[i] * discount(rank[i]) for i in top) / total
     if name == "precision":
-        return sum(weights[i] for i in top) / sum(largest[:cut]) * min(cut, m) / cut
+        return sum(weights[i] for i in top) / sum(largest[:depth]) * min(depth, m) / depth
     if name == "rbp":
-        step = [0.2 * 0.8 ** (r - 1) for r in range(1, min(cut, m) + 1)]
+        step = [0.2 * 0.8 ** (r - 1) for r in range(1, min(depth, m) + 1)]
         best = sum(w * c for w, c in zip(largest, step, strict=False))
         return sum(weights[i] * 0.2 * 0.8 ** (rank[i] - 1) for i in top) / best * sum(step)
     if name == "ndcg":
-        best = sum(w * discount(r) for r, w in enumerate(largest[:cut], start=1))
+        best = sum(w * discount(r) for r, w in enumerate(largest[:depth], start=1))
         return sum(weights[i] * discount(rank[i]) for i in top) / best
     if name == "ap":
         value = 0.0
         for i in top:
-            found = sum(w for j, w in weights.items() if rank[j] <= rank[i])
+            gain = sum(w for j, w in weights.items() if rank[j] <= rank[i])
             misses = sum(1 for j in order if j not in weights and rank[j] < rank[i])
-            value += weights[i] * found / (found + total / m * misses)
-        return value / sum(largest[:cut])
+            value += weights[i] * gain / (gain + total / m * misses)
+        return value / sum(largest[:depth])
     if name == "hit":
         return 1.0 if top else 0.0
     if name == "rr":
@@ -78,7 +78,7 @@ def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, floa
     functions of s that are given (not multilinear) are taken out first.
     """
     n = len(order)
-    cut = n if k is None else k
+    depth = n if k is None else k
     rank = {item: place + 1 for place, item in enumerate(order)}
     items = list(inverse)
     value = 0.0
@@ -87,13 +87,13 @@ def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, floa
         weight = 1.0
         for i, c in zip(items, chosen, strict=True):
             weight *= inverse[i] if c else 1 - inverse[i]
-        top = [i for i in subset if rank[i] <= cut]
+        top = [i for i in subset if rank[i] <= depth]
         if name in ("recall", "precision", "hits", "cg"):
             f = float(len(top))
         elif name in ("dcg", "mean_dcg", "ndcg"):
             f = sum(discount(rank[i]) for i in top)
             if name == "ndcg" and subset:
-                f /= sum(discount(r) for r in range(1, min(len(subset), cut) + 1))
+                f /= sum(discount(r) for r in range(1, min(len(subset), depth) + 1))
         elif name == "rbp":
             f = sum(0.2 * 0.8 ** (rank[i] - 1) for i in top)
         elif name == "ap":
@@ -108,15 +108,17 @@ def unbiased(name: str, k: int | None, order: list[int], inverse: dict[int, floa
     if name in ("recall", "mean_dcg", "hits"):
         return value / s
     if name == "precision":
-        return value / cut
+        return value / depth
     if name == "ap":
-        return value / min(s, cut)
+        return value / min(s, depth)
     return value
 
 
 def mean_rank(user: User, item: int) -> float:
-    above = sum(1 for other, score in user.scores.items() if score > user.scores[item])
-    tied = sum(1 for other, score in user.scores.items() if score == user.scores[item] and other != item)
+    above = sum(1 for candidate, score in user.scores.items() if score > user.scores[item])
+    tied = sum(
+        1 for candidate, score in user.scores.items() if score == user.scores[item] and candidate != item
+    )
     return above + tied / 2 + 1
 
 
@@ -132,9 +134,10 @@ def user_value(name: str, k: int | None, user: User, weighted: bool) -> float:
             return math.nan
         value = 0.0
         for i, w in weights.items():
-            others = [score for j, score in user.scores.items() if j not in weights]
+            negatives = [score for j, score in user.scores.items() if j not in weights]
             won = sum(
-                1.0 if user.scores[i] > one else 0.5 if user.scores[i] == one else 0.0 for one in others
+                1.0 if user.scores[i] > negative else 0.5 if user.scores[i] == negative else 0.0
+                for negative in negatives
             )
             value += w * won / (n - m)
         return value / total
@@ -151,24 +154,24 @@ def evaluate(name: str, k: int | None, users: list[User], estimator: str) -> flo
     users = [user for user in users if user.weights]
     weighted = estimator.startswith("snips")
     values = [user_value(name, k, user, weighted) for user in users]
-    kept = [(user, value) for user, value in zip(users, values, strict=True) if not math.isnan(value)]
-    if not kept:
+    defined = [(user, value) for user, value in zip(users, values, strict=True) if not math.isnan(value)]
+    if not defined:
         return math.nan
     if estimator in ("aoa", "snips"):
-        return sum(value for _, value in kept) / len(kept)
+        return sum(value for _, value in defined) / len(defined)
     if sum_type(name):
         if estimator == "aoa-pooled":
-            return sum(value for _, value in kept) / len(kept)
+            return sum(value for _, value in defined) / len(defined)
         # Weights scaled so that all of them sum to the number of observed positives.
-        weight = sum(sum(user.weights.values()) for user, _ in kept)
-        count = sum(len(user.weights) for user, _ in kept)
+        weight = sum(sum(user.weights.values()) for user, _ in defined)
+        count = sum(len(user.weights) for user, _ in defined)
         total = 0.0
-        for user, value in kept:
+        for user, value in defined:
             per_weight = value / len(user.weights)  # Σwg/Σw
             total += per_weight * sum(user.weights.values()) * count / weight
-        return total / len(kept)
+        return total / len(defined)
     numerator = denominator = 0.0
-    for user, value in kept:
+    for user, value in defined:
         w = sum(user.weights.values())
         m = len(user.weights)
         factor = {"aoa-pooled": float(m), "snips-global": w / m, "snips-pooled": w}[estimator]

@@ -240,17 +240,17 @@ def from_json(text: str) -> list[ReadTable]:
     document = json.loads(text)
     estimates = {(row["model"], row["metric"], row["estimator"]): row for row in document["estimates"]}
     tables = []
-    for given in document["tables"]:
-        labels = [column["estimator"] for column in given["columns"]]
+    for record in document["tables"]:
+        labels = [column["estimator"] for column in record["columns"]]
         table = ReadTable(
-            given["metric"],
-            given["estimand"],
-            [column["name"] for column in given["columns"]],
-            [column["unreliable"] for column in given["columns"]],
+            record["metric"],
+            record["estimand"],
+            [column["name"] for column in record["columns"]],
+            [column["unreliable"] for column in record["columns"]],
         )
-        for model in given["models"]:
-            cells = [estimates[model, given["metric"], label] for label in labels]
-            assert {cell["estimand"] for cell in cells} == {given["estimand"]}
+        for model in record["models"]:
+            cells = [estimates[model, record["metric"], label] for label in labels]
+            assert {cell["estimand"] for cell in cells} == {record["estimand"]}
             assert [bool(cell["flag"]) for cell in cells] == table.unreliable
             table.rows[model] = [
                 Shown(*(float("nan") if cell[name] is None else cell[name] for name in BOUNDS))
@@ -292,12 +292,12 @@ def from_plot(axes: Any) -> ReadTable:
     return table
 
 
-def outputs_of(evaluation: ipseval.Evaluation) -> dict[str, Any]:
+def write_outputs(evaluation: ipseval.Evaluation) -> dict[str, Any]:
     """Return every output of an evaluation as it is written; pictures and LaTeX by estimand."""
     labels_of: dict[str, list[str]] = {}
     for estimator in evaluation.definitions[1]:
         labels_of.setdefault(estimator.estimand, []).append(estimator.label)
-    written: dict[str, Any] = {
+    outputs: dict[str, Any] = {
         "text": repr(evaluation),
         "markdown": evaluation.to_markdown(),
         "html": evaluation.to_html(),
@@ -309,25 +309,25 @@ def outputs_of(evaluation: ipseval.Evaluation) -> dict[str, Any]:
             for labels in labels_of.values()
         ],
     }
-    written["plot"] = [
+    outputs["plot"] = [
         evaluation.plot("estimates", metric=metric, estimator=labels[0])
         for metric in evaluation.metrics
         for labels in labels_of.values()
     ]
-    return written
+    return outputs
 
 
-def read_output(kind: str, written: Any, names: dict[str, str], n_tables: int) -> list[ReadTable]:
+def read_output(kind: str, output: Any, names: dict[str, str], n_tables: int) -> list[ReadTable]:
     """Read one output back."""
     if kind == "html":
-        return from_html(written, n_tables)
+        return from_html(output, n_tables)
     if kind == "csv":
-        return from_csv(written, names)
+        return from_csv(output, names)
     if kind == "plot":
-        return [from_plot(axes) for axes in written]
+        return [from_plot(axes) for axes in output]
     if kind.startswith("latex"):
-        tables = [table for text, n_labels in written for table in from_latex(text, n_labels)]
+        tables = [table for text, n_labels in output for table in from_latex(text, n_labels)]
         metrics = list(dict.fromkeys(table.metric for table in tables))
         return sorted(tables, key=lambda table: metrics.index(table.metric))
     readers = {"text": from_text, "markdown": from_markdown, "json": from_json}
-    return readers[kind](written)
+    return readers[kind](output)

@@ -39,9 +39,9 @@ def split(seed: int = 0) -> ipseval.Split:
 def scores(data: ipseval.Split, taste: float, popular: float, seed: int) -> np.ndarray:
     """Return whole-number scores that follow the test positives by `taste`, and popularity by `popular`."""
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, 1000, (data.n_users, data.n_items))
-    drawn[data.test.user, data.test.item] += round(1000 * taste)
-    return drawn + (popular * 1000 * (1 - np.arange(data.n_items) / data.n_items)).astype(np.int64)
+    noise = rng.integers(0, 1000, (data.n_users, data.n_items))
+    noise[data.test.user, data.test.item] += round(1000 * taste)
+    return noise + (popular * 1000 * (1 - np.arange(data.n_items) / data.n_items)).astype(np.int64)
 
 
 DATA = split()
@@ -106,13 +106,13 @@ def missing_users() -> ipseval.Evaluation:
     rows = np.argwhere(np.arange(DATA.n_users) % 10 != 0)[:, 0]
     lists = {}
     for name in ("als", "ease"):
-        own = (
+        top_lists = (
             np.where(DATA.train.mask, -1, MODELS[name])
             if hasattr(DATA.train, "mask")
             else MODELS[name].copy()
         )
-        own[DATA.train.user, DATA.train.item] = -1
-        top = np.argsort(-own, axis=1, kind="stable")[:, :10]
+        top_lists[DATA.train.user, DATA.train.item] = -1
+        top = np.argsort(-top_lists, axis=1, kind="stable")[:, :10]
         frame = pd.DataFrame(
             {
                 "user": np.repeat(DATA.user_ids, 10),
@@ -120,8 +120,8 @@ def missing_users() -> ipseval.Evaluation:
                 "rank": np.tile(np.arange(1, 11), DATA.n_users),
             }
         )
-        kept = np.repeat(np.isin(np.arange(DATA.n_users), rows), 10)
-        lists[name] = frame[kept] if name == "als" else frame
+        is_listed = np.repeat(np.isin(np.arange(DATA.n_users), rows), 10)
+        lists[name] = frame[is_listed] if name == "als" else frame
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ipseval.evaluate(lists, DATA, metrics=RECALL, propensity=POWER)
@@ -183,14 +183,16 @@ def distributed() -> ipseval.Evaluation:
 
 def design() -> ipseval.Evaluation:
     """Propensities of a logged randomisation: the verdict rests on their paired differences."""
-    known = np.linspace(0.9, 0.3, N_ITEMS).round(2)
-    return evaluate("als", "bpr", "random", propensity=ipseval.KnownPropensity(item=known, basis="design"))
+    propensities = np.linspace(0.9, 0.3, N_ITEMS).round(2)
+    return evaluate(
+        "als", "bpr", "random", propensity=ipseval.KnownPropensity(item=propensities, basis="design")
+    )
 
 
 def design_undecided() -> ipseval.Evaluation:
     """A logged randomisation in which the paired test does not decide."""
-    known = np.linspace(0.9, 0.3, N_ITEMS).round(2)
-    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=known, basis="design"))
+    propensities = np.linspace(0.9, 0.3, N_ITEMS).round(2)
+    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=propensities, basis="design"))
 
 
 def exposure() -> ipseval.Evaluation:
@@ -198,14 +200,16 @@ def exposure() -> ipseval.Evaluation:
     rng = np.random.default_rng(3)
     user, item = np.divmod(rng.choice(N_USERS * N_ITEMS, 2400, replace=False), N_ITEMS)
     liked = rng.random(user.size) < np.linspace(0.4, 0.1, N_ITEMS)[item]
-    shown = ipseval.data.RandomExposure(user, item, liked, N_USERS, N_ITEMS)
-    return evaluate("als", "ease", propensity=ipseval.PowerLawPropensity(gamma="fit", exposure=shown))
+    random_exposure = ipseval.data.RandomExposure(user, item, liked, N_USERS, N_ITEMS)
+    return evaluate(
+        "als", "ease", propensity=ipseval.PowerLawPropensity(gamma="fit", exposure=random_exposure)
+    )
 
 
 def fitted() -> ipseval.Evaluation:
     """Propensities that were fitted rank another recommender first than AOA: no verdict."""
-    known = np.linspace(0.9, 0.1, N_ITEMS).round(2)
-    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=known, basis="fitted"))
+    propensities = np.linspace(0.9, 0.1, N_ITEMS).round(2)
+    return evaluate("als", "ease", propensity=ipseval.KnownPropensity(item=propensities, basis="fitted"))
 
 
 def thin() -> ipseval.Evaluation:
@@ -221,7 +225,7 @@ def no_training() -> ipseval.Evaluation:
 
 def ranked(models: dict[str, np.ndarray], metric: str = "recall@10") -> ipseval.Evaluation:
     """Return the evaluation of ranks alone."""
-    ranks = {name: ipseval.rank_positives(one, DATA) for name, one in models.items()}
+    ranks = {name: ipseval.rank_positives(model, DATA) for name, model in models.items()}
     return ipseval.evaluate_ranks(ranks, metrics=(metric,))
 
 
@@ -296,9 +300,9 @@ class Text(str):
     __repr__ = str.__str__
 
 
-def explanation(found: ipseval.Evaluation) -> Text:
+def explanation(evaluation: ipseval.Evaluation) -> Text:
     """Return what is explained, before the definitions of metrics."""
-    return Text(repr(found.explain()).partition("\n\nrecall@10\n  formula")[0])
+    return Text(repr(evaluation.explain()).partition("\n\nrecall@10\n  formula")[0])
 
 
 def explained() -> Text:
@@ -316,11 +320,11 @@ def explained_missing_users() -> Text:
     return explanation(missing_users())
 
 
-def below(found: ipseval.Evaluation) -> Text:
+def below(evaluation: ipseval.Evaluation) -> Text:
     """Return the sections of a page below its tables, before the definitions; pictures by their captions."""
-    parts = found.tables(page=True).appendix
+    parts = evaluation.tables(page=True).appendix
     parts = parts[: parts.index(Heading("Definitions and guarantees"))]
-    texts = (f"{one.alt}: {one.caption}" if isinstance(one, Picture) else one for one in parts)
+    texts = (f"{part.alt}: {part.caption}" if isinstance(part, Picture) else part for part in parts)
     return Text(to_text(Tables((), tuple(texts))))
 
 
@@ -359,8 +363,8 @@ def groups_of_few_users() -> object:
     size = np.repeat(["none", "four", "twenty", "many"], [1, 4, 20, N_USERS - 25])
     test = DATA.test.select(DATA.test.user > 0)
     data = ipseval.Split(DATA.train, test)
-    made = ipseval.evaluate({"als": MODELS["als"], "ease": MODELS["ease"]}, data, metrics=RECALL)
-    return made.by(ipseval.evaluation.segments.user_groups(size, name="size"))
+    evaluation = ipseval.evaluate({"als": MODELS["als"], "ease": MODELS["ease"]}, data, metrics=RECALL)
+    return evaluation.by(ipseval.evaluation.segments.user_groups(size, name="size"))
 
 
 def decomposition() -> object:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ipseval
-from tests.golden.outputs import ReadTable, Shown, outputs_of, read_output
+from tests.golden.outputs import ReadTable, Shown, read_output, write_outputs
 from tests.golden.situations import SITUATIONS
 
 # Situation -> the assumption in parentheses behind weighted estimators.
@@ -40,14 +40,14 @@ N_PRINTED = 12  # rows of a text, where there are more
 
 
 @cache
-def made(situation: str) -> tuple[ipseval.Evaluation, dict[str, Any]]:
+def outputs_of_situation(situation: str) -> tuple[ipseval.Evaluation, dict[str, Any]]:
     evaluation = SITUATIONS[situation]()
-    return evaluation, outputs_of(evaluation)
+    return evaluation, write_outputs(evaluation)
 
 
 def column_names(situation: str) -> dict[str, str]:
     """Return label -> the head of its column."""
-    labels = made(situation)[0].estimators
+    labels = outputs_of_situation(situation)[0].estimators
     names = {label: NAMES[label] for label in labels}
     if "snips-pooled" in labels:
         names["snips-global"] = "SNIPS global"
@@ -57,7 +57,7 @@ def column_names(situation: str) -> dict[str, str]:
 
 def expected_tables(situation: str) -> list[ReadTable]:
     """Work out every table from the frame: rows by the first column, the highest first, undefined last."""
-    frame = made(situation)[0].frame
+    frame = outputs_of_situation(situation)[0].frame
     names = column_names(situation)
     tables = []
     for metric in dict.fromkeys(frame["metric"]):
@@ -80,14 +80,14 @@ def expected_tables(situation: str) -> list[ReadTable]:
     return tables
 
 
-def check(situation: str, kind: str, written: Any) -> None:
+def check(situation: str, kind: str, output: Any) -> None:
     """Assert that an output shows what it must."""
     expected = expected_tables(situation)
-    tables = read_output(kind, written, column_names(situation), len(expected))
+    tables = read_output(kind, output, column_names(situation), len(expected))
     if kind == "latex side by side":
         # The rows of all metrics are in the order of the first one.
         for table in expected:
-            first = next(other for other in expected if other.estimand == table.estimand)
+            first = next(candidate for candidate in expected if candidate.estimand == table.estimand)
             table.rows = {model: table.rows[model] for model in first.rows}
     assert len(tables) == len(expected)
     for table, right in zip(tables, expected, strict=True):
@@ -106,18 +106,18 @@ def check(situation: str, kind: str, written: Any) -> None:
         n_shown = min(len(models), N_PRINTED) if kind == "text" else len(models)
         assert list(table.rows) == models[:n_shown]
         for model, cells in table.rows.items():
-            for shown, number in zip(cells, right.rows[model], strict=True):
+            for printed, number in zip(cells, right.rows[model], strict=True):
                 with_interval = kind != "latex side by side"
-                same(shown, number, in_full=kind in IN_FULL, with_interval=with_interval)
+                check_cell(printed, number, in_full=kind in IN_FULL, with_interval=with_interval)
 
 
-def same(shown: Shown, number: Shown, *, in_full: bool, with_interval: bool) -> None:
+def check_cell(printed: Shown, number: Shown, *, in_full: bool, with_interval: bool) -> None:
     """Assert that what is shown is the number, as far as its digits go."""
-    pairs = [(shown.value, number.value)]
+    pairs = [(printed.value, number.value)]
     if with_interval:
-        pairs += [(shown.low, number.low), (shown.high, number.high)]
+        pairs += [(printed.low, number.low), (printed.high, number.high)]
     else:
-        assert shown.low is None
+        assert printed.low is None
     for text, value in pairs:
         if in_full:
             assert text == pytest.approx(value, rel=1e-12, abs=1e-15, nan_ok=True)
@@ -131,28 +131,28 @@ def same(shown: Shown, number: Shown, *, in_full: bool, with_interval: bool) -> 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("situation", ASSUMPTIONS)
 def test_every_output_shows_the_same_rows_numbers_estimand_and_flags(situation, kind):
-    check(situation, kind, made(situation)[1][kind])
+    check(situation, kind, outputs_of_situation(situation)[1][kind])
 
 
 @pytest.mark.parametrize("situation", ASSUMPTIONS)
 def test_texts_have_the_same_digits(situation):
-    written = made(situation)[1]
+    outputs = outputs_of_situation(situation)[1]
     n_tables = len(expected_tables(situation))
     readings = {
-        kind: read_output(kind, written[kind], column_names(situation), n_tables)
+        kind: read_output(kind, outputs[kind], column_names(situation), n_tables)
         for kind in ("text", "markdown", "html", "latex")
     }
-    for table, *others in zip(*readings.values(), strict=True):
+    for table, *other_tables in zip(*readings.values(), strict=True):
         for model, cells in table.rows.items():
-            for other in others:
-                shown = [
+            for other_table in other_tables:
+                printed = [
                     Shown(*("undefined" if text == "--" else text for text in (c.value, c.low, c.high)))
-                    for c in other.rows[model]
+                    for c in other_table.rows[model]
                 ]
                 assert [c.value.replace("suppressed", "undefined") for c in cells] == [
-                    c.value.replace("suppressed", "undefined") for c in shown
+                    c.value.replace("suppressed", "undefined") for c in printed
                 ]
-                assert [(c.low, c.high) for c in cells] == [(c.low, c.high) for c in shown]
+                assert [(c.low, c.high) for c in cells] == [(c.low, c.high) for c in printed]
 
 
 FLAGGED = "two_metrics_flagged"  # ease is first by recall@10, als second
@@ -162,17 +162,17 @@ def swap(text: str, first: str, second: str) -> str:
     return text.replace(first, "\0").replace(second, first).replace("\0", second)
 
 
-def alter(kind: str, written: Any, fault: str) -> Any:
+def alter(kind: str, output: Any, fault: str) -> Any:
     """Return an output with one fault."""
     if kind.startswith("latex"):
-        return [(alter_text(kind, text, fault), n_labels) for text, n_labels in written]
+        return [(alter_text(kind, text, fault), n_labels) for text, n_labels in output]
     if kind == "json":
-        return alter_json(written, fault)
-    return alter_text(kind, written, fault)
+        return alter_json(output, fault)
+    return alter_text(kind, output, fault)
 
 
 def alter_text(kind: str, text: str, fault: str) -> str:
-    frame = made(FLAGGED)[0].frame
+    frame = outputs_of_situation(FLAGGED)[0].frame
     highest = frame.iloc[frame[frame["metric"] == "recall@10"]["estimate"].idxmax()]
     if fault == "order":
         return swap(text, "ease", "als")
@@ -229,16 +229,16 @@ PLANTED.remove(NO_SUCH_FAULT)
 
 @pytest.mark.parametrize(("kind", "fault"), PLANTED)
 def test_a_fault_in_an_output_is_found(kind, fault):
-    written = made(FLAGGED)[1][kind]
-    altered = alter(kind, written, fault)
-    assert altered != written
+    output = outputs_of_situation(FLAGGED)[1][kind]
+    altered = alter(kind, output, fault)
+    assert altered != output
     with pytest.raises(AssertionError):
         check(FLAGGED, kind, altered)
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_a_picture_is_found(fault):
-    pictures = outputs_of(SITUATIONS[FLAGGED]())["plot"]
+    pictures = write_outputs(SITUATIONS[FLAGGED]())["plot"]
     check(FLAGGED, "plot", pictures)
     alter_plot(pictures[0], fault)
     with pytest.raises(AssertionError):

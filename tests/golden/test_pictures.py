@@ -15,5 +15,5 @@ def test_a_picture_is_drawn_as_its_file_shows_it(name):
     assert drawn(name) == (FOLDER / f"{name}.svg").read_text(encoding="utf-8")
 
 
-def test_axes_hold_what_their_file_says():
+def test_axes_agree_with_their_stored_description():
     assert axes.text() == axes.FILE.read_text(encoding="utf-8")

@@ -63,14 +63,14 @@ def test_no_line_is_longer_than_110_columns(name):
 
 
 @pytest.mark.parametrize("name", EVALUATIONS)
-def test_the_verdict_stands_below_the_first_line(name):
+def test_the_verdict_is_below_the_first_line(name):
     lines = printed(name).splitlines()
     assert re.match(r"\d+ recommenders?, \d+ users", lines[0])
     assert lines[2].startswith("Verdict     ")
 
 
 @pytest.mark.parametrize("name", EVALUATIONS)
-def test_no_sentence_speaks_of_a_correction_that_nobody_asked_for(name):
+def test_no_sentence_mentions_a_correction_that_was_not_requested(name):
     """The next step may name the command that corrects, where random exposure was given."""
     text = printed(name).replace(
         "`ipseval correct` compares the recommenders on the random exposure itself.", ""

@@ -38,17 +38,24 @@ def test_the_published_files_of_coat_have_the_published_counts_and_no_changed_ra
 
 def test_kuairand_has_its_published_counts():
     study = load_kuairand(shared_data("kuairand"))
-    found = study.positives()
+    positives = study.positives()
     assert (study.biased.n_users, study.biased.n_items) == (19685, 5169)
-    assert (len(found.biased), len(found.random), len(found.random_negatives)) == (501398, 127147, 462489)
+    assert (len(positives.biased), len(positives.random), len(positives.random_negatives)) == (
+        501398,
+        127147,
+        462489,
+    )
     exposed = study.random.activity
     assert ((exposed > 0).sum(), exposed[exposed > 0].min(), exposed.max()) == (16087, 2, 1084)
-    clicked = found.random.activity
+    clicked = positives.random.activity
     assert clicked[exposed > 0].min() == 1  # only users with a click are in it
-    few, many = (exposed > 0) & (exposed <= 10), exposed >= 100
-    assert [round(clicked[one].sum() / exposed[one].sum(), 3) for one in (few, many)] == [0.267, 0.198]
-    shown = found.n_exposed[found.n_exposed > 0]
-    assert (shown.size, round(shown.mean()), round(shown.std())) == (5124, 115, 22)
+    is_rare, is_frequent = (exposed > 0) & (exposed <= 10), exposed >= 100
+    assert [
+        round(clicked[is_selected].sum() / exposed[is_selected].sum(), 3)
+        for is_selected in (is_rare, is_frequent)
+    ] == [0.267, 0.198]
+    n_shown = positives.n_exposed[positives.n_exposed > 0]
+    assert (n_shown.size, round(n_shown.mean()), round(n_shown.std())) == (5124, 115, 22)
 
 
 def test_the_sample_of_open_bandit_has_ten_thousand_impressions_per_log():
@@ -67,7 +74,7 @@ def test_gowalla_has_its_published_sizes():
         {"train": folder / "train.txt", "validation": folder / "valid.txt", "test": folder / "test.txt"}
     )
     assert (split.n_users, split.n_items) == (29858, 40981)
-    assert [len(one) for one in (split.train, split.validation, split.test)] == [719081, 91047, 217242]
+    assert [len(part) for part in (split.train, split.validation, split.test)] == [719081, 91047, 217242]
 
 
 def test_amazon_files_with_cr_lf_give_the_published_counts():
@@ -76,7 +83,7 @@ def test_amazon_files_with_cr_lf_give_the_published_counts():
     assert (log.n_users, log.n_items, len(log)) == (5130, 1685, 37126)
     line = path.read_text().splitlines()[99].split()
     of_user = log.user_ids[log.user] == int(line[0])
-    assert log.item_ids[log.item[of_user]].tolist() == [int(one) for one in line[1:]]
+    assert log.item_ids[log.item[of_user]].tolist() == [int(item) for item in line[1:]]
     assert np.array_equal(log.timestamp[of_user], np.arange(len(line) - 1))
 
 
@@ -85,7 +92,7 @@ def test_the_small_movielens_file_has_its_published_size():
 
 
 @pytest.mark.slow
-def test_thirteen_domains_of_amazon_hold_three_million_pairs():
+def test_thirteen_domains_of_amazon_have_three_million_pairs():
     logs = {path.stem: load_adjacency(path) for path in shared_data("amazon14-5core").glob("*.txt")}
     apps = logs["Apps_for_Android"]
     assert (apps.n_users, apps.n_items, len(apps)) == (87271, 13209, 752937)
@@ -109,7 +116,7 @@ def test_the_leakage_of_movielens_is_what_was_published():
     assert split_global_time(log, test_fraction=0.1).leakage.n_leaking == 0
 
 
-def test_the_windows_of_movielens_hold_every_later_row_once():
+def test_the_windows_of_movielens_include_every_later_row_once():
     log = films()
     first = int(log.timestamp.min()) + 60 * 86_400 * 10**9
     splits = split_sliding(log, start=first, test="14D")
@@ -134,9 +141,9 @@ def test_the_difference_between_aoa_and_snips_global_is_reproduced_on_a_real_log
         metrics=["ndcg@10", "recall@10", "atop"],
     )
     for metric in evaluation.metrics:
-        found = evaluation.decomposition(metric)
-        check(evaluation, found)
+        decomposition = evaluation.decomposition(metric)
+        check(evaluation, decomposition)
         # The head has a larger share of the positives than of the weight: that is what weighting changes.
-        assert found.share[-1] > found.share_weighted[-1]
-    moved = evaluation.decomposition("recall@10").totals.set_index("model").loc["popularity"]
-    assert moved["moved"] < 0
+        assert decomposition.share[-1] > decomposition.share_weighted[-1]
+    totals = evaluation.decomposition("recall@10").totals.set_index("model").loc["popularity"]
+    assert totals["moved"] < 0

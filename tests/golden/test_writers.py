@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden.writers import FILES, FOLDER, written
+from tests.golden.writers import FILES, FOLDER, write_report
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_report_is_written_as_its_file_says(name):
-    assert written(name) == (FOLDER / name).read_text(encoding="utf-8")
+    assert write_report(name) == (FOLDER / name).read_text(encoding="utf-8")
 
 
 def test_every_file_is_of_a_report():

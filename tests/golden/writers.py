@@ -99,7 +99,7 @@ def plain() -> Tables:
 def wide() -> Tables:
     """Return a table that takes three pieces, with short errors, and names that are wide, long or alike."""
     start, end = "a-name-that-all-of-them-share", "-and-an-end"
-    names = [f"{start}-{one}{end}" for one in ("als", "ease", "pop")]
+    names = [f"{start}-{middle}{end}" for middle in ("als", "ease", "pop")]
     cells = [Cell("0.5", "± 0.123456 of nothing", short="± 0.12"), *[Cell("0.25", "[0.1, 0.4]")] * 9]
     header = ("model", *(f"metric {number}" for number in range(10)))
     rows = tuple((Cell(name), *cells) for name in names)
@@ -107,10 +107,12 @@ def wide() -> Tables:
         "short", "日本語の推薦システムの名前はとても長い", "n" * 28, "m" * 29, "m" * 14 + "-" + "m" * 40,
         "first half of a name that differs inside and ends alike", "first half of a name and ends alike",
     ]  # fmt: skip
-    other = Table(("model", "n"), tuple((Cell(name), Cell("1")) for name in different))
+    table_of_names = Table(("model", "n"), tuple((Cell(name), Cell("1")) for name in different))
     keys = Table(header, tuple((row[0], Cell("group"), *row[2:]) for row in rows[:2]), "Two keys", 2)
-    alike = Table(("model", "n"), tuple((Cell("p" * 30 + rest), Cell("1")) for rest in ("", "-and-more")))
-    return Tables((), (Table(header, rows, "Three pieces"), other, keys, alike))
+    similar = Table(
+        ("model", "n"), tuple((Cell("p" * 30 + ending), Cell("1")) for ending in ("", "-and-more"))
+    )
+    return Tables((), (Table(header, rows, "Three pieces"), table_of_names, keys, similar))
 
 
 REPORTS = {"whole": whole, "plain": plain, "wide": wide}
@@ -129,7 +131,7 @@ FILES = {
 }
 
 
-def written(name: str) -> str:
+def write_report(name: str) -> str:
     """Return a report in one language; of a page without its style and script, an element on a line."""
     report, kind = FILES[name]
     text = WRITERS[kind](REPORTS[report]())
@@ -142,4 +144,4 @@ def written(name: str) -> str:
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name in FILES:
-        (FOLDER / name).write_text(written(name), encoding="utf-8")
+        (FOLDER / name).write_text(write_report(name), encoding="utf-8")

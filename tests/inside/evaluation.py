@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ipseval.evaluation._explanation import describe_date, explained_tables
+from ipseval.evaluation._explanation import build_explanation, describe_date
 from ipseval.evaluation._integrations import ListMetrics, MlflowEvaluator
-from ipseval.evaluation._page import _difference, _differences, _sensitivity, _weights
+from ipseval.evaluation._page_sections import (
+    build_difference_cell,
+    build_differences,
+    build_sensitivity,
+)
 from ipseval.evaluation.beyond import _measures
 from ipseval.evaluation.beyond._measures import Recommended
-from ipseval.evaluation.differences import _cells, _tested
-from ipseval.evaluation.evaluation import PLOT_KINDS, find_label
+from ipseval.evaluation.differences import build_difference_cells, compute_difference
+from ipseval.evaluation.evaluation import find_label
+from ipseval.evaluation.plotting import PLOT_KINDS
 from ipseval.evaluation.report_content import ReportContent
 from ipseval.evaluation.segments._segments import (
     SegmentCell,

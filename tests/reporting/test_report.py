@@ -18,7 +18,14 @@ import ipseval
 from ipseval.reporting import Tables
 from tests.inside import reporting as report
 from tests.inside.estimators import Extent, resolve_estimator
-from tests.inside.evaluation import Outcome, ReportContent, Standing, Verdict, explained_tables, write_verdict
+from tests.inside.evaluation import (
+    Outcome,
+    ReportContent,
+    Standing,
+    Verdict,
+    build_explanation,
+    write_verdict,
+)
 from tests.inside.inference import PairTests
 from tests.inside.reporting import (
     Cell,
@@ -194,7 +201,7 @@ def by_hand(values, errors, told_apart=(), flags=("", "")):
         candidates="all items",
         confidence_level=0.95,
     )
-    return explained_tables(content)
+    return build_explanation(content)
 
 
 def table_lines(tables: Tables) -> list[str]:

@@ -27,7 +27,7 @@ False alarms: at most 0.05 in a season of 26 weeks. Smallest visible loss, with 
 Differences below are information, each by a test of its own: 1 estimate in both, new minus old, 95%
   intervals.
 
-recall@5  aoa: old    new                        difference
+recall@5  AOA: old    new                        difference
 als          0.500  0.450  −0.050 [−0.119, +0.019] p = 0.16
 
 cannot tell by recall@5 (aoa): too few users; a loss below 0.15 could not have been seen"""

@@ -1,15 +1,13 @@
-"""What `evaluate` is asked about: a split, or the training and test interactions of one."""
+"""The split that `evaluate` uses: as passed, or from training and test interactions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ipseval.data.splits import Split
 from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError
 
 
-def resolve_split(split: Any, train: Any, test: Any) -> Split:
+def resolve_split(split: object, train: object, test: object) -> Split:
     """Return the split that was passed, or the one of `train` and `test`.
 
     Raises

@@ -1,4 +1,4 @@
-"""Members of one's own: metrics, estimators, propensity models and adapters of other packages, by name."""
+"""Registration of custom metrics, estimators, propensity models and adapters by name."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ Member = TypeVar("Member")
 
 
 def register(member: Member, *, name: str | None = None) -> Member:
-    """Return `member` after giving it a name, by which labels and the command line find it.
+    """Register a custom metric, estimator, propensity model or adapter under a name.
 
-    It may stand above a class as `@ipseval.register`. A package that is installed registers its members by
-    entry points of the groups `ipseval.metrics`, `ipseval.estimators`, `ipseval.propensities` and
-    `ipseval.adapters`; they are loaded when a label or model asks for them.
+    Labels and the command line find the member by this name. The function also works as a decorator of a
+    class, `@ipseval.register`. An installed package registers its members by entry points of the groups
+    `ipseval.metrics`, `ipseval.estimators`, `ipseval.propensities` and `ipseval.adapters`; they are loaded
+    when a label or model needs them.
 
     Parameters
     ----------
@@ -35,13 +36,20 @@ def register(member: Member, *, name: str | None = None) -> Member:
         with `fit(train) -> Propensity`. An adapter: a function `describe(model, split)` that returns
         `ipseval.adapters.ModelScores`.
     name : str, optional
-        A metric has a name of its own, and an estimator a label, which may have a parameter: `trimmed(0.1)`.
-        For a propensity model: its label. For an adapter: the top-level module of the models that it takes.
+        Default: the name of the metric, or the label of the estimator, which may have a parameter:
+        `trimmed(0.1)`. Required for a propensity model: its label; and for an adapter: the top-level module
+        of the models that it supports.
+
+    Returns
+    -------
+    class, object or function
+        `member`, unchanged.
 
     Raises
     ------
     InputError
-        For anything else, and for a name that is taken. The same class, defined anew, replaces the former.
+        For any other object, and for a name that is taken. The same class, defined again, replaces the
+        former.
 
     Examples
     --------
@@ -52,23 +60,29 @@ def register(member: Member, *, name: str | None = None) -> Member:
     Traceback (most recent call last):
     ipseval.errors.InputError: the adapter 'torch' is there already; choose another name.
     """
-    registry, own_name = _family(member)
-    chosen = name if name is not None else own_name
-    if chosen is None:
-        called = getattr(member, "__name__", type(member).__name__)
-        raise InputError(f"this {registry.what} needs a name: ipseval.register({called}, name=…).")
-    registry.add(chosen, member)
+    registry, default_name = _find_registry(member)
+    if name is None:
+        name = default_name
+    if name is None:
+        argument = getattr(member, "__name__", type(member).__name__)
+        raise InputError(f"this {registry.what} needs a name: ipseval.register({argument}, name=…).")
+    registry.add(name, member)
     return member
 
 
-def _family(member: Any) -> tuple[Registry[Any], str | None]:
-    """Return the registry of a member's family, and its own name."""
-    kind = member if isinstance(member, type) else type(member)
-    if issubclass(kind, Metric):
+def _find_registry(member: object) -> tuple[Registry[Any], str | None]:
+    """Return the registry of a member's family, and its default name; None where it has none."""
+    cls = type(member)
+    if isinstance(member, type):
+        cls = member
+    if issubclass(cls, Metric):
         return METRICS, getattr(member, "name", None)
-    if issubclass(kind, Estimator):
-        label: str = (member() if member is kind else member).label
-        return ESTIMATORS, label.partition("(")[0]
+    if issubclass(cls, Estimator):
+        estimator = member
+        if isinstance(member, type):
+            estimator = cls()
+        assert isinstance(estimator, Estimator)
+        return ESTIMATORS, estimator.label.partition("(")[0]
     if hasattr(member, "fit"):
         return PROPENSITIES, None
     if callable(member) and not isinstance(member, type):

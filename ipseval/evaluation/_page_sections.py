@@ -1,0 +1,219 @@
+"""The sections of an evaluation's HTML page below its tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from ipseval.evaluation._page_curves import SweptMetric
+from ipseval.evaluation.report_content import PageContent, ReportContent, TableLayout, build_rows
+from ipseval.reporting.formatting import LEVEL, decimals, number, percent, shown_p, signed_at
+from ipseval.reporting.pictures import curves
+from ipseval.reporting.tables import Cell, Code, Heading, Part, Table
+from ipseval.utils.counts import counts_frame
+
+GAMMA = (
+    "γ describes how much more often popular items are shown: P ∝ (n*)^((γ+1)/2), where n* is the number of "
+    "training interactions of an item. At γ = −1 all weights are equal. The larger γ is, the less popular "
+    "items count."
+)
+
+
+def build_page_sections(content: ReportContent) -> list[Part]:
+    """Return the sections below the tables."""
+    page = content.page
+    assert page is not None  # only a page has them
+    record = pd.DataFrame(list(page.record.items()), columns=["key", "value"])
+    return [
+        *build_differences(content, page),
+        *build_sensitivity(content, page),
+        *_build_popularity(content, page),
+        *_build_weights(content),
+        *_build_data(content),
+        Heading("Definitions and guarantees"),
+        *(Code(name, text) for name, text in page.definitions.items()),
+        Heading("Provenance"),
+        Table.of(record, "Versions, options and data", folded=True),
+    ]
+
+
+def build_differences(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return a table per metric: every recommender minus the first, by every estimator."""
+    if page.differences.empty:
+        return []
+    parts: list[Part] = [
+        Heading("Differences"),
+        "Paired differences on the same users, with confidence intervals. A difference whose interval "
+        "includes 0 may be due to chance. p-values are adjusted over all pairs of a column (Holm); bold: "
+        f"p < {LEVEL:g}.",
+    ]
+    for layout in content.layouts:
+        table = _build_difference_table(content, page, layout)
+        if table.rows:
+            parts.append(table)
+    return parts
+
+
+def _build_difference_table(content: ReportContent, page: PageContent, layout: TableLayout) -> Table:
+    """Return the differences of one table: every recommender minus the first, by every estimator."""
+    metric = layout.metric
+    first, *rivals = layout.models
+    differences = page.differences[page.differences["metric"] == metric]
+    columns = []
+    header = ["recommender"]
+    for label in layout.labels:
+        header.append(content.head(metric, label))
+        flag = content.flag(metric, label)
+        rows = differences[differences["estimator"] == label].set_index("model").reindex(rivals)
+        cells = rows.to_dict("index")
+        columns.append({model: build_difference_cell(cells[model], flag) for model in rivals})
+    return Table(
+        tuple(header),
+        build_rows(rivals, columns),
+        f"{layout.title}, minus {first}",
+        words=frozenset(range(len(header))),
+        signed=True,
+        metric=metric,
+    )
+
+
+def build_difference_cell(row: Mapping[Any, Any], flag: str) -> Cell:
+    """Return the cell of one difference; an unreliable one has neither interval nor p-value."""
+    difference = row["difference"]
+    low = row["ci_low"]
+    high = row["ci_high"]
+    p_value = row["p_adjusted"]
+    if math.isnan(difference):
+        return Cell("undefined", flag=flag)
+    if math.isnan(low):
+        return Cell(signed_at(difference, 4), "not tested", flag=flag)
+    places = decimals([high - low])
+    text = signed_at(difference, places)
+    if flag:
+        return Cell(text, flag=flag, at=(math.nan, difference, math.nan))
+    bounds = f"[{signed_at(low, places)}, {signed_at(high, places)}]"
+    return Cell(
+        text,
+        f"{bounds} {shown_p(p_value)}",
+        strong=p_value < LEVEL,
+        at=(low, difference, high),
+    )
+
+
+def build_sensitivity(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return curves of the estimates over γ, with the γ at which the first recommender is overtaken."""
+    parts: list[Part] = []
+    for sweep in page.curves.sweeps:
+        n_drawn = len(sweep.values)
+        n_models = len(content.models)
+        name = content.names[sweep.estimator]
+        here = f"this evaluation, γ = {number(sweep.at)}"
+        caption = [f"{sweep.metric}, {name}. Dotted: {here}."]
+        if content.flag(sweep.metric, sweep.estimator):
+            caption.append("The estimates of this evaluation are unreliable.")
+        if n_drawn < n_models:
+            caption.append(f"The highest {n_drawn} of {n_models} recommenders are drawn.")
+        caption += _describe_swaps(sweep)
+        parts.append(
+            curves(
+                sweep.gamma.tolist(),
+                {model: values.tolist() for model, values in sweep.values.items()},
+                alt=f"{sweep.metric}, {name}, over γ, a line per recommender",
+                x_name="γ",
+                x_label="γ (−1: equal weights)",
+                marks={sweep.at: here},
+                caption=" ".join(caption),
+                metric=sweep.metric,
+            )
+        )
+    if not parts:
+        return []
+    return [Heading("Sensitivity to the propensity"), GAMMA, *parts]
+
+
+def _describe_swaps(sweep: SweptMetric) -> list[str]:
+    """Return the γ at which a recommender overtakes the first one, and the recommenders that never do."""
+    statements = []
+    without_change = []
+    for model, points, statement in sweep.swaps:
+        if points:
+            statements.append(f"{statement}.")
+        else:
+            without_change.append(model)
+    if without_change:
+        first = next(iter(sweep.values))
+        lowest = number(sweep.gamma[0])
+        highest = number(sweep.gamma[-1])
+        statements.append(
+            f"{', '.join(without_change)}: no change of order with {first} for γ from {lowest} to {highest}."
+        )
+    return statements
+
+
+def _build_popularity(content: ReportContent, page: PageContent) -> list[Part]:
+    """Return the shares of weight and of interactions, from rare items to popular ones."""
+    frame = pd.DataFrame(dict(page.curves.popularity))
+    if frame.empty:
+        return []
+    measure = {"n*": "training interactions", "P": "propensity"}[str(frame["by"].iloc[0])]
+    by_estimator = {str(label): groups for label, groups in frame.groupby("estimator", sort=False)}
+    first = next(iter(by_estimator.values()))
+    shares = [first["share"], *(groups["weight_share"] for groups in by_estimator.values())]
+    rows = []
+    for index in range(len(first)):
+        group = first.iloc[index]
+        row = [Cell(group["group"]), Cell(f"{group['n_items']:,}"), Cell(f"{group['n_positives']:,}")]
+        for share in shares:
+            value = share.iloc[index]
+            row.append(Cell(percent(value, 1), hint=percent(value, 3), at=(value,)))
+        rows.append(tuple(row))
+    names = [content.names[label] for label in by_estimator]
+    header = (measure, "items", "interactions", "share of interactions", *names)
+    return [
+        Heading("Popularity"),
+        "The table shows how much items of each popularity count in the estimates. AOA counts every "
+        "held-out interaction once. Weighting moves weight to items that are shown less.",
+        Table(header, tuple(rows), f"Held-out interactions by {measure} of their item"),
+    ]
+
+
+def _build_weights(content: ReportContent) -> list[Part]:
+    """Return the effective sample size and the largest weight of each estimator."""
+    diagnostics = content.diagnostics
+    n_interactions = diagnostics["n_positives"].max()
+    interactions = f"{n_interactions:,} held-out interactions"
+    for count in content.counts:
+        if count.what == "test pairs":
+            interactions += f" of {count.count:,} test rows"
+    rows = []
+    for row in diagnostics.to_dict("records"):
+        size = Cell(
+            f"{row['ess_own']:,.0f}", f"of {row['ess_equal']:,.0f}", flag=row["flag"], at=(row["ess_own"],)
+        )
+        rare_share = "not known"
+        if not math.isnan(row["rare_share"]):
+            rare_share = percent(row["rare_share"], 1)
+        remark = Cell(row["flag"] or row["cautions"])
+        name = Cell(content.names[row["estimator"]])
+        rows.append((name, size, Cell(percent(row["share_own"], 2)), Cell(rare_share), remark))
+    header = ("estimator", "effective sample size", "largest weight", "on rare items", "remark")
+    return [
+        Heading("Weights"),
+        f"{interactions} are included. The effective sample size, (Σw)²/Σw², is the number of equally "
+        'weighted interactions of the same precision; "of" is its value with equal propensities. Rare items '
+        "have at most 2 training interactions.",
+        Table(header, tuple(rows), "Weights of each estimator", words=frozenset({0, 4})),
+    ]
+
+
+def _build_data(content: ReportContent) -> list[Part]:
+    """Return the counts of the rows that were read, split and ranked."""
+    if not content.counts:
+        return []
+    frame = counts_frame(content.counts)
+    totals = frame["of"].astype(object).where(frame["of"].notna(), "")
+    table = Table.of(frame.assign(of=totals), "Counts", n_keys=2, folded=True)
+    return [Heading("Data"), "The table counts the rows that were read, excluded and added.", table]

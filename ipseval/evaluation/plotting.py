@@ -1,0 +1,175 @@
+"""Plots of an evaluation: the rows of each kind of plot, in the order and with the names of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pandas as pd
+
+from ipseval.errors import InputError
+from ipseval.estimators import Estimator
+from ipseval.evaluation.report_content import ReportContent, TableLayout, sort_rows
+from ipseval.evaluation.segments import Decomposition, Segments
+from ipseval.evaluation.verdict import Verdict
+from ipseval.inference import Sensitivity
+from ipseval.metrics import Metric
+from ipseval.utils.checks import check_choice
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+PLOT_KINDS = (
+    "estimates",
+    "differences",
+    "sensitivity",
+    "weights",
+    "popularity",
+    "segments",
+    "decomposition",
+)
+
+
+class _PlottedEvaluation(Protocol):
+    """The parts of an `Evaluation` that plots read; the class itself imports this module."""
+
+    @property
+    def definitions(self) -> tuple[Sequence[Metric], Sequence[Estimator]]: ...
+
+    @property
+    def segments(self) -> dict[str, Segments]: ...
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]: ...
+
+    @property
+    def frame(self) -> pd.DataFrame: ...
+
+    @property
+    def diagnostics(self) -> pd.DataFrame: ...
+
+    @property
+    def popularity(self) -> pd.DataFrame: ...
+
+    @property
+    def _flags(self) -> dict[tuple[str, str], str]: ...
+
+    def by(self, by: Any) -> Segments: ...
+
+    def compare(self, reference: str | None = None) -> pd.DataFrame: ...
+
+    def decomposition(self, metric: str | None = None, *, by: Any = "popularity") -> Decomposition: ...
+
+    def _sensitivity(self, definitions: tuple[Sequence[Metric], Sequence[Estimator]]) -> Sensitivity: ...
+
+    def _content(self) -> ReportContent: ...
+
+    def _metric_label(self, label: str) -> str: ...
+
+    def _estimator_label(self, label: str) -> str: ...
+
+
+def plot_evaluation(
+    evaluation: _PlottedEvaluation,
+    kind: str,
+    *,
+    metric: str | None,
+    estimator: str | None,
+    by: Any,
+    ax: Axes | None,
+) -> Axes:
+    """Draw one kind of plot; see `Evaluation.plot` for the parameters."""
+    from ipseval.reporting import plots
+    from ipseval.reporting.plots import estimates as estimate_plots
+
+    metric = _check_kind_and_metric(evaluation, kind, metric)
+    content = evaluation._content()
+    layout = _find_layout(content, metric, None)
+    chosen_estimator = layout.verdict.weighted or layout.verdict.unweighted
+    if estimator is not None:
+        chosen_estimator = evaluation._estimator_label(estimator)
+    check_choice("estimator", chosen_estimator, list(layout.verdict.standings))
+    if estimator is not None:
+        layout = _find_layout(content, metric, chosen_estimator)
+    names = content.names
+    column_names = content.column_names
+
+    if kind == "estimates":
+        return plots.plot_estimates(_select_rows(evaluation.frame, layout, column_names), ax=ax)
+    if kind == "differences":
+        rows = _select_rows(_flag_differences(evaluation, layout.models[0]), layout, column_names)
+        return estimate_plots.plot_differences(rows, ax=ax)
+    if kind == "sensitivity":
+        sensitivity = evaluation._sensitivity(_select_definitions(evaluation, metric, chosen_estimator))
+        tipping_points = _select_rows(sensitivity.tipping_points(), layout, names)
+        rows = _select_rows(sensitivity.frame, layout, names)
+        return plots.plot_sensitivity(rows, tipping=tipping_points, ax=ax)
+    if kind == "weights":
+        return plots.plot_weights(_rename_estimators(evaluation.diagnostics, names), ax=ax)
+    if kind == "popularity":
+        return estimate_plots.plot_weight_shares(_rename_estimators(evaluation.popularity, names), ax=ax)
+    if kind == "decomposition":
+        decomposition = evaluation.decomposition(metric, by="popularity" if by is None else by)
+        rows = _select_rows(decomposition.frame, layout, column_names)
+        return estimate_plots.plot_decomposition(rows, ax=ax)
+    if by is None:
+        by = next(iter(evaluation.segments), "popularity")
+    rows = _select_rows(evaluation.by(by).frame, layout, column_names)
+    return estimate_plots.plot_segments(rows, metric=metric, estimator=column_names[chosen_estimator], ax=ax)
+
+
+def _check_kind_and_metric(evaluation: _PlottedEvaluation, kind: str, metric: str | None) -> str:
+    """Return the label of the metric to plot, by default the first; raise an error for unknown names."""
+    labels = [verdict.metric for verdict in evaluation.verdicts]
+    if evaluation._metric_label(kind) in labels:
+        raise InputError(f'the first argument is the kind of plot: plot("estimates", metric={kind!r}).')
+    check_choice("kind", kind, PLOT_KINDS)
+    label = labels[0]
+    if metric is not None:
+        label = evaluation._metric_label(metric)
+    check_choice("metric", label, labels)
+    return label
+
+
+def _find_layout(content: ReportContent, metric: str, estimator: str | None) -> TableLayout:
+    """Return the table of a metric that has an estimator; without one the first table of the metric."""
+    layouts = [layout for layout in content.layouts if layout.metric == metric]
+    for layout in layouts:
+        if estimator in layout.labels:
+            return layout
+    return layouts[0]
+
+
+def _flag_differences(evaluation: _PlottedEvaluation, reference: str) -> pd.DataFrame:
+    """Return the differences from a recommender, with the flags of their estimates."""
+    frame = evaluation.compare(reference)
+    cells = zip(frame["metric"], frame["estimator"], strict=True)
+    return frame.assign(flag=[evaluation._flags[cell] for cell in cells])
+
+
+def _select_definitions(
+    evaluation: _PlottedEvaluation, metric: str, estimator: str
+) -> tuple[list[Metric], list[Estimator]]:
+    """Return one metric and one estimator, because the others would take time without being drawn."""
+    metrics, estimators = evaluation.definitions
+    return (
+        [definition for definition in metrics if definition.label == metric],
+        [definition for definition in estimators if definition.label == estimator],
+    )
+
+
+def _select_rows(frame: pd.DataFrame, layout: TableLayout, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of one table in its order, with the names of estimators."""
+    rows = frame
+    if "metric" in rows:
+        rows = rows[rows["metric"] == layout.metric]
+    if "estimator" in rows:
+        rows = rows[rows["estimator"].isin(layout.labels)]
+    return sort_rows(_rename_estimators(rows, names), layout)
+
+
+def _rename_estimators(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """Return a frame with the estimators' names in tables in place of their labels."""
+    if "estimator" not in frame:
+        return frame
+    return frame.assign(estimator=frame["estimator"].map(names))
