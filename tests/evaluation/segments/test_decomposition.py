@@ -52,9 +52,9 @@ def test_shares_values_and_terms_by_hand():
         ["all", "100.0%", "100.0%", "0.333", "0.500", "0.667", "0.500"],
     ]
     text = repr(found)
-    assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
-    assert "snips-global: a and b have the same value." in text
-    assert "Gains most weight: rare, 33.3% of the positives and 50.0% of the weight." in text
+    assert "By AOA, b exceeds a by 0.3333: it gains 0.6667 in popular and loses 0.3333 in rare." in text
+    assert "By SNIPS, a and b have the same value." in text
+    assert "The share of weight rises most in rare: 33.3% by AOA and 50.0% by SNIPS." in text
 
 
 def check(evaluation, found, plain="aoa", weighted="snips-global", atol=1e-12):
@@ -102,8 +102,8 @@ def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
     assert np.isnan(row["value"])
     assert (row["moved"], row["within"]) == (0, 0)
     several = replace(found, labels=tuple("abcdef"))
-    assert several._named(np.array([True, False, True, True, False, True])) == "a, c to d, f"
-    assert several._named(np.array([True, True, True, False, True, False])) == "a to c, e"
+    assert several._name_groups(np.array([True, False, True, True, False, True])) == "a, c to d, f"
+    assert several._name_groups(np.array([True, True, True, False, True, False])) == "a to c, e"
     assert "none" in repr(found)
 
 
@@ -111,14 +111,19 @@ def test_most_of_a_lead_is_named_or_what_is_gained_and_lost():
     found = replace(by_hand().decomposition(by=KIND), labels=tuple("abcd"))
 
     def said(*parts):
-        return found._said(0, 1, "aoa", np.array(parts), 4)
+        return found._describe_lead(0, 1, "AOA", np.array(parts), 4)
 
-    assert said(0.125, 0.375, 0, 0) == "aoa: a leads b by 0.5000. 75% of the lead is in b."
-    assert said(0.25, 0.25, 0, 0) == "aoa: a leads b by 0.5000. 50% of the lead is in a."
-    assert said(-0.125, -0.125, -0.125, -0.125) == "aoa: b leads a by 0.5000. 50% of the lead is in a to b."
-    assert said(0.5, 0, -0.25, 0) == "aoa: a leads b by 0.2500. It gains 0.5000 in a and loses 0.2500 in c."
-    assert said(0, 0, 0, 0) == "aoa: a and b have the same value."
-    assert replace(found, share_weighted=found.share)._weight_moves() == []
+    assert said(0.125, 0.375, 0, 0) == "By AOA, a exceeds b by 0.5000: 75% of the difference is in b."
+    assert said(0.25, 0.25, 0, 0) == "By AOA, a exceeds b by 0.5000: 50% of the difference is in a."
+    assert (
+        said(-0.125, -0.125, -0.125, -0.125)
+        == "By AOA, b exceeds a by 0.5000: 50% of the difference is in a to b."
+    )
+    assert (
+        said(0.5, 0, -0.25, 0) == "By AOA, a exceeds b by 0.2500: it gains 0.5000 in a and loses 0.2500 in c."
+    )
+    assert said(0, 0, 0, 0) == "By AOA, a and b have the same value."
+    assert replace(found, share_weighted=found.share)._describe_weights() == []
 
 
 def test_it_is_drawn_and_its_questions_are_checked():

@@ -11,16 +11,16 @@ from scipy import stats
 
 from tests.inside.evaluation import (
     SegmentCell,
-    _groups_differ,
-    _leads,
+    _describe_differences,
+    _describe_gaps,
+    compute_gap,
     family_level,
     gap_error,
-    gap_of,
+    interval_half_width,
     power_sums,
-    reach,
     satterthwaite,
+    skewness_terms,
     t_test,
-    tails_of,
 )
 
 
@@ -73,16 +73,18 @@ def test_an_interval_of_a_group_is_as_much_wider_as_halls_expansion_says():
     # z = 1.96, (z⁴ + 2z² − 3)/18 = (14.757 + 7.683 − 3)/18 = 1.0800 and (z² − 3)/12 = .8415/12 = .07012.
     tails = np.array([[0.5], [0.1], [1.2]])
     wide = stats.t.ppf(0.975, 19) + 1.95996 * (0.5 * 1.0800 - 0.1 * 0.07012)
-    assert reach(np.array([2.0]), np.array([20.0]), 0.05, tails) == pytest.approx([2 * 1.2 * wide], rel=1e-4)
+    assert interval_half_width(np.array([2.0]), np.array([20.0]), 0.05, tails) == pytest.approx(
+        [2 * 1.2 * wide], rel=1e-4
+    )
 
 
 def test_without_skewness_an_interval_is_that_of_student_and_never_narrower():
     error, users = np.array([2.0, 0.0, np.nan]), np.array([20.0, 20.0, 20.0])
     student = 2 * stats.t.ppf(0.975, 19)
-    assert reach(error, users, 0.05) == pytest.approx([student, np.nan, np.nan], nan_ok=True)
+    assert interval_half_width(error, users, 0.05) == pytest.approx([student, np.nan, np.nan], nan_ok=True)
     for tails in ([[0.0], [0.5], [0.5]], [[np.nan], [np.nan], [np.nan]]):
-        assert reach(error[:1], users[:1], 0.05, np.array(tails)) == pytest.approx([student])
-    few = reach(np.ones(3), np.array([1.0, 2.0, 3.0]), 0.05)
+        assert interval_half_width(error[:1], users[:1], 0.05, np.array(tails)) == pytest.approx([student])
+    few = interval_half_width(np.ones(3), np.array([1.0, 2.0, 3.0]), 0.05)
     assert few == pytest.approx(stats.t.ppf(0.975, [1, 1, 2]))
 
 
@@ -94,7 +96,7 @@ def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
     low[2, 1:] *= 1e-3  # one user has nearly all of the weight
     total, n = low.sum(axis=1), np.full(3, 12.0)
     ratio = top.sum(axis=1) / total
-    found = tails_of(power_sums(top, low), total, ratio, n)
+    found = skewness_terms(power_sums(top, low), total, ratio, n)
     for row in (0, 2):
         e, d = top[row] - ratio[row] * low[row], low[row]
         even = (d**2).sum() / d.sum() ** 2
@@ -108,7 +110,7 @@ def test_shape_and_unevenness_are_those_of_the_residuals_of_users():
         assert found[:, row] == pytest.approx(expected, rel=1e-9)
     assert np.isnan(found[:2, 1]).all()
     for scale in (1e-6, 1e6):  # whatever the unit of weights
-        again = tails_of(power_sums(scale * top, scale * low), scale * total, ratio, n)
+        again = skewness_terms(power_sums(scale * top, scale * low), scale * total, ratio, n)
         assert again == pytest.approx(found, rel=1e-9, nan_ok=True)
 
 
@@ -144,16 +146,16 @@ def test_a_difference_is_tested_in_either_direction_with_one_degree_of_freedom_a
 
 def test_differences_of_rounding_are_none():
     one, two = np.array([0.1 + 0.2, 0.3, 0.5, -0.5]), np.array([0.3, 0.1 + 0.2, 0.25, 0.5])
-    assert gap_of(one, two).tolist() == [0.0, 0.0, 0.25, -1.0]
-    assert gap_of(np.array([1e-20]), np.array([0.0])).tolist() == [1e-20]
-    assert gap_of(1e-9 * one, 1e-9 * two)[:2].tolist() == [0.0, 0.0]
+    assert compute_gap(one, two).tolist() == [0.0, 0.0, 0.25, -1.0]
+    assert compute_gap(np.array([1e-20]), np.array([0.0])).tolist() == [1e-20]
+    assert compute_gap(1e-9 * one, 1e-9 * two)[:2].tolist() == [0.0, 0.0]
 
 
 def test_groups_and_leads_are_told_below_5_percent():
     gaps = pd.DataFrame({"model": list("abcd"), "p_adjusted": [0.05, 0.049, 0.3, np.nan]})
-    assert _groups_differ(gaps, list("abcd")) == [
-        "Groups differ (p < .05): b.",
-        "Groups not told apart: a and c.",
+    assert _describe_gaps(gaps, list("abcd")) == [
+        "At least one difference between groups is statistically significant (p < 0.05, Holm) for b.",
+        "No difference between groups is statistically significant (p ≥ 0.05, Holm) for a and c.",
     ]
     columns = ["model", "reference", "group", "difference", "p_adjusted"]
     rows = [
@@ -162,8 +164,8 @@ def test_groups_and_leads_are_told_below_5_percent():
         *(("a", "d", "x", 0.2, 0.3), ("a", "d", "y", 0.0, 0.01), ("a", "d", "z", np.nan, np.nan)),
         *(("b", "c", "x", 0.9, 0.01), ("b", "c", "y", 0.9, 0.01), ("b", "c", "z", 0.9, 0.01)),
     ]
-    assert _leads(pd.DataFrame(rows, columns=columns), list("abcd")) == [
-        "a: ahead of b in x, behind b in y.",
-        "a: ahead of c in every group.",
-        "a: told from d in no group.",
+    assert _describe_differences(pd.DataFrame(rows, columns=columns), list("abcd")) == [
+        "a has higher values than b in x and lower values in y: statistically significant (p < 0.05, Holm).",
+        "a has higher values than c in every group: statistically significant (p < 0.05, Holm).",
+        "In no group is the difference of a from d statistically significant (p ≥ 0.05, Holm).",
     ]

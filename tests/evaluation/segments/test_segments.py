@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.reporting import Report
 from tests.conftest import examples
-from tests.inside.evaluation import _trust, resolve
+from tests.inside.evaluation import _assess_reliability, resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -95,7 +95,7 @@ def test_item_groups_by_hand():
         ["all", "0.5882", "100.0%", ""],
     ]
     assert (table.rows[0][1].error, table.rows[0][1].hint) == ("", constant)
-    assert notes.lines[-1] == "By aoa and ips: .frame, .differences(), .to_html()."
+    assert notes.lines[-1] == "Results by AOA and IPS: .frame, .differences(), .to_html()."
     assert [one.title for one in segments.tables(page=True).parts[:-1]] == [
         f"recall@1, {words}" for words in ("AOA", "SNIPS", "IPS")
     ]
@@ -334,8 +334,15 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
     covariance[6, 6] = 1.21  # a standard error of 1.1 in the last group of the first model
 
     def trust(low_ess):
-        given = np.zeros((2, 7)), covariance, effective, None, np.ones(7, dtype=int), metric
-        flags, hidden = _trust(*given, low_ess)
+        flags, hidden = _assess_reliability(
+            np.zeros((2, 7)),
+            covariance,
+            effective,
+            weights=None,
+            n_positives=np.ones(7, dtype=int),
+            metric=metric,
+            low_ess=low_ess,
+        )
         assert (hidden[0] == hidden[1]).all()
         return flags, np.flatnonzero(hidden[0]).tolist()
 
