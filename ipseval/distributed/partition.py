@@ -17,7 +17,7 @@ from ipseval.errors import InputError
 from ipseval.evaluation.reduction import Reduction
 from ipseval.evaluation.request import Request
 from ipseval.evaluation.segments import Groups, TrainingCounts
-from ipseval.evaluation.segments.built_in_groups import of_items_alone, resolve
+from ipseval.evaluation.segments.built_in_groups import names_only_items, resolve
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.candidates import Targets
 from ipseval.utils.checks import examples
@@ -78,7 +78,7 @@ class Grouped:
         if by is None:
             return cls()
         none = np.zeros(0, dtype=np.int64)
-        if of_items_alone(by):
+        if names_only_items(by):
             return cls(resolve(by, none, items, TrainingCounts(popularity, none)))
         rows = count()["trained"]
         ids = universe(rows.index.to_numpy()) if users is None else users

@@ -31,7 +31,7 @@ from ipseval.evaluation.request import (
     fitted_propensity,
     requested_estimators,
 )
-from ipseval.evaluation.segments.build import segments_of
+from ipseval.evaluation.segments.build import build_evaluation_segments
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import check_choice, check_models, check_type
@@ -115,7 +115,7 @@ def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan)
         ids = np.sort(merged.user_ids) if ids is None else ids
         merged = merged.ordered(ids)
     evaluation = finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
-    segments = {one.groups.name: segments_of(evaluation, one) for one in merged.segments}
+    segments = {one.groups.name: build_evaluation_segments(evaluation, one) for one in merged.segments}
     return replace(evaluation, segments=segments)
 
 

@@ -162,8 +162,8 @@ class Decomposition(Result):
     @property
     def totals(self) -> pd.DataFrame:
         """One row per recommender: plain, weighted, difference, and its two terms moved and within."""
-        plain = _weighted_total(self.share, self.value)
-        weighted = _weighted_total(self.share_weighted, self.value_weighted)
+        plain = _total_value(self.share, self.value)
+        weighted = _total_value(self.share_weighted, self.value_weighted)
         moved, within = self._terms()
         return pd.DataFrame(
             {
@@ -272,14 +272,14 @@ class Decomposition(Result):
 
     def _terms(self) -> tuple[FloatArray, FloatArray]:
         """Return (s^w − s)(v − R) and s^w (v^w − v); a group without unweighted value has R for v."""
-        total = _weighted_total(self.share, self.value)[:, None]
+        total = _total_value(self.share, self.value)[:, None]
         value = np.where(np.isnan(self.value), total, self.value)
         moved = (self.share_weighted - self.share) * (value - total)
         within = self.share_weighted * np.nan_to_num(self.value_weighted - value)
         return moved, within
 
     def _describe_weights(self) -> list[str]:
-        """Return the groups whose share of the weight falls and rises most; no sentence without a change."""
+        """Return sentences on the groups with the largest fall and rise of weight, [] without a change."""
         change = self.share_weighted - self.share
         largest_rise = int(np.argmax(change))
         if change[largest_rise] <= 0:
@@ -330,9 +330,9 @@ class Decomposition(Result):
         share = signed_parts[is_named].sum() / abs(total)
         return f"{sentence} {share:.0%} of the difference is in {self._name_groups(is_named)}."
 
-    def _name_groups(self, chosen: BoolArray) -> str:
-        """Return the names of the chosen groups; of several consecutive groups the first and the last."""
-        numbers = np.flatnonzero(chosen)
+    def _name_groups(self, is_selected: BoolArray) -> str:
+        """Return the names of the selected groups; of several consecutive groups the first and the last."""
+        numbers = np.flatnonzero(is_selected)
         runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
         names = []
         for run in runs:
@@ -348,13 +348,13 @@ def _value_cell(value: float, places: int) -> Cell:
     return Cell("none" if np.isnan(value) else f"{value:.{places}f}")
 
 
-def _weighted_total(share: FloatArray, value: FloatArray) -> FloatArray:
+def _total_value(share: FloatArray, value: FloatArray) -> FloatArray:
     """Return Σ_g s_g v_g of each recommender."""
     return np.asarray((share * np.nan_to_num(value)).sum(axis=-1))
 
 
 def _model_differences(share: FloatArray, value: FloatArray, model: int, reference: int) -> FloatArray:
-    """Return what each group adds to the difference of two recommenders, s_g (v_g,A − v_g,B)."""
+    """Return the part of each group in the difference of two recommenders, s_g (v_g,A − v_g,B)."""
     return np.asarray(share * np.nan_to_num(value[model] - value[reference]))
 
 

@@ -110,11 +110,11 @@ class SegmentCell:
         return np.where(is_hidden, np.nan, gap), _zero_hidden(covariance, is_hidden | is_constant)
 
 
-def _zero_hidden(covariance: FloatArray, hidden: BoolArray) -> FloatArray:
+def _zero_hidden(covariance: FloatArray, is_hidden: BoolArray) -> FloatArray:
     """Return a covariance with 0 in place of NaN and in the rows and columns of hidden groups."""
     filled = np.where(np.isnan(covariance), 0.0, covariance)
-    filled[hidden, :] = 0.0
-    filled[:, hidden] = 0.0
+    filled[is_hidden, :] = 0.0
+    filled[:, is_hidden] = 0.0
     return filled
 
 
@@ -239,7 +239,9 @@ class Segments(Result):
         for (metric, estimator), cell in self.cells.items():
             for model, reference_model in self._model_pairs(reference):
                 frames.append(self._difference_frame(metric, estimator, cell, model, reference_model))
-        return _insert_adjusted(pd.concat(frames, ignore_index=True), correction, ["metric", "estimator"])
+        return _insert_adjusted_p_values(
+            pd.concat(frames, ignore_index=True), correction, ["metric", "estimator"]
+        )
 
     def _difference_frame(
         self, metric: str, estimator: str, cell: SegmentCell, model: int, reference: int
@@ -301,7 +303,7 @@ class Segments(Result):
         for (metric, estimator), cell in self.cells.items():
             for number, model in enumerate(self.models):
                 frames.append(self._gap_frame(metric, estimator, cell, number, model, pairs))
-        return _insert_adjusted(
+        return _insert_adjusted_p_values(
             pd.concat(frames, ignore_index=True), correction, ["metric", "estimator", "model"]
         )
 
@@ -433,21 +435,20 @@ def _clip_to_unit(values: FloatArray, half_width: FloatArray) -> tuple[FloatArra
     return low, high
 
 
-def _group_notes(cell: SegmentCell, hidden: BoolArray, no_interval: BoolArray) -> list[str]:
+def _group_notes(cell: SegmentCell, is_hidden: BoolArray, has_no_interval: BoolArray) -> list[str]:
     """Return the note on each group: its flag, remarks, and why it has no value or no interval."""
     notes = []
     for group, flag in enumerate(cell.flags):
-        is_hidden = hidden[group]
-        texts = [f"suppressed: {flag}" if is_hidden and flag else flag, cell.notes[group]]
+        texts = [f"suppressed: {flag}" if is_hidden[group] and flag else flag, cell.notes[group]]
         if not cell.n_users[group]:
             texts.append("undefined: no user has weight in the group")
-        elif no_interval[group] and not is_hidden:
+        elif has_no_interval[group] and not is_hidden[group]:
             texts.append("no interval: the values of its users do not vary")
         notes.append("; ".join(filter(None, texts)))
     return notes
 
 
-def _insert_adjusted(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:
+def _insert_adjusted_p_values(frame: pd.DataFrame, correction: Correction, family: list[str]) -> pd.DataFrame:
     """Return the frame with adjusted p-values next to the p-values."""
     if correction is not None:
         check_choice("correction", correction, CORRECTIONS)

@@ -66,7 +66,7 @@ class SegmentSums:
     weights: dict[str, tuple[WeightSums | None, ...]]  # estimator -> sums of each group; None: no positive
     n_positives: IntArray
     sizes: IntArray  # users or items in each group
-    evaluated: str = "user"  # unit of a metric value: "user" or "query"
+    unit: str = "user"  # unit of a metric value: "user" or "query"
 
     @classmethod
     def of(
@@ -97,7 +97,7 @@ class SegmentSums:
             weights=weights,
             n_positives=np.bincount(codes, minlength=len(groups.labels)),
             sizes=groups.sizes,
-            evaluated="user" if ranked.cluster is None else "query",
+            unit="user" if ranked.cluster is None else "query",
         )
 
     def alone(self) -> SegmentSums:
@@ -119,7 +119,7 @@ class SegmentSums:
             weights=weights,
             n_positives=self.n_positives + other.n_positives,
             sizes=sizes,
-            evaluated=self.evaluated,
+            unit=self.unit,
         )
 
 
@@ -177,7 +177,7 @@ def _sum_user_groups(
     again from the positives of these users.
     """
     ranked = samples[0].ranked
-    is_averaged = _averaged_users(ranked, estimator)
+    is_averaged = _find_population(ranked, estimator)
     blocks = []
     powers = []
     n_users = []
@@ -210,7 +210,7 @@ def _sum_user_groups(
     )
 
 
-def _averaged_users(ranked: RankedPositives, estimator: Estimator) -> BoolArray:
+def _find_population(ranked: RankedPositives, estimator: Estimator) -> BoolArray:
     """Return whether the estimator averages over each user of the population, (n_population,)."""
     if estimator.counts_all_users:
         if ranked.left_out is None:
@@ -408,8 +408,8 @@ def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.stack(sums, axis=-1)
 
 
-def _restrict_sample(sample: Sample, chosen: BoolArray) -> Sample:
-    """Return the sample with the chosen positives; ranks and candidates do not change."""
-    propensity = None if sample.propensity is None else sample.propensity[chosen]
-    ranked = sample.ranked.select(chosen)
+def _restrict_sample(sample: Sample, is_selected: BoolArray) -> Sample:
+    """Return the sample with the selected positives; ranks and candidates do not change."""
+    propensity = None if sample.propensity is None else sample.propensity[is_selected]
+    ranked = sample.ranked.select(is_selected)
     return replace(sample, ranked=ranked, propensity=propensity, rewarded=None, _values={})

@@ -185,7 +185,7 @@ def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
     return sentences
 
 
-def _without_number(match: re.Match[str]) -> str:
+def _drop_number(match: re.Match[str]) -> str:
     return f"{match[1] or ''}fewer than {match[2]} effective users"
 
 
@@ -194,7 +194,7 @@ def _collect_notes(frame: pd.DataFrame) -> list[str]:
     groups_by_note: dict[str, list[str]] = {}
     for group, note in zip(frame["group"], frame["note"], strict=True):
         for text in filter(None, note.split("; ")):
-            groups = groups_by_note.setdefault(FEW_USERS.sub(_without_number, text), [])
+            groups = groups_by_note.setdefault(FEW_USERS.sub(_drop_number, text), [])
             if group not in groups:
                 groups.append(group)
 

@@ -27,7 +27,7 @@ MIN_VISIBLE_USERS = 5.0  # effective users below which a group is suppressed
 Key = tuple[str, str, str]  # (model, metric, estimator)
 
 
-def segments_of(evaluation: Any, sums: SegmentSums) -> Segments:
+def build_evaluation_segments(evaluation: Any, sums: SegmentSums) -> Segments:
     """Return the segments of an `Evaluation` from the sums of its groups."""
     estimates = evaluation.estimates
     models = list(dict.fromkeys(model for model, *_ in estimates))
@@ -114,7 +114,7 @@ def _build_cell(
         n_positives=sums.n_positives,
         whole=whole,
         flags=flags,
-        notes=tuple(_cell_note(cell_sums.note, int(n), sums.evaluated) for n in cell_sums.n_undefined),
+        notes=tuple(_cell_note(cell_sums.note, int(n), sums.unit) for n in cell_sums.n_undefined),
         suppressed=suppressed,
         in_unit=metric.value_range == (0.0, 1.0),
     )
@@ -185,7 +185,7 @@ def _effective_users_and_tails(
 def _shares_and_parts(
     cell_sums: CellSums, totals: _MemberTotals, metric: Metric
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the share of each group in the weight, and what it adds to the estimate over all users.
+    """Return the share of each group in the weight, and its part of the estimate over all users.
 
     Both are NaN where groups do not add up, and parts are NaN for a root such as rmse.
     """
@@ -238,11 +238,11 @@ def _assess_reliability(
     return tuple(flags), suppressed
 
 
-def _cell_note(note: str, n_undefined: int, evaluated: str) -> str:
+def _cell_note(note: str, n_undefined: int, unit: str) -> str:
     """Return the note of a cell, and how many users or queries of a group are excluded from it."""
     if not n_undefined:
         return note
-    excluded = f"{counted(n_undefined, evaluated)} left out: the metric is undefined for them"
+    excluded = f"{counted(n_undefined, unit)} left out: the metric is undefined for them"
     return "; ".join(filter(None, [note, excluded]))
 
 
@@ -255,4 +255,4 @@ def segment(evaluation: Any, groups: Groups) -> Segments:
         for estimator in estimators:
             labels = metric.label, estimator.label
             sums[labels] = [evaluation.estimates[model, *labels].user_sums for model in samples]
-    return segments_of(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))
+    return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))

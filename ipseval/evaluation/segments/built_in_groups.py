@@ -41,7 +41,7 @@ def resolve(
     return groupings
 
 
-def of_items_alone(by: Any) -> bool:
+def names_only_items(by: Any) -> bool:
     """Return whether `by` names groups of items only, which can be built without knowing the users."""
     return all(_known_axis(entry) == "item" for entry in _flatten(by))
 
