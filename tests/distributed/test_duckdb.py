@@ -142,30 +142,31 @@ def test_without_duckdb_the_error_names_what_to_install(monkeypatch):
     [((5_000_000, 3_000_000), None, 1), ((5_000_000, 3_000_001), None, 2), ((0, 0), None, 1), ((1, 1), 3, 3)],
 )
 def test_a_part_holds_8_million_rows_and_a_single_one_stays_where_it_is(rows, n_partitions, n_parts):
-    dealt = []
+    written = []
 
     class Table(SimpleNamespace):
-        name, user = "train", "VARCHAR"
+        name = "train"
+        user_type = "VARCHAR"
 
-        def deal(self, folder, parts):
-            dealt.append((folder.name, parts))
+        def partition(self, folder, parts):
+            written.append((folder.name, parts))
 
     tables = [Table(n_rows=one) for one in rows]
-    assert _duckdb._dealt(tables, n_partitions, Path("parts")) == n_parts
-    assert dealt == ([("0", n_parts), ("1", n_parts)] if n_parts > 1 else [])
+    assert _duckdb._partition_tables(tables, n_partitions, Path("parts")) == n_parts
+    assert written == ([("0", n_parts), ("1", n_parts)] if n_parts > 1 else [])
 
 
 def test_parts_without_a_user_are_empty_and_duckdb_shows_no_bar_and_keeps_no_order(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     pd.DataFrame({"user": [7, 7], "item": [1, 2]}).to_parquet(tmp_path / "train.parquet")
     with duckdb.connect() as connection:
-        _duckdb._settings(connection, threads=1)
+        _duckdb._configure(connection, threads=1)
         for name in ("preserve_insertion_order", "enable_progress_bar"):
             assert connection.execute(f"SELECT current_setting('{name}')").fetchone() == (False,)
         table = _duckdb._Table(connection, "train", tmp_path / "train.parquet")
-        assert (table.n_rows, table.part(0)["item"].tolist()) == (2, [1, 2])
-        table.deal(tmp_path / "parts", 3)
-        assert sorted(len(table.part(number)) for number in range(3)) == [0, 0, 2]
+        assert (table.n_rows, table.read_part(0)["item"].tolist()) == (2, [1, 2])
+        table.partition(tmp_path / "parts", 3)
+        assert sorted(len(table.read_part(number)) for number in range(3)) == [0, 0, 2]
 
 
 FAULTS = {
@@ -206,7 +207,7 @@ def test_the_short_road_gives_what_the_long_road_gives(fault, monkeypatch):
     monkeypatch.setattr(partition, "rank_positives", long_road)
     short = outcome()
     assert bool(n_long) == (fault not in SHORT)
-    monkeypatch.setattr(Pairs, "of", lambda *arguments: None)
+    monkeypatch.setattr(Pairs, "from_columns", lambda *arguments: None)
     long = outcome()
     assert n_long
     if isinstance(long, str):
@@ -238,7 +239,7 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
     rows = as_arrays(frames["first"])
     lists = ARRAYS[fault](rows)
     catalogue = Catalogue(np.arange(500, 525))
-    found = sorted_pairs.as_rows(lists, catalogue)
+    found = sorted_pairs.Rows.from_data(lists, catalogue)
 
     def outcome():
         try:
@@ -248,7 +249,7 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
 
     assert (found.pairs is None) == (fault not in ("none", "shuffled", "empty", "small numbers", "any item"))
     short = outcome()
-    monkeypatch.setattr(Pairs, "of", lambda *arguments: None)
+    monkeypatch.setattr(Pairs, "from_columns", lambda *arguments: None)
     long = outcome()
     if isinstance(long, str):
         assert short == long
@@ -261,20 +262,20 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
 def test_lists_as_they_should_be_take_the_short_road(columns):
     user, item, rank = [9, 5, 5, -4], [3, 3, 8, 8], [1, 2, 1, 1]
     frame = pd.DataFrame({"user": user, "item": item, "rank": rank}).astype(columns)
-    found = Pairs.of(*(frame[name].to_numpy() for name in frame), Catalogue(np.array([8, 3])))
+    found = Pairs.from_columns(*(frame[name].to_numpy() for name in frame), Catalogue(np.array([8, 3])))
     assert found.users.tolist() == [-4, 5, 9]
     assert found.size.tolist() == [1, 2, 1]
     assert found.item.tolist() == [0, 0, 1, 1]
     assert found.rank.tolist() == [0, 0, 1, 0]
-    assert found.user(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
-    assert found.user(np.array([-4, 0, 5])) is None
-    rows = sorted_pairs.as_rows(frame.drop(columns="rank"), Catalogue(np.array([8, 3])))
-    assert rows.log(np.array([-4, 0, 5])) is None
-    assert len(rows.log(np.array([-4, 0, 5, 9]))) == 4
+    assert found.user_codes(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
+    assert found.user_codes(np.array([-4, 0, 5])) is None
+    rows = sorted_pairs.Rows.from_data(frame.drop(columns="rank"), Catalogue(np.array([8, 3])))
+    assert rows.to_interactions(np.array([-4, 0, 5])) is None
+    assert len(rows.to_interactions(np.array([-4, 0, 5, 9]))) == 4
 
 
 def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
-    far = sorted_pairs.ROOM * 2 + 2**16
+    far = sorted_pairs.ENTRIES_PER_ITEM * 2 + 2**16
     near = Catalogue(np.array([far + 4, 5]))
     assert near.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
     assert near.codes(np.array([], dtype=int)).tolist() == []
@@ -296,7 +297,7 @@ def test_user_item_and_rank_must_fit_into_62_bits():
     item, rank = np.array([2, 0, 1]), np.array([1, 1, 2])
 
     def users(*ids, ranked=rank):
-        found = Pairs.of(np.array(ids), item, ranked, three)
+        found = Pairs.from_columns(np.array(ids), item, ranked, three)
         return None if found is None else found.users.tolist()
 
     last = 2**59 - 1
@@ -312,11 +313,11 @@ def test_user_item_and_rank_must_fit_into_62_bits():
 def test_ranks_begin_at_1_and_have_no_gap_or_repeat():
     catalogue = Catalogue(np.arange(3))
     for rank, good in (((1, 2, 1), True), ((2, 1, 1), True), ((1, 1, 1), False), ((1, 3, 1), False)):
-        found = Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue)
+        found = Pairs.from_columns(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue)
         assert (found is not None) == good
     for rank in ((2, 3, 2), (0, 1, 1)):
-        assert Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue) is None
-    again = Pairs.of(np.array([4, 4]), np.array([1, 1]), None, catalogue)
+        assert Pairs.from_columns(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue) is None
+    again = Pairs.from_columns(np.array([4, 4]), np.array([1, 1]), None, catalogue)
     assert again is None
-    lists = sorted_pairs.Arrays(np.array([7, 4, 9]), np.array([2, 0, 1]), np.array([1, 0, 2])).frame
+    lists = sorted_pairs.ListArrays(np.array([7, 4, 9]), np.array([2, 0, 1]), np.array([1, 0, 2])).frame
     assert lists.to_numpy().tolist() == [[7, 1, 1], [7, 0, 2], [9, 2, 1]]

@@ -85,7 +85,7 @@ def test_users_without_a_row_are_counted_in_their_own_group():
 def test_groups_of_items_alone_go_through_no_frame_for_users():
     frames = example()
     options = {"metrics": ["recall@5"], "missing_lists": "zero", "ties": "default", "confidence_level": 0.95}
-    options |= {"n_relevant": None, "count": lambda: pytest.fail("users were counted")}
+    options |= {"n_relevant": None, "count_users": lambda: pytest.fail("users were counted")}
     items = np.arange(500, 525)
     for by in (
         "popularity:3",
@@ -93,7 +93,7 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
         ["cold-items"],
     ):
         plan = make_plan(items, np.ones(25, dtype=int), by=by, **options)
-        assert not plan.grouped.reads_users
+        assert not plan.planned_groups.has_user_groups
     with pytest.raises(InputError, match="none of the 1 ids of device is one of the 3 users"):
         in_partitions(frames, {"first": frames["first"]}, 2, users=[1, 4, 7], metrics=["recall@5"],
                       by=pd.DataFrame({"user": [-1], "device": ["app"]}))  # fmt: skip

@@ -20,8 +20,8 @@ from ipseval.estimators import UserSums
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from tests.inside.distributed import (
-    catalogue,
-    finish,
+    build_catalogue,
+    finish_evaluation,
     make_plan,
     partition,
     plan,
@@ -77,7 +77,7 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
 
 
 def test_a_bar_is_shown_where_progress_is_asked_for():
-    shown, hidden = (plan.bar([1], progress) for progress in (True, False))
+    shown, hidden = (plan.progress_bar([1], progress) for progress in (True, False))
     assert (shown.disable, hidden.disable) == (False, True)
     assert (shown.delay, shown.total) == (2, 1)  # nothing is shown of what ends at once
     assert list(shown) == [1]
@@ -98,12 +98,12 @@ def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_t
         ("exclude", [3, 5], "all items minus the user's training items"),
         ("include", [5, 5], "all items"),
     ):
-        found = partition._unlisted(train, test, seen, lists)
+        found = partition._ranks_without_lists(train, test, seen, lists)
         assert found.candidates_by_user.tolist() == candidates
         assert found.n_candidates.tolist() == candidates[:1]
         assert found.candidates == words
         assert (found.max_rank, found.list_length.tolist()) == (0, [0, 5])
-        scored = partition._unlisted(train, test, seen, None)
+        scored = partition._ranks_without_lists(train, test, seen, None)
         assert (scored.max_rank, scored.list_length) == (None, None)
 
 
@@ -133,8 +133,8 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
         "n_relevant": None,
         **options,
     }
-    _, popularity = catalogue(pd.DataFrame({"trained": counts}), items)
-    plan = make_plan(items, popularity, users=users, count=lambda: user_rows(frames), **options)
+    _, popularity = build_catalogue(pd.DataFrame({"trained": counts}), items)
+    plan = make_plan(items, popularity, users=users, count_users=lambda: user_rows(frames), **options)
     lists, factors = split_models(models, plan.users, len(items))
 
     def part(frame: pd.DataFrame, number: int) -> pd.DataFrame:
@@ -149,7 +149,7 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
         )
         for number in range(n_partitions)
     ]
-    return finish(parts, models | factors, plan)
+    return finish_evaluation(parts, models | factors, plan)
 
 
 def assert_same(distributed, evaluation, *, words: bool = True) -> None:

@@ -13,7 +13,7 @@ from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.estimators import Claim, Estimate
 from ipseval.evaluation.beyond._measures import Measure, Recommended, measure
-from ipseval.evaluation.pipeline import Evaluation
+from ipseval.evaluation.evaluation import Evaluation
 from ipseval.inference import compare
 from ipseval.inference.comparisons import Correction
 from ipseval.inference.interval_methods import Interval, bootstrap_intervals, normal_intervals

@@ -200,9 +200,9 @@ class Decomposition(Result):
         rows = []
         for group, label in enumerate(self.labels):
             cells = [Cell(label), Cell(f"{self.share[group]:.1%}"), Cell(f"{self.share_weighted[group]:.1%}")]
-            for model in range(len(self.models)):
-                cells.append(_value_cell(self.value[model, group], places))
-                cells.append(_value_cell(self.value_weighted[model, group], places))
+            for number in range(len(self.models)):
+                cells.append(_value_cell(float(self.value[number, group]), places))
+                cells.append(_value_cell(float(self.value_weighted[number, group]), places))
             rows.append(tuple(cells))
         total_cells = [Cell("all"), Cell("100.0%"), Cell("100.0%")]
         for _, row in self.totals.iterrows():

@@ -327,8 +327,8 @@ def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Part
 
 def _sum_chunk(
     rows: _UserRows,
-    contributions: list[FloatArray],
-    weights: list[FloatArray],
+    contributions: Sequence[FloatArray],
+    weights: Sequence[FloatArray],
     n_groups: int,
     start: int,
     size: int,

@@ -154,7 +154,7 @@ def _difference_pattern(differences: pd.DataFrame, first: str, rival: str) -> st
     rows = differences[differences["model"].isin(pair) & differences["reference"].isin(pair)]
     is_significant = (rows["p_adjusted"] < LEVEL).to_numpy()
     gap = np.where(rows["model"] == first, rows["difference"], -rows["difference"])
-    phrases = []
+    phrases: list[str] = []
     for word, selected in (("higher", is_significant & (gap > 0)), ("lower", is_significant & (gap < 0))):
         if selected.any():
             rival_phrase = "" if phrases else " than {}"

@@ -86,7 +86,7 @@ def _build_cell(
         # Blocks of groups of users list the models of each group; a cell lists the groups of each model.
         order = np.arange(n_models * n_groups).reshape(n_groups, n_models).T.ravel()
 
-    member_values = []
+    member_values: list[float] = []
     for block in cell_sums.blocks:
         member_values.extend(member.value() for member in block.members())
     value = np.array(member_values)[order].reshape(n_models, n_groups)

@@ -11,7 +11,8 @@ import pandas as pd
 
 from ipseval.errors import DataWarning, InputError
 from ipseval.estimators import Estimator
-from ipseval.evaluation.pipeline import Evaluation, evaluate_ranks
+from ipseval.evaluation.evaluation import Evaluation
+from ipseval.evaluation.pipeline import evaluate_ranks
 from ipseval.evaluation.request import Options, fitted_propensity
 from ipseval.evaluation.slates._rank import of_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
