@@ -95,7 +95,7 @@ def test_exposure_that_nobody_has_is_undefined(name):
 def test_vectors_are_added_up_a_few_users_at_a_time(monkeypatch):
     whole = result(["ild@2"]).frame
     for entries in (1, 4):
-        monkeypatch.setattr(_measures, "ENTRIES", entries)
+        monkeypatch.setattr(_measures, "CHUNK_ENTRIES", entries)
         pd.testing.assert_frame_equal(result(["ild@2"]).frame, whole, check_exact=True)
 
 
