@@ -78,9 +78,9 @@ def _split_entries(
     entries_by_line: list[list[str]], lines: IntArray, path: PathText
 ) -> tuple[list[str], list[int]]:
     """Return the items and labels of entries such as "N1-1"; `lines` is the line of each entry, from 0."""
-    items = []
-    labels = []
-    invalid_entries = []
+    items: list[str] = []
+    labels: list[str] = []
+    invalid_entries: list[int] = []
     for entries in entries_by_line:
         for entry in entries:
             item, _, label = entry.rpartition("-")
