@@ -46,11 +46,11 @@ def test_rows_of_a_frame_come_back_in_their_order_with_their_types(kind, order):
     if order == "score":
         frame["score"] = [0.5, -1.0, np.nan, 2.0, 0.0]
     # Rows 1 and 4 go to partition 2, the others to 0; partition 1 gets none.
-    found = blocks_of(frame, [0, 2, 0, 0, 2], 3)
-    assert list(found) == [0, 2]
+    blocks = blocks_of(frame, [0, 2, 0, 0, 2], 3)
+    assert list(blocks) == [0, 2]
     for number, places in ((0, [0, 2, 3]), (2, [1, 4])):
         expected = frame.iloc[places].reset_index(drop=True)
-        pd.testing.assert_frame_equal(unpack_blocks([found[number]]), expected)
+        pd.testing.assert_frame_equal(unpack_blocks([blocks[number]]), expected)
 
 
 @given(
@@ -69,27 +69,31 @@ def test_lists_of_any_length_come_back_from_several_blocks(sizes, n_partitions, 
         for half in halves
     ]
     for number in range(n_partitions):
-        found = unpack_blocks([part[number] for part in parts if number in part])
-        mine = np.flatnonzero(target == number)
-        if not mine.size:
-            assert len(found) == 0
+        rows = unpack_blocks([part[number] for part in parts if number in part])
+        in_partition = np.flatnonzero(target == number)
+        if not in_partition.size:
+            assert len(rows) == 0
             continue
-        assert isinstance(found, ListArrays)
-        assert found.user.tolist() == users[mine].tolist()
-        assert found.size.tolist() == [sizes[one] for one in mine]
-        assert found.item.tolist() == [item for one in mine for item in lists[one].tolist()]
-        assert found.item.dtype == np.int64 or not found.item.size
+        assert isinstance(rows, ListArrays)
+        assert rows.user.tolist() == users[in_partition].tolist()
+        assert rows.size.tolist() == [sizes[index] for index in in_partition]
+        assert rows.item.tolist() == [item for index in in_partition for item in lists[index].tolist()]
+        assert rows.item.dtype == np.int64 or not rows.item.size
 
 
 def test_blocks_of_different_types_come_back_in_one_that_holds_both():
-    whole, half = (blocks_of(pd.DataFrame({"user": [one], "item": [one]}), [0], 1)[0] for one in (1, 0.5))
-    assert unpack_blocks([whole, half])["user"].tolist() == [1.0, 0.5]
+    whole_numbers, fractions = (
+        blocks_of(pd.DataFrame({"user": [value], "item": [value]}), [0], 1)[0] for value in (1, 0.5)
+    )
+    assert unpack_blocks([whole_numbers, fractions])["user"].tolist() == [1.0, 0.5]
     # Without an entry, the type is that of the first: lists that are all empty are of no whole numbers.
-    whole, half = (
+    whole_numbers, fractions = (
         blocks_of(pd.DataFrame({"user": [0], "items": [np.zeros(0, kind)]}), [0], 1)[0]
         for kind in (int, float)
     )
-    assert [unpack_blocks(pair).item.dtype for pair in ([whole, half], [half, whole])] == [
+    assert [
+        unpack_blocks(pair).item.dtype for pair in ([whole_numbers, fractions], [fractions, whole_numbers])
+    ] == [
         np.int64,
         np.float64,
     ]
