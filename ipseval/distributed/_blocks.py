@@ -1,4 +1,4 @@
-"""Blocks: the rows of one partition packed into bytes, which an engine shuffles as a single row.
+"""Blocks: the rows of one partition as bytes, which an engine shuffles as a single row.
 
 Engines shuffle rows one by one, and lists entry by entry. Here the rows of a frame that go to one partition
 become one block, in which whole numbers have the smallest type that holds them.

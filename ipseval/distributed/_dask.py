@@ -42,7 +42,7 @@ def evaluate_dask(
     n_partitions: int | None = None,
     **options: Unpack[PartitionOptions],
 ) -> Evaluation:
-    """Evaluate recommenders partition by partition with Dask; the estimates are those of `evaluate`.
+    """Evaluate recommenders partition by partition with Dask; the estimates equal the ones of `evaluate`.
 
     Parameters
     ----------

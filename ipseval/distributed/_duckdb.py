@@ -48,7 +48,7 @@ def evaluate_duckdb(
     """Evaluate recommenders from Parquet files of any size on this machine.
 
     DuckDB writes the rows to temporary files by user, and one part of the users is in memory at a time. The
-    estimates are those of `evaluate`. Arguments that are not described here are as in `evaluate_dask`.
+    estimates equal the ones of `evaluate`. Arguments that are not described here are as in `evaluate_dask`.
 
     Parameters
     ----------

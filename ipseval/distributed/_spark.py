@@ -54,7 +54,7 @@ def evaluate_spark(
     n_partitions: int | None = None,
     **options: Unpack[PartitionOptions],
 ) -> Evaluation:
-    """Evaluate recommenders partition by partition with Spark; the estimates are those of `evaluate`.
+    """Evaluate recommenders partition by partition with Spark; the estimates equal the ones of `evaluate`.
 
     Arguments that are not described here are as in `evaluate_dask`. ipseval must be installed on the workers.
 
@@ -142,10 +142,9 @@ def _shuffle_blocks(frames: list[SparkFrame], n_partitions: int) -> SparkFrame:
 
     Spark sends a block by one of its users; `hash` of the user tells beforehand where it goes.
     """
-    packed = [_pack_frame(frame, source, n_partitions, frames[0]) for source, frame in enumerate(frames)]
-    blocks = packed[0]
-    for frame in packed[1:]:
-        blocks = blocks.unionByName(frame)
+    blocks = _pack_frame(frames[0], 0, n_partitions, frames[0])
+    for source, frame in enumerate(frames[1:], start=1):
+        blocks = blocks.unionByName(_pack_frame(frame, source, n_partitions, frames[0]))
     return blocks.repartition(n_partitions, "user")
 
 

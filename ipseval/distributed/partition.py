@@ -86,7 +86,9 @@ class PlannedGroups:
         if names_only_items(by):
             return cls(resolve(by, _no_ids(), items, TrainingCounts(popularity, _no_ids())))
         trained = count_users()["trained"]
-        ids = sort_ids(trained.index.to_numpy()) if users is None else users
+        ids = users
+        if ids is None:
+            ids = sort_ids(trained.index.to_numpy())
         # Users of the frames that are not in users= are an error of their partition.
         activity = trained.reindex(pd.Index(ids), fill_value=0).to_numpy(dtype=np.int64)
         return cls(resolve(by, ids, items, TrainingCounts(popularity, activity)), ids)
@@ -176,7 +178,7 @@ def reduce_partition(
 def reduce_users(
     users: AnyArray, train: Rows, test: Rows, models: Mapping[str, Model], plan: Plan
 ) -> Reduction:
-    """Return the sums of these users, ascending, some of whom may have no row in any frame."""
+    """Return the sums of these users, ascending; users may be without a row in any frame."""
     rows = None
     if plan.users is not None:
         rows = _find_rows(users, plan.users)

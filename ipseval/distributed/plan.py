@@ -102,7 +102,7 @@ def make_plan(
 
 
 def _check_separable(estimators: Iterable[Estimator]) -> None:
-    """Raise `InputError` for estimators whose sums do not separate by user."""
+    """Raise `InputError` for estimators that cannot be computed user by user."""
     inseparable = [estimator.label for estimator in estimators if not estimator.separable]
     if inseparable:
         separable = [label for label in ESTIMATORS if ESTIMATORS[label].separable]

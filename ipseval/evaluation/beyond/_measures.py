@@ -144,7 +144,7 @@ def _times_log(values: FloatArray) -> FloatArray:
 
 
 def _jackknife(data: Recommended, value: float, values_without_user: FloatArray) -> UserSums:
-    """Return sums whose mean is `value` and whose standard error is the jackknife's.
+    """Return sums with the mean `value` and the standard error of the jackknife.
 
     `values_without_user` (n,): the value without each user. It is NaN, and excluded, where only that user has
     a list.

@@ -387,6 +387,6 @@ def _require_parts(estimator: Estimator, sample: Sample, metric: Metric) -> Part
     if missing_method:
         raise InputError(f"{missing_method}, so its estimate cannot be decomposed.")
     raise InputError(
-        f"{metric.label} by {estimator.label} is no sum over positives, so that no group has a part "
-        "of it. Use recall@k, ndcg@k, dcg@k, precision@k or atop, by a self-normalised estimator."
+        f"{metric.label} by {estimator.label} is not a sum over positives, so groups have no part of "
+        "it. Use recall@k, ndcg@k, dcg@k, precision@k or atop, by a self-normalised estimator."
     )

@@ -263,7 +263,9 @@ def detect_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) 
     are_users = _are_known(labels, user_ids)
     are_items = _are_known(labels, item_ids)
     if are_users == are_items:
-        kinds = "both users and items" if are_users else "neither users nor items"
+        kinds = "neither users nor items"
+        if are_users:
+            kinds = "both users and items"
         raise InputError(
             f"the index of the groups names {kinds}. Say which with user_groups(series) or "
             "item_groups(series) of ipseval.evaluation.segments."

@@ -439,7 +439,9 @@ def _group_notes(cell: SegmentCell, is_hidden: BoolArray, has_no_interval: BoolA
     """Return the note on each group: its flag, remarks, and why it has no value or no interval."""
     notes = []
     for group, flag in enumerate(cell.flags):
-        texts = [f"suppressed: {flag}" if is_hidden[group] and flag else flag, cell.notes[group]]
+        if is_hidden[group] and flag:
+            flag = f"suppressed: {flag}"
+        texts = [flag, cell.notes[group]]
         if not cell.n_users[group]:
             texts.append("undefined: no user has weight in the group")
         elif has_no_interval[group] and not is_hidden[group]:

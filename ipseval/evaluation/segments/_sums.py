@@ -341,7 +341,9 @@ def _sum_chunk(
         for place, values in enumerate((contributions[model], weights[model])):
             sums = np.bincount(key, values[positives], minlength=n_groups * size)
             columns[model, :, place] = sums.reshape(n_groups, size)
-    columns[:, :, 2] = 1.0 if rows.volume is None else rows.volume[start : start + size]
+    columns[:, :, 2] = 1.0
+    if rows.volume is not None:
+        columns[:, :, 2] = rows.volume[start : start + size]
     return columns
 
 
@@ -410,6 +412,8 @@ def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
 
 def _restrict_sample(sample: Sample, is_selected: BoolArray) -> Sample:
     """Return the sample with the selected positives; ranks and candidates do not change."""
-    propensity = None if sample.propensity is None else sample.propensity[is_selected]
+    propensity = None
+    if sample.propensity is not None:
+        propensity = sample.propensity[is_selected]
     ranked = sample.ranked.select(is_selected)
     return replace(sample, ranked=ranked, propensity=propensity, rewarded=None, _values={})

@@ -32,8 +32,12 @@ def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str]
     """Return the tables of `Segments`, with recommenders in the order of their estimates over all users."""
     check_positive_int("digits", digits)
     frame = segments.frame
-    differences = segments.differences() if len(segments.models) > 1 else None
-    gaps = segments.gaps() if len(segments.labels) > 1 else None
+    differences = None
+    if len(segments.models) > 1:
+        differences = segments.differences()
+    gaps = None
+    if len(segments.labels) > 1:
+        gaps = segments.gaps()
     parts: list[Part] = []
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
         whole_values = _sort_models(segments, str(metric), str(estimator))
@@ -91,7 +95,9 @@ def _build_table(
         for row in group_rows.to_dict("records"):
             cell_by_model[row["model"]] = _value_cell(row, places)
         first = group_rows.iloc[0]
-        share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
+        share = ""
+        if not np.isnan(first["share"]):
+            share = f"{first['share']:.1%}"
         values = [cell_by_model[model] for model in whole_values]
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
 
@@ -117,8 +123,12 @@ def _value_cell(row: Mapping[Any, Any], places: int) -> Cell:
         return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
     low = row["ci_low"]
     high = row["ci_high"]
-    spread = f"± {error:.{places}f}" if error > 0 else ""
-    hint = note if np.isnan(low) else f"interval {low:.{places}f} to {high:.{places}f}"
+    spread = ""
+    if error > 0:
+        spread = f"± {error:.{places}f}"
+    hint = note
+    if not np.isnan(low):
+        hint = f"interval {low:.{places}f} to {high:.{places}f}"
     return Cell(f"{value:.{places}f}", spread, hint=hint, at=(low, value, high))
 
 

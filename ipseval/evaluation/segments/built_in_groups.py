@@ -65,7 +65,9 @@ def _known_axis(by: Any) -> str | None:
     """Return "user" or "item" as far as it is known without the ids, else None."""
     if isinstance(by, str):
         name = by.partition(":")[0].strip().lower()
-        return BUILT_IN[name][0] if name in BUILT_IN else None
+        if name in BUILT_IN:
+            return BUILT_IN[name][0]
+        return None
     if isinstance(by, pd.Series):
         return str(by.index.name)
     return getattr(by, "axis", None)
@@ -114,7 +116,9 @@ def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> G
         levels_of_group = levels[level_groups == number]
         low = levels_of_group[0]
         high = levels_of_group[-1]
-        span = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+        span = f"{low:,}–{high:,}"
+        if low == high:
+            span = f"{low:,}"
         labels.append(f"{number + 1} ({noun} {span})")
     note = f"{counted(used_groups.size, 'group')} of about equally many {axis}s by {noun}"
     return Groups(axis=axis, name=name, labels=tuple(labels), codes=level_groups[level_codes], note=note)

@@ -40,7 +40,7 @@ def evaluate_slates(
     unscored: Unscored = "raise",
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Evaluate recommenders within queries, whose candidates are exactly the items listed for them.
+    """Evaluate recommenders within queries, with exactly the listed items of a query as candidates.
 
     Because all candidates are listed, every metric is defined, including `auc`, `ap`, `rr` and `ndcg` without
     a cutoff. Averages are over queries. Standard errors, intervals and paired tests are over users: the sums
@@ -90,7 +90,7 @@ def evaluate_slates(
     Two queries whose targets have ranks 2 and 1: the mean reciprocal rank is (1/2 + 1)/2.
 
     >>> triples = pd.DataFrame({"query": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3, 1, 2, 3],
-    ...     "score": [.9, .8, .1, .7, .2, .3], "label": [0, 1, 0, 1, 0, 0]})
+    ...     "score": [0.9, 0.8, 0.1, 0.7, 0.2, 0.3], "label": [0, 1, 0, 1, 0, 0]})
     >>> evaluate_slates({"model": triples}, metrics=["mrr"]).frame["estimate"].item()
     0.75
     """
@@ -151,15 +151,15 @@ def _resolve_slates(models: Mapping[str, Any], slates: Any | None) -> Slates:
 
 def _check_equal(first: Slates, second: Slates, first_name: str, second_name: str) -> None:
     """Raise `InputError` unless two frames list the same items with the same labels."""
-    if not _sorted_labels(first).equals(_sorted_labels(second)):
+    if not _label_by_pair(first).equals(_label_by_pair(second)):
         raise InputError(
             f"{first_name!r} and {second_name!r} list other items or labels ({len(first):,} and "
             f"{len(second):,} rows). Pass slates= once, and of each model query, item and score."
         )
 
 
-def _sorted_labels(slates: Slates) -> pd.Series[Any]:
-    """Return the labels of slates by query and item, sorted."""
+def _label_by_pair(slates: Slates) -> pd.Series[Any]:
+    """Return the label of each query and item, in ascending order of the pairs."""
     pairs = pd.MultiIndex.from_arrays([slates.query_ids[slates.query], slates.item_ids[slates.item]])
     return pd.Series(slates.label, index=pairs).sort_index()
 
@@ -167,7 +167,7 @@ def _sorted_labels(slates: Slates) -> pd.Series[Any]:
 def _rank_model(
     model: Any, slates: Slates, slates_argument: Any, unscored: Unscored, name: str
 ) -> RankedPositives:
-    """Return the ranks by one model, whose scores are a column name, a frame or one score for each row."""
+    """Return the ranks by a model, from a column name, a frame, or one score for each row."""
     if isinstance(model, str):
         if slates_argument is None or isinstance(slates_argument, Slates):
             raise InputError(f"{name}: {model!r} names a column; pass slates= as the frame that has it.")

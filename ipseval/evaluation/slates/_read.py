@@ -202,7 +202,7 @@ def _check_unique_items(table: pd.DataFrame, path: PathText) -> None:
 def _read_table(path: PathText, separator: str, n_columns: tuple[int, ...], expected: str) -> pd.DataFrame:
     """Return the columns of a text file without header as text, numbered; .gz and .zip are decompressed."""
     if not Path(path).is_file():
-        raise InputError(f"{path} is no file.")
+        raise InputError(f"{path} must be an existing file. Check the path.")
     try:
         table = pd.read_csv(path, sep=separator, header=None, dtype=str, quoting=3, keep_default_na=False)
     except (ValueError, re.error) as error:
@@ -219,7 +219,7 @@ def _to_numbers(values: pd.Series[Any], path: PathText, noun: str) -> pd.Series[
     if is_invalid.any():
         line = 1 + int(np.flatnonzero(is_invalid)[0])
         raise InputError(
-            f"{path}, line {line}: {values.iloc[line - 1]!r:.40} is no {noun}; {int(is_invalid.sum()):,} of "
-            f"{len(values):,} lines have none."
+            f"{path}, line {line}: {values.iloc[line - 1]!r:.40} is not a valid {noun}; "
+            f"{int(is_invalid.sum()):,} of {len(values):,} lines have none."
         )
     return numbers

@@ -258,12 +258,12 @@ class Slates:
 
     @property
     def data(self) -> pd.DataFrame:
-        """Counts of the rows that were read, as a table with columns subject, what, count, of."""
+        """Table of the counts of the rows that were read: subject, what, count, of."""
         return counts_frame(self.counts)
 
     @cached_property
     def counts(self) -> tuple[Count, ...]:
-        """Counts of the rows that were read, of queries without a positive, and of positives alone."""
+        """Counts of the rows that were read, of queries without a positive, and with positives only."""
         n_queries = self.query_ids.size
         n_positives = np.bincount(self.query[self.is_positive], minlength=n_queries)
         n_users = 0 if self.user is None else np.unique(self.user).size
@@ -273,7 +273,7 @@ class Slates:
             Count("positives", int(n_positives.sum()), len(self)),
             *some(
                 Count("queries without a positive", int((n_positives == 0).sum()), n_queries),
-                Count("queries of positives alone", int((n_positives == self.size).sum()), n_queries),
+                Count("queries with positives only", int((n_positives == self.size).sum()), n_queries),
             ),
         )
         return (*self.counted, *(count.about("slates") for count in counts))

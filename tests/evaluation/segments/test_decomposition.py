@@ -133,7 +133,7 @@ def test_it_is_drawn_and_its_questions_are_checked():
     bars = [patch.get_width() / 100 for patch in ax.patches]
     assert bars == pytest.approx([*decomposition.share, *decomposition.share_weighted])
     assert len(ax.figure.axes) == 1
-    with pytest.raises(ipseval.InputError, match=r"hit@1 by aoa is no sum over positives.*recall@k"):
+    with pytest.raises(ipseval.InputError, match=r"hit@1 by aoa is not a sum over positives.*recall@k"):
         evaluation.decomposition("hit@1", by=KIND)
     with pytest.raises(ipseval.InputError, match="metric"):
         evaluation.decomposition("recall@2", by=KIND)

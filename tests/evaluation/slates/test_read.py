@@ -113,11 +113,11 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
         (tmp_path / name).write_text(text)
     cases = [
         ("qrels", "q1 d1 1\n", "has 3 columns; expected query, iteration, item, relevance"),
-        ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is no relevance"),
+        ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is not a valid relevance"),
         (
             "qrels",
             "q1 0 a 1\nq1 0 b no\nq1 0 c inf\n",
-            "line 2: 'no' is no relevance; 2 of 3 lines have none",
+            "line 2: 'no' is not a valid relevance; 2 of 3 lines have none",
         ),
         ("run", RUN + "q1 Q0 d2 4 1 x\nq1 Q0 d2 5 1 x\n", "2 lines with an item of its query again.*line 6"),
         ("qrels", "q9 0 d1 1\n", "no query of the runs is judged"),
@@ -131,5 +131,5 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
         paths = {"qrels": tmp_path / "qrels", "run": tmp_path / "run"} | {name: second}
         with pytest.raises(InputError, match=words):
             read_trec(paths["qrels"], {"run": paths["run"]})
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match=r"must be an existing file\. Check the path\."):
         read_mind(tmp_path / "missing.tsv")

@@ -250,7 +250,7 @@ def test_what_was_read_is_in_the_table_of_counts():
     frame = pd.concat([SHOWN, SHOWN.tail(2).assign(query=4, label=0), SHOWN.tail(1).assign(query=5, label=1)])
     data = evaluate_slates({"m": frame}, metrics=["auc", "rr"]).data.set_index("what")
     counts = {"rows read": 10, "queries": 5, "users": 2, "positives": 5}
-    counts |= {"queries without a positive": 1, "queries of positives alone": 1}
+    counts |= {"queries without a positive": 1, "queries with positives only": 1}
     assert {name: int(data.loc[name, "count"]) for name in counts} == counts
     assert data.loc["queries that entered", "count"] == 4
     result_frame = evaluate_slates({"m": frame}, metrics=["auc"], estimators=["aoa"]).frame
