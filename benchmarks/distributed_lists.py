@@ -179,18 +179,18 @@ def growth(engine, folder: str, workers: list[int]) -> None:
 
 def sizes(folder: Path, n_files: int) -> None:
     """Print the bytes of blocks, of what a partition of so many files sends, and memory."""
-    from ipseval.distributed._blocks import dealt, opened
+    from ipseval.distributed._blocks import pack_blocks, unpack_blocks
     from ipseval.distributed.partition import reduce_partition
     from ipseval.distributed.plan import make_plan
 
     fixed = {"missing_lists": "zero", "ties": "default", "confidence_level": 0.95, "n_relevant": None}
     asked = {name: one for name, one in OPTIONS.items() if name != "items"} | fixed
-    plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), low_ess="warn", count=None, **asked)
+    plan = make_plan(OPTIONS["items"], np.ones(N_ITEMS), low_ess="warn", count_users=None, **asked)
     parts = {}
     for name in FRAMES:
         found = map(pd.read_parquet, paths_of(folder, name)[:n_files])
-        parts[name] = [next(dealt(one, np.zeros(len(one), dtype=int), 1))[-1] for one in found]
-    train, test, *lists = map(opened, parts.values())
+        parts[name] = [next(pack_blocks(one, np.zeros(len(one), dtype=int), 1))[-1] for one in found]
+    train, test, *lists = map(unpack_blocks, parts.values())
     sent = len(pickle.dumps(reduce_partition(train, test, dict(zip(MODELS, lists, strict=True)), plan)))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"{n_files * ROWS:,} positives: {sent:,} bytes sent, peak {peak:.2f} GB; blocks:", end=" ")

@@ -20,8 +20,8 @@ from ipseval import KnownPropensity, RankedPositives, evaluate_ranks
 from ipseval.estimators.user_sums import Moments
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.segments import Groups, Segments, item_groups, user_groups
-from ipseval.evaluation.segments._segments import family_level
-from ipseval.evaluation.segments._sums import CellSums, SegmentSums, _of_items, power_sums
+from ipseval.evaluation.segments._group_statistics import family_level
+from ipseval.evaluation.segments._sums import CellSums, SegmentSums, _sum_item_groups, power_sums
 from ipseval.evaluation.segments.build import build_segments
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -133,7 +133,7 @@ def population(axis: str, n_groups: int, *, same: bool) -> Population:
                 columns[key][0::3] += (centre - truth[key])[:, None] * columns[key][1::3]
                 continue
             if code is None:  # the library itself gives the truth of the whole population
-                found = _of_items(groups, [evaluation.samples["m"]], metric, one).blocks[0].members()
+                found = _sum_item_groups(groups, [evaluation.samples["m"]], metric, one).blocks[0].members()
                 np.testing.assert_allclose(truth[key], [each.value() for each in found], rtol=1e-12)
     return Population(groups, columns, code, truth, evaluation)
 

@@ -1,4 +1,4 @@
-"""Evaluation of Parquet files that do not fit in memory: DuckDB deals out users, a part is held at a time."""
+"""Evaluation of Parquet files that do not fit in memory: DuckDB partitions users, one part is in memory."""
 
 from __future__ import annotations
 
@@ -7,19 +7,28 @@ from glob import glob
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ipseval.distributed.partition import catalogue, reduce_partition
-from ipseval.distributed.plan import PartitionOptions, bar, finish, make_plan, split_models
+from ipseval.distributed.partition import Factors, build_catalogue, reduce_partition
+from ipseval.distributed.plan import (
+    PartitionOptions,
+    finish_evaluation,
+    make_plan,
+    progress_bar,
+    split_models,
+)
 from ipseval.errors import InputError
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.utils.checks import check_positive_int, check_type
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions, check_compute
 
-ROWS = 8_000_000  # of all files in a part, about: 1 GB with what is made of them
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+ROWS_PER_PART = 8_000_000  # of all files together, about: 1 GB with what is computed from them
 
 Files = str | PathLike[str] | Iterable[str | PathLike[str]]
 
@@ -36,33 +45,43 @@ def evaluate_duckdb(
     temporary: str | PathLike[str] | None = None,
     **options: Unpack[PartitionOptions],
 ) -> Evaluation:
-    """Return the estimates of `evaluate` for Parquet files of any size, on this machine.
+    """Evaluate recommenders from Parquet files of any size on this machine.
 
-    DuckDB writes the rows to temporary files by user, and one part of the users is held at a time. What is
-    not described here is as in `evaluate_dask`.
+    DuckDB writes the rows to temporary files by user, and one part of the users is in memory at a time. The
+    estimates equal the ones of `evaluate`. Arguments that are not described here are as in `evaluate_dask`.
 
     Parameters
     ----------
     models : dict
         Name -> Parquet file, folder, pattern or list of files, of top-K lists (user, item, rank or score; or
         user, items with an array of items, best first); or a tuple of factors as in `evaluate_dask`.
-    train, test : files with columns user, item
+    train, test : files
+        Parquet files with columns user, item.
     n_partitions : int, optional
-        How many parts; default: one for each 8 million rows of all files, which takes about 1 GB.
+        Number of parts. Default: one for each 8 million rows of all files, which takes about 1 GB.
     compute : ComputeOptions
-        Threads of DuckDB, and whether a bar is shown.
-    memory_limit : str
-        Of DuckDB alone, such as "3GB"; what does not fit is written to `temporary`.
+        Threads of DuckDB, and whether a progress bar is shown.
+    memory_limit : str, default "3GB"
+        Memory of DuckDB alone; data that does not fit is written to `temporary`.
     temporary : folder, optional
-        Takes about as much as the files; default: the system's folder for temporary files. It is left empty.
+        Takes about as much space as the files, and is empty afterwards. Default: the system's folder for
+        temporary files.
     **options
-        Of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties, confidence_level,
-        n_relevant, low_ess, per_user, seen, by.
+        Options of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties,
+        confidence_level, n_relevant, low_ess, per_user, seen, by.
+
+    Returns
+    -------
+    Evaluation
 
     Raises
     ------
     InputError
         Without DuckDB, for files that are missing or cannot be read; and as `evaluate`, from any part.
+
+    See Also
+    --------
+    evaluate_dask, evaluate_spark : the same on a cluster.
     """
     try:
         import duckdb
@@ -71,131 +90,176 @@ def evaluate_duckdb(
     n_threads = check_compute(compute).threads
     check_type("memory_limit", memory_limit, str)
     with TemporaryDirectory(dir=temporary, prefix="ipseval-") as folder, duckdb.connect() as connection:
-        _settings(connection, threads=n_threads, memory_limit=memory_limit, temp_directory=folder)
-        tables = {name: _Table(connection, name, files) for name, files in (("train", train), ("test", test))}
-        ids, popularity = catalogue(_counts(connection, tables, "item"), items)
-        plan = make_plan(ids, popularity, lambda: _counts(connection, tables, "user"), **options)
-        lists, factors = split_models(models, plan.users, len(ids))
-        listed = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
-        n_parts = _dealt([*tables.values(), *listed.values()], n_partitions, Path(folder))
+        _configure(connection, threads=n_threads, memory_limit=memory_limit, temp_directory=folder)
+        train_table = _Table(connection, "train", train)
+        test_table = _Table(connection, "test", test)
+
+        def count_users() -> pd.DataFrame:
+            return _count_ids(connection, train_table, test_table, "user")
+
+        item_counts = _count_ids(connection, train_table, test_table, "item")
+        item_ids, popularity = build_catalogue(item_counts, items)
+        plan = make_plan(item_ids, popularity, count_users, **options)
+        lists, factors = split_models(models, plan.users, len(item_ids))
+        list_tables = {name: _Table(connection, name, files, lists=True) for name, files in lists.items()}
+        n_parts = _partition_tables(
+            [train_table, test_table, *list_tables.values()], n_partitions, Path(folder)
+        )
         parts = []
-        for number in bar(range(n_parts), compute.progress):
-            given = {name: listed[name].part(number) if name in listed else factors[name] for name in models}
-            trained, tested = (tables[name].part(number) for name in ("train", "test"))
-            parts.append(reduce_partition(trained, tested, given, plan))
-    return finish(parts, {**lists, **factors}, plan)
+        for number in progress_bar(range(n_parts), compute.progress):
+            part_models: dict[str, pd.DataFrame | Factors] = {}
+            for name in models:
+                if name in list_tables:
+                    part_models[name] = list_tables[name].read_part(number)
+                else:
+                    part_models[name] = factors[name]
+            train_part = train_table.read_part(number)
+            test_part = test_table.read_part(number)
+            parts.append(reduce_partition(train_part, test_part, part_models, plan))
+    return finish_evaluation(parts, {**lists, **factors}, plan)
 
 
 class _Table:
-    """Parquet files of one frame, and what DuckDB makes of them."""
+    """Parquet files of one frame, read and partitioned by DuckDB."""
 
-    def __init__(self, connection: Any, name: str, files: Files, *, lists: bool = False) -> None:
+    def __init__(
+        self, connection: DuckDBPyConnection, name: str, files: Files, *, lists: bool = False
+    ) -> None:
+        self._connection = connection
+        self._folder: Path | None = None
+        self.name = name
+        self.source = _read_expression(_find_files(name, files))
+        types, self.n_rows = self._describe()
+        self.columns = self._select_columns(types, lists)
+        self._has_arrays = "items" in self.columns
+        self.user_type = types["user"]
+        self._hashed_user = "user"
+        if "INT" in self.user_type:
+            # Whole numbers of any width are the same ids, and have to go to the same part.
+            self.user_type = "whole numbers"
+            self._hashed_user = "CAST(user AS HUGEINT)"
+
+    def _describe(self) -> tuple[dict[str, str], int]:
+        """Return the type of each column, and the number of rows."""
         import duckdb
 
-        self._connection, self.name = connection, name
-        self.source = _reading(_found(name, files))
         try:
-            described = connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()  # nosec B608
-            (self.n_rows,) = connection.execute(f"SELECT count(*) FROM {self.source}").fetchone()  # nosec B608
+            described = self._connection.execute(f"DESCRIBE SELECT * FROM {self.source}").fetchall()  # nosec B608
+            count = self._connection.execute(f"SELECT count(*) FROM {self.source}").fetchall()  # nosec B608
         except duckdb.Error as error:
-            raise InputError(f"{name}: the Parquet files cannot be read ({error}).") from None
-        types = {column: str(kind) for column, kind, *_ in described}
-        order = next((one for one in ("items", "rank", "score") if lists and one in types), None)
-        self._is_arrays = order == "items"
-        item = [] if self._is_arrays else ["item"]
-        self.columns = ["user", *item, *([order] if order else [])]
-        lacking = [one for one in self.columns if one not in types]
-        if lacking or (lists and order is None):
-            wanted = "user, item and rank or score, or user, items" if lists else "user, item"
-            raise InputError(f"{name}: the files need columns {wanted}; they have {', '.join(types)}.")
-        kind = types["user"]
-        # Whole numbers of any width are the same ids, and have to go to the same part.
-        whole = "whole numbers", "CAST(user AS HUGEINT)"
-        self.user, self._hashed = whole if "INT" in kind else (kind, "user")
-        self._folder: Path | None = None
+            raise InputError(f"{self.name}: the Parquet files cannot be read ({error}).") from None
+        types = {column: str(column_type) for column, column_type, *_ in described}
+        return types, count[0][0]
 
-    def deal(self, folder: Path, n_parts: int) -> None:
+    def _select_columns(self, types: dict[str, str], lists: bool) -> list[str]:
+        """Return the columns to read, or raise `InputError` where one is missing."""
+        order_column = None
+        if lists:
+            order_column = next((name for name in ("items", "rank", "score") if name in types), None)
+        columns = ["user"]
+        if order_column != "items":
+            columns.append("item")
+        if order_column is not None:
+            columns.append(order_column)
+        has_all_columns = all(name in types for name in columns)
+        if not has_all_columns or (lists and order_column is None):
+            expected = "user, item and rank or score, or user, items" if lists else "user, item"
+            raise InputError(f"{self.name}: the files need columns {expected}; they have {', '.join(types)}.")
+        return columns
+
+    def partition(self, folder: Path, n_parts: int) -> None:
         """Write the rows by the hash of the user to one folder for each part."""
         self._folder = folder
         self._connection.execute(
-            f"COPY (SELECT {', '.join(self.columns)}, hash({self._hashed}) % {n_parts} AS part "  # nosec B608
+            f"COPY (SELECT {', '.join(self.columns)}, hash({self._hashed_user}) % {n_parts} AS part "  # nosec B608
             f"FROM {self.source}) "
-            f"TO {_quoted(fspath(folder))} (FORMAT parquet, PARTITION_BY (part), COMPRESSION uncompressed)"
+            f"TO {_quote(fspath(folder))} (FORMAT parquet, PARTITION_BY (part), COMPRESSION uncompressed)"
         )
 
-    def part(self, number: int) -> pd.DataFrame:
-        """Return the rows of the users of one part."""
+    def read_part(self, number: int) -> pd.DataFrame:
+        """Return the rows of the users of one part; of all users where the rows are not partitioned."""
         columns = self.columns
-        if self._is_arrays:
+        if self._has_arrays:
             columns = ["user", "unnest(items) AS item", "generate_subscripts(items, 1) AS rank"]
-        source, limit = self.source, ""
+        source = self.source
+        limit = ""
         if self._folder is not None:
             files = sorted(glob(f"{self._folder}/part={number}/*.parquet"))
-            source, limit = (_reading(files), "") if files else (source, " LIMIT 0")
+            if files:
+                source = _read_expression(files)
+            else:
+                limit = " LIMIT 0"
         query = f"SELECT {', '.join(columns)} FROM {source}{limit}"  # nosec B608
         frame: pd.DataFrame = self._connection.execute(query).df()
         return frame
 
 
-def _settings(connection: Any, **values: Any) -> None:
+def _configure(connection: DuckDBPyConnection, **settings: object) -> None:
+    """Apply settings of DuckDB, or raise `InputError` for a value that it refuses."""
     import duckdb
 
-    values |= {"preserve_insertion_order": False, "enable_progress_bar": False}
-    for name, value in values.items():
+    settings |= {"preserve_insertion_order": False, "enable_progress_bar": False}
+    for name, value in settings.items():
         try:
-            connection.execute(f"SET {name} = {_quoted(str(value))}")
+            connection.execute(f"SET {name} = {_quote(str(value))}")
         except duckdb.Error as error:
             raise InputError(f"{name} cannot be {value!r}: {error}") from None
 
 
-def _dealt(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
-    """Deal out the rows of all tables to parts of the users; return the number of parts.
+def _partition_tables(tables: list[_Table], n_partitions: int | None, folder: Path) -> int:
+    """Partition the rows of all tables by user, and return the number of parts.
 
     A single part is read from the files as they are.
     """
-    kinds = {one.name: one.user for one in tables}
-    if len(set(kinds.values())) > 1:
-        raise InputError(f"the user ids have different types in different files: {kinds}; convert them.")
-    needed = max(1, -(-sum(one.n_rows for one in tables) // ROWS))
-    n_parts = needed if n_partitions is None else n_partitions
+    user_types = {table.name: table.user_type for table in tables}
+    if len(set(user_types.values())) > 1:
+        raise InputError(f"the user ids have different types in different files: {user_types}; convert them.")
+    n_parts = n_partitions
+    if n_parts is None:
+        n_rows = sum(table.n_rows for table in tables)
+        n_parts = max(1, -(-n_rows // ROWS_PER_PART))
     check_positive_int("n_partitions", n_parts)
     if n_parts > 1:
-        for number, one in enumerate(tables):
-            one.deal(folder / f"{number}", n_parts)
+        for number, table in enumerate(tables):
+            table.partition(folder / f"{number}", n_parts)
     return n_parts
 
 
-def _counts(connection: Any, tables: dict[str, _Table], column: str) -> pd.DataFrame:
-    """Return the ids in a column of both files, each once, with their training rows as `trained`."""
-    train, test = tables["train"].source, tables["test"].source
-    rows = f"SELECT {column} AS id, 1 AS trained FROM {train} UNION ALL SELECT {column}, 0 FROM {test}"  # nosec B608
-    query = f"SELECT id, sum(trained) AS trained FROM ({rows}) GROUP BY id"  # nosec B608
+def _count_ids(connection: DuckDBPyConnection, train: _Table, test: _Table, column: str) -> pd.DataFrame:
+    """Return the ids in a column of both tables, each once, with their training rows as `trained`."""
+    train_rows = f"SELECT {column} AS id, 1 AS trained FROM {train.source}"  # nosec B608
+    test_rows = f"SELECT {column}, 0 FROM {test.source}"  # nosec B608
+    query = f"SELECT id, sum(trained) AS trained FROM ({train_rows} UNION ALL {test_rows}) GROUP BY id"  # nosec B608
     counts: pd.DataFrame = connection.execute(query).df()
     return counts.dropna().set_index("id").astype(np.int64)
 
 
-def _found(name: str, files: Files) -> list[str]:
-    """Return the paths of Parquet files: of a file, a folder, a pattern, or a list of them."""
-    given = [files] if isinstance(files, (str, PathLike)) else list(files)
-    found: list[str] = []
-    for one in given:
-        path = fspath(one)
-        some = [path] if Path(path).is_file() else sorted(glob(path))
-        if Path(path).is_dir():
-            some = sorted(glob(f"{path}/**/*.parquet", recursive=True))
-        if not some:
-            raise InputError(f"{name}: there is no Parquet file {path}.")
-        found += some
-    if not found:
+def _find_files(name: str, files: Files) -> list[str]:
+    """Return the paths of the Parquet files of a file, a folder, a pattern, or a list of them."""
+    sources = [files] if isinstance(files, (str, PathLike)) else list(files)
+    paths: list[str] = []
+    for source in sources:
+        source_path = fspath(source)
+        if Path(source_path).is_dir():
+            matches = sorted(glob(f"{source_path}/**/*.parquet", recursive=True))
+        elif Path(source_path).is_file():
+            matches = [source_path]
+        else:
+            matches = sorted(glob(source_path))
+        if not matches:
+            raise InputError(f"{name}: there is no Parquet file {source_path}.")
+        paths += matches
+    if not paths:
         raise InputError(f"{name}: no Parquet file is given.")
-    return found
+    return paths
 
 
-def _reading(files: list[str]) -> str:
-    """Return what SQL calls the rows of these files."""
-    return f"read_parquet([{', '.join(map(_quoted, files))}], hive_partitioning = false)"
+def _read_expression(files: list[str]) -> str:
+    """Return the SQL expression that reads these files."""
+    quoted_files = ", ".join(_quote(path) for path in files)
+    return f"read_parquet([{quoted_files}], hive_partitioning = false)"
 
 
-def _quoted(text: str) -> str:
-    """Return text as SQL quotes it: paths, which are all that a caller writes into a query."""
+def _quote(text: str) -> str:
+    """Return text as a quoted SQL string; only paths of the caller enter queries this way."""
     return "'" + text.replace("'", "''") + "'"

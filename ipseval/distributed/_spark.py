@@ -1,7 +1,7 @@
 """Evaluation on Spark: one shuffle by user, one reduction per partition, merged in a tree.
 
-Spark shuffles rows one by one. So they are packed before, straight from the files, and go through the shuffle
-as a few blocks of bytes.
+Spark shuffles rows one by one. The rows are therefore packed into a few blocks of bytes before the shuffle,
+straight from the files.
 """
 
 from __future__ import annotations
@@ -9,26 +9,40 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
 import pandas as pd
 
-from ipseval.distributed._blocks import ORDERS, dealt, opened
-from ipseval.distributed.partition import Plan, catalogue, reduce_partition
-from ipseval.distributed.plan import PartitionOptions, finish, make_plan, split_models
-from ipseval.distributed.sorted_pairs import Arrays
+from ipseval.distributed._blocks import ORDER_COLUMNS, pack_blocks, unpack_blocks
+from ipseval.distributed.partition import Factors, Plan, build_catalogue, reduce_partition
+from ipseval.distributed.plan import PartitionOptions, finish_evaluation, make_plan, split_models
+from ipseval.distributed.sorted_pairs import ListArrays
 from ipseval.errors import InputError, IpsevalError
 from ipseval.evaluation import Evaluation
 from ipseval.evaluation.reduction import Reduction, merge_all
 from ipseval.utils.types import AnyArray
 
-TRAIN, TEST, FIRST_MODEL = 0, 1, 2
-ANSWER = "number int, failed boolean, payload binary"
-BLOCK = "number int, source int, place long, rows binary"
-ROWS = 4_000_000  # entries of lists that a worker packs at a time, about
-ASTRAY = "Spark does not send users where `hash` says; cast the user ids to whole numbers or plain text."
-MERGED = 64  # partitions that one task merges, where there are more; a power of 2: pairs stay the same
+if TYPE_CHECKING:
+    import pyarrow
+
+SparkFrame: TypeAlias = Any  # pyspark.sql.DataFrame, of plain Spark or of Spark Connect
+Batches: TypeAlias = Iterator["pyarrow.RecordBatch"]
+Broadcast: TypeAlias = Any
+
+# Number of a frame among the frames that are shuffled; models follow from FIRST_MODEL on.
+TRAIN = 0
+TEST = 1
+FIRST_MODEL = 2
+
+RESULT_SCHEMA = "number int, failed boolean, payload binary"
+BLOCK_SCHEMA = "number int, source int, place long, rows binary"
+ROWS_PER_BLOCK = 4_000_000  # entries of lists that a worker packs at a time, about
+WHOLE_NUMBER_TYPES = ("tinyint", "smallint", "int", "bigint")
+MISPLACED_USERS = (
+    "Spark does not send users where `hash` says; cast the user ids to whole numbers or plain text."
+)
+PARTITIONS_PER_MERGE = 64  # partitions that one task merges; a power of 2, so that pairs do not change
 
 
 def evaluate_spark(
@@ -40,123 +54,160 @@ def evaluate_spark(
     n_partitions: int | None = None,
     **options: Unpack[PartitionOptions],
 ) -> Evaluation:
-    """Return the estimates of `evaluate`, computed partition by partition with Spark.
+    """Evaluate recommenders partition by partition with Spark; the estimates equal the ones of `evaluate`.
 
-    What is not described here is as in `evaluate_dask`. ipseval must be installed on the workers.
+    Arguments that are not described here are as in `evaluate_dask`. ipseval must be installed on the workers.
 
     Parameters
     ----------
     models : dict
         Name -> Spark frame of top-K lists (user, item, rank or score; or user, items with an array of items,
         best first), or a tuple of factors as in `evaluate_dask`, which is broadcast.
-    train, test : Spark frames with columns user, item
+    train, test : Spark frames
+        With columns user, item.
     n_partitions : int, optional
-        Of the shuffle by user; default: spark.sql.shuffle.partitions. One partition must fit in the memory
-        of a Python worker.
+        Partitions of the shuffle by user. Default: spark.sql.shuffle.partitions. One partition must fit in
+        the memory of a Python worker.
     **options
-        Of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties, confidence_level,
-        n_relevant, low_ess, per_user, seen, by.
+        Options of `evaluate_dask`: users, propensity, metrics, estimators, missing_lists, ties,
+        confidence_level, n_relevant, low_ess, per_user, seen, by.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    InputError
+        As `evaluate`, from any partition.
+
+    See Also
+    --------
+    evaluate_dask, evaluate_duckdb : the same on Dask, and for Parquet files on one machine.
     """
     from pyspark import cloudpickle
     from pyspark.sql import functions
 
-    counts = _counted("item", train, *([test] if items is None else []))
-    plan = make_plan(*catalogue(counts, items), lambda: _counted("user", train, test), **options)
+    counted_frames = [train]
+    if items is None:
+        counted_frames.append(test)
+    item_ids, popularity = build_catalogue(_count_ids("item", counted_frames), items)
+    plan = make_plan(item_ids, popularity, lambda: _count_ids("user", [train, test]), **options)
     lists, factors = split_models(models, plan.users, len(plan.items))
     session = train.sparkSession
     size = n_partitions or int(session.conf.get("spark.sql.shuffle.partitions"))
-    # A caller's own metric may hold functions, which plain pickle refuses.
-    told = cloudpickle.dumps((plan, factors, list(models), list(lists)))
-    shared = session.sparkContext.broadcast(told)
-    blocks = _blocks([train, test, *lists.values()], size)
+    # A custom metric may contain functions, which plain pickle refuses.
+    shared_bytes = cloudpickle.dumps((plan, factors, list(models), list(lists)))
+    shared = session.sparkContext.broadcast(shared_bytes)
+    blocks = _shuffle_blocks([train, test, *lists.values()], size)
     try:
-        answers = blocks.mapInArrow(partial(_work, shared=shared), ANSWER)
-        while size > MERGED:
-            size = -(-size // MERGED)
-            together = answers.repartition(size, functions.expr(f"number div {MERGED}"))
-            answers = together.mapInArrow(_merged, ANSWER)
-        found = answers.toPandas()
+        results = blocks.mapInArrow(partial(_reduce_batches, shared=shared), RESULT_SCHEMA)
+        while size > PARTITIONS_PER_MERGE:
+            size = -(-size // PARTITIONS_PER_MERGE)
+            merge_task = functions.expr(f"number div {PARTITIONS_PER_MERGE}")
+            results = results.repartition(size, merge_task).mapInArrow(_merge_batches, RESULT_SCHEMA)
+        result_frame = results.toPandas()
     finally:
         shared.unpersist()
-    return finish(_parts(found, size), {**lists, **factors}, plan)
+    return finish_evaluation(_load_results(result_frame, size), {**lists, **factors}, plan)
 
 
-def _counted(column: str, *frames: Any) -> pd.DataFrame:
-    """Return the ids in a column of one or two frames, each once, and how many rows of each have it."""
+def _count_ids(column: str, frames: list[SparkFrame]) -> pd.DataFrame:
+    """Return the ids in a column of one or two frames, each once, with their rows in each frame."""
     from pyspark.sql import functions
 
     names = ("trained", "tested")
-    marked = [
-        frame.select(column, *(functions.lit(int(one == number)).alias(names[one]) for one in range(2)))
-        for number, frame in enumerate(frames)
-    ]
-    both = marked[0] if len(marked) == 1 else marked[0].unionByName(marked[1])
-    sums = both.groupBy(column).agg(*(functions.sum(name).alias(name) for name in names))
+    marked_frames = []
+    for number, frame in enumerate(frames):
+        marks = [functions.lit(int(position == number)).alias(name) for position, name in enumerate(names)]
+        marked_frames.append(frame.select(column, *marks))
+    rows = marked_frames[0]
+    for frame in marked_frames[1:]:
+        rows = rows.unionByName(frame)
+    sums = rows.groupBy(column).agg(*(functions.sum(name).alias(name) for name in names))
     counts: pd.DataFrame = sums.toPandas().dropna().set_index(column)
     return counts
 
 
-def _kind(frame: Any) -> str:
-    """Return which column of a frame of lists orders it."""
-    for name in ("items", "rank", "score"):
+def _find_order_column(frame: SparkFrame) -> str:
+    """Return the column of a frame of lists that orders it."""
+    for name in ("items", *ORDER_COLUMNS):
         if name in frame.columns:
             return name
     raise InputError(f"lists need columns user, item and rank or score, or user, items; got {frame.columns}.")
 
 
-def _blocks(frames: list[Any], n_partitions: int) -> Any:
-    """Return the rows of all frames as blocks, those of a user in one partition.
+def _shuffle_blocks(frames: list[SparkFrame], n_partitions: int) -> SparkFrame:
+    """Return the rows of all frames as blocks, with the rows of a user in one partition.
 
-    A block goes where Spark sends one of its users: `hash` of the user says so before.
+    Spark sends a block by one of its users; `hash` of the user tells beforehand where it goes.
     """
-    packed = [_packed(frame, source, n_partitions, frames[0]) for source, frame in enumerate(frames)]
-    first, *others = packed
-    for one in others:
-        first = first.unionByName(one)
-    return first.repartition(n_partitions, "user")
+    blocks = _pack_frame(frames[0], 0, n_partitions, frames[0])
+    for source, frame in enumerate(frames[1:], start=1):
+        blocks = blocks.unionByName(_pack_frame(frame, source, n_partitions, frames[0]))
+    return blocks.repartition(n_partitions, "user")
 
 
-def _packed(frame: Any, source: int, n_partitions: int, train: Any) -> Any:
+def _pack_frame(frame: SparkFrame, source: int, n_partitions: int, train: SparkFrame) -> SparkFrame:
     """Return the rows of a frame as blocks, with one of the users of each."""
     from pyspark.sql import functions
 
-    types, own = dict(train.dtypes), dict(frame.dtypes)
-    if own["user"] != types["user"]:
-        raise InputError(f"user ids are {types['user']} in train and {own['user']} in another frame.")
-    kind = None if source < FIRST_MODEL else _kind(frame)
-    number = functions.expr(f"pmod(hash(user), {n_partitions})").alias("number")
-    item = functions.col("item" if kind != "items" else "items")
-    if kind == "items":
-        columns = [functions.coalesce(item, functions.array()).cast(f"array<{types['item']}>").alias("items")]
+    train_types = dict(train.dtypes)
+    types = dict(frame.dtypes)
+    if types["user"] != train_types["user"]:
+        raise InputError(f"user ids are {train_types['user']} in train and {types['user']} in another frame.")
+    order_column = None
+    if source >= FIRST_MODEL:
+        order_column = _find_order_column(frame)
+
+    item_type = train_types["item"]
+    if order_column == "items":
+        items = functions.coalesce(functions.col("items"), functions.array())
+        columns = [items.cast(f"array<{item_type}>").alias("items")]
     else:
-        columns = [item.cast(types["item"]).alias("item")]
-    if kind in ORDERS:
-        whole = own[kind] in ("tinyint", "smallint", "int", "bigint")
-        columns.append(functions.col(kind) if whole else functions.col(kind).cast("double").alias(kind))
+        columns = [functions.col("item").cast(item_type).alias("item")]
+    if order_column in ORDER_COLUMNS:
+        order = functions.col(order_column)
+        if types[order_column] not in WHOLE_NUMBER_TYPES:
+            order = order.cast("double").alias(order_column)
+        columns.append(order)
 
-    pack = partial(_pack, source=source, n_partitions=n_partitions)
-    return frame.select("user", *columns, number).mapInArrow(pack, f"user {types['user']}, {BLOCK}")
+    number = functions.expr(f"pmod(hash(user), {n_partitions})").alias("number")
+    pack = partial(_pack_batches, source=source, n_partitions=n_partitions)
+    schema = f"user {train_types['user']}, {BLOCK_SCHEMA}"
+    return frame.select("user", *columns, number).mapInArrow(pack, schema)
 
 
-def _pack(batches: Iterator[Any], source: int, n_partitions: int) -> Iterator[Any]:
+def _pack_batches(batches: Batches, source: int, n_partitions: int) -> Batches:
     """Yield the blocks of the rows of one task, some batches at a time."""
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    place = (context.partitionId() if context is not None else 0) << 32
-    held: list[Any] = []
+    task_number = 0
+    if context is not None:
+        task_number = context.partitionId()
+    place = task_number << 32
+    pending: list[pyarrow.RecordBatch] = []
     size = 0
     for batch in batches:
-        held.append(batch)
-        size += len(batch.column("items").values) if "items" in batch.schema.names else batch.num_rows
-        if size >= ROWS:
-            yield _block(held, source, place, n_partitions)
-            held, size, place = [], 0, place + 1
+        pending.append(batch)
+        if "items" in batch.schema.names:
+            size += len(batch.column("items").values)
+        else:
+            size += batch.num_rows
+        if size >= ROWS_PER_BLOCK:
+            yield _make_block_batch(pending, source, place, n_partitions)
+            pending = []
+            size = 0
+            place += 1
     if size:
-        yield _block(held, source, place, n_partitions)
+        yield _make_block_batch(pending, source, place, n_partitions)
 
 
-def _block(batches: list[Any], source: int, place: int, n_partitions: int) -> Any:
+def _make_block_batch(
+    batches: list[pyarrow.RecordBatch], source: int, place: int, n_partitions: int
+) -> pyarrow.RecordBatch:
+    """Return the rows of some batches as one block for each partition."""
     import pyarrow
     from pyarrow import compute
 
@@ -165,47 +216,57 @@ def _block(batches: list[Any], source: int, place: int, n_partitions: int) -> An
     def column(name: str) -> AnyArray:
         return np.asarray(table[name].to_pandas().to_numpy())
 
+    rows: pd.DataFrame | ListArrays
     if "items" in table.column_names:
         size = compute.list_value_length(table["items"]).to_numpy().astype(np.int64)
         items = compute.list_flatten(table["items"]).to_pandas().to_numpy()
-        rows: pd.DataFrame | Arrays = Arrays(column("user"), size, items)
+        rows = ListArrays(column("user"), size, items)
     else:
         names = [name for name in table.column_names if name != "number"]
         rows = pd.DataFrame({name: column(name) for name in names}, copy=False)
-    numbers, users, packed = zip(*dealt(rows, column("number"), n_partitions), strict=True)
+    blocks = list(pack_blocks(rows, column("number"), n_partitions))
+    numbers, user_rows, packed = zip(*blocks, strict=True)
     fields = {
-        "user": table["user"].take(pyarrow.array(users)).combine_chunks(),
+        "user": table["user"].take(pyarrow.array(user_rows)).combine_chunks(),
         "number": pyarrow.array(numbers, pyarrow.int32()),
-        "source": pyarrow.array([source] * len(numbers), pyarrow.int32()),
-        "place": pyarrow.array([place] * len(numbers), pyarrow.int64()),
+        "source": pyarrow.array([source] * len(blocks), pyarrow.int32()),
+        "place": pyarrow.array([place] * len(blocks), pyarrow.int64()),
         "rows": pyarrow.array(packed, pyarrow.binary()),
     }
     return pyarrow.RecordBatch.from_pydict(fields)
 
 
-def _work(batches: Iterator[Any], shared: Any) -> Iterator[Any]:
-    # Spark may hand over nothing: then there is no user to count either.
-    parts = [batch for batch in batches if batch.num_rows]
-    if parts:
-        yield _answer(parts, pickle.loads(shared.value))  # nosec B301
+def _reduce_batches(batches: Batches, shared: Broadcast) -> Batches:
+    """Yield the result of one partition; nothing where Spark sends no rows, so no users to count."""
+    filled_batches = [batch for batch in batches if batch.num_rows]
+    if filled_batches:
+        yield _make_result(filled_batches, *pickle.loads(shared.value))  # nosec B301
 
 
-def _answer(batches: list[Any], shared: tuple[Plan, Any, list[str], list[str]]) -> Any:
-    """Return the pickled moments of one partition, or its error, which Spark would bury in a traceback."""
+def _make_result(
+    batches: list[pyarrow.RecordBatch],
+    plan: Plan,
+    factors: dict[str, Factors],
+    names: list[str],
+    lists: list[str],
+) -> pyarrow.RecordBatch:
+    """Return the pickled moments of one partition, or its error, which a traceback of Spark would hide."""
     import pyarrow
 
     blocks = pyarrow.Table.from_batches(batches).sort_by([("source", "ascending"), ("place", "ascending")])
     numbers = blocks["number"].unique().to_pylist()
     try:
         if len(numbers) > 1:
-            raise InputError(ASTRAY)
-        payload, failed = pickle.dumps(_reduce(blocks, *shared)), False
+            raise InputError(MISPLACED_USERS)
+        payload = pickle.dumps(_reduce_blocks(blocks, plan, factors, names, lists))
     except IpsevalError as error:
-        payload, failed = pickle.dumps((type(error).__name__, str(error))), True
-    return _record(numbers[0], failed, payload)
+        payload = pickle.dumps((type(error).__name__, str(error)))
+        return _make_result_batch(numbers[0], True, payload)
+    return _make_result_batch(numbers[0], False, payload)
 
 
-def _record(number: int, failed: bool, payload: bytes) -> Any:
+def _make_result_batch(number: int, failed: bool, payload: bytes) -> pyarrow.RecordBatch:
+    """Return a batch with one row of `RESULT_SCHEMA`."""
     import pyarrow
 
     return pyarrow.RecordBatch.from_arrays(
@@ -214,43 +275,53 @@ def _record(number: int, failed: bool, payload: bytes) -> Any:
     )
 
 
-def _reduce(blocks: Any, plan: Plan, factors: Any, names: list[str], lists: list[str]) -> Any:
+def _reduce_blocks(
+    blocks: pyarrow.Table,
+    plan: Plan,
+    factors: dict[str, Factors],
+    names: list[str],
+    lists: list[str],
+) -> Reduction | None:
+    """Return the sums of the users of one partition from the blocks of all frames."""
     from pyarrow import compute
 
-    def part(source: int) -> Any:
-        return opened(blocks.filter(compute.equal(blocks["source"], source))["rows"].to_pylist())
+    def unpack_source(source: int) -> pd.DataFrame | ListArrays:
+        source_blocks = blocks.filter(compute.equal(blocks["source"], source))
+        return unpack_blocks(source_blocks["rows"].to_pylist())
 
-    models = dict(factors)
+    unordered_models: dict[str, pd.DataFrame | ListArrays | Factors] = dict(factors)
     for source, name in enumerate(lists, FIRST_MODEL):
-        models[name] = part(source)
-    return reduce_partition(part(TRAIN), part(TEST), {name: models[name] for name in names}, plan)
+        unordered_models[name] = unpack_source(source)
+    models = {name: unordered_models[name] for name in names}
+    return reduce_partition(unpack_source(TRAIN), unpack_source(TEST), models, plan)
 
 
-def _merged(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the answers of `MERGED` partitions each as one, and errors as they came."""
-    groups: dict[int, list[Reduction | None]] = {}
+def _merge_batches(batches: Batches) -> Batches:
+    """Yield the merged results of each group of `PARTITIONS_PER_MERGE` partitions, and all errors."""
+    parts_by_group: dict[int, list[Reduction | None]] = {}
     for batch in batches:
-        for answer in batch.to_pylist():
-            if answer["failed"]:
-                yield _record(**answer)
-            else:
-                group, place = divmod(answer["number"], MERGED)
-                groups.setdefault(group, [None] * MERGED)[place] = pickle.loads(answer["payload"])  # nosec B301
-    for group, parts in groups.items():
-        yield _record(group, False, pickle.dumps(merge_all(parts)))
+        for result in batch.to_pylist():
+            if result["failed"]:
+                yield _make_result_batch(**result)
+                continue
+            group, position = divmod(result["number"], PARTITIONS_PER_MERGE)
+            parts = parts_by_group.setdefault(group, [None] * PARTITIONS_PER_MERGE)
+            parts[position] = pickle.loads(result["payload"])  # nosec B301
+    for group, parts in parts_by_group.items():
+        yield _make_result_batch(group, False, pickle.dumps(merge_all(parts)))
 
 
-def _parts(answers: pd.DataFrame, size: int) -> list[Reduction | None]:
-    """Return the reductions that came, in the order of their partitions; None where there is no user."""
-    if not len(answers):
+def _load_results(results: pd.DataFrame, size: int) -> list[Reduction | None]:
+    """Return the sums of every partition in their order, None without users; raise the first error."""
+    if not len(results):
         raise InputError("train and test have no rows.")
-    for payload in answers.loc[answers["failed"]].sort_values("number")["payload"]:
+    for payload in results.loc[results["failed"]].sort_values("number")["payload"]:
         name, text = pickle.loads(payload)  # nosec B301
         raise InputError(f"{text} ({name} in a partition)")
-    if not answers["number"].is_unique:
-        raise InputError(ASTRAY)
+    if not results["number"].is_unique:
+        raise InputError(MISPLACED_USERS)
     parts: list[Reduction | None] = [None] * size
-    for number, payload in zip(answers["number"], answers["payload"], strict=True):
-        # The payloads are what our own workers pickled in this job.
+    for number, payload in zip(results["number"], results["payload"], strict=True):
+        # The payloads were pickled by the workers of this job.
         parts[number] = pickle.loads(payload)  # nosec B301
     return parts

@@ -1,23 +1,23 @@
-"""One partition of users, from frames to sums that merge: what every worker does."""
+"""One partition of users, from frames to sums that merge: the work of a worker."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from ipseval.data.interactions import Interactions
 from ipseval.data.splits import Split
-from ipseval.distributed.sorted_pairs import Arrays, Catalogue, Rows, as_rows, rank_sorted
+from ipseval.distributed.sorted_pairs import Catalogue, ListArrays, Rows, rank_sorted
 from ipseval.errors import InputError
 from ipseval.evaluation.reduction import Reduction
 from ipseval.evaluation.request import Request
 from ipseval.evaluation.segments import Groups, TrainingCounts
-from ipseval.evaluation.segments.built_in_groups import of_items_alone, resolve
+from ipseval.evaluation.segments.built_in_groups import names_only_items, resolve
 from ipseval.ranking import RankedPositives, rank_positives
 from ipseval.ranking.candidates import Targets
 from ipseval.utils.checks import examples
@@ -26,19 +26,25 @@ from ipseval.utils.ids import to_id_array
 from ipseval.utils.types import AnyArray, FloatArray, IntArray
 
 Seen = Literal["exclude", "include"]
-MERGED = "test rows that repeat a test pair, merged"
+MERGED_ROWS = "test rows that repeat a test pair, merged"
 
 
-def universe(ids: Any) -> AnyArray:
+def _no_ids() -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
+def sort_ids(ids: AnyArray) -> AnyArray:
     """Return distinct ids, sorted, as `Split.from_frames` orders them."""
     array = np.asarray(ids)
-    return np.sort(array.astype(object) if array.dtype.kind in "US" else array)
+    if array.dtype.kind in "US":
+        array = array.astype(object)
+    return np.sort(array)
 
 
-def count_rows(frame: pd.DataFrame, column: str, number: int) -> pd.DataFrame:
-    """Return the ids in a column, each once, with their rows as `trained` (number 0) or `tested` (1)."""
+def count_rows(frame: pd.DataFrame, column: str, frame_number: int) -> pd.DataFrame:
+    """Return the ids of a column, each once, with their rows as `trained` (frame 0) or `tested` (frame 1)."""
     counts = frame[column].value_counts(sort=False).astype(np.int64)
-    return pd.DataFrame({"trained": counts * (number == 0), "tested": counts * (number == 1)})
+    return pd.DataFrame({"trained": counts * (frame_number == 0), "tested": counts * (frame_number == 1)})
 
 
 def add_rows(counts: list[pd.DataFrame]) -> pd.DataFrame:
@@ -46,59 +52,63 @@ def add_rows(counts: list[pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(counts).groupby(level=0, sort=False).sum()
 
 
-def catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArray]:
+def build_catalogue(counts: pd.DataFrame, items: Any | None) -> tuple[AnyArray, IntArray]:
     """Return the ids of all items, and the training rows of each, from counts of rows."""
-    ids = universe(counts.index.to_numpy()) if items is None else to_id_array(items, "items")
+    ids = sort_ids(counts.index.to_numpy()) if items is None else to_id_array(items, "items")
     trained = counts.loc[counts["trained"] > 0, "trained"]
-    place = pd.Index(ids).get_indexer(trained.index)
-    if (place < 0).any():
-        raise InputError(f"{int((place < 0).sum())} items of the training data are not in the given items.")
+    codes = pd.Index(ids).get_indexer(trained.index)
+    if (codes < 0).any():
+        raise InputError(f"{int((codes < 0).sum())} items of the training data are not in the given items.")
     popularity = np.zeros(len(ids), dtype=np.int64)
-    popularity[place] = trained
+    popularity[codes] = trained
     return ids, popularity
 
 
 @dataclass(frozen=True, eq=False)
-class Grouped:
-    """The groups of all users and items, as every worker has them."""
+class PlannedGroups:
+    """The groups of all users and items, which every worker receives."""
 
     groups: tuple[Groups, ...] = ()
-    users: AnyArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    users: AnyArray = field(default_factory=_no_ids)
 
     @classmethod
-    def of(
+    def from_request(
         cls,
         by: Any,
         items: AnyArray,
         popularity: IntArray,
         users: AnyArray | None,
-        count: Callable[[], pd.DataFrame],
-    ) -> Grouped:
-        """Return the groups that `by` names; `count` goes through the frames, if users are grouped."""
+        count_users: Callable[[], pd.DataFrame],
+    ) -> PlannedGroups:
+        """Return the groups that `by` names; `count_users` reads the frames, if users are grouped."""
         if by is None:
             return cls()
-        none = np.zeros(0, dtype=np.int64)
-        if of_items_alone(by):
-            return cls(resolve(by, none, items, TrainingCounts(popularity, none)))
-        rows = count()["trained"]
-        ids = universe(rows.index.to_numpy()) if users is None else users
+        if names_only_items(by):
+            return cls(resolve(by, _no_ids(), items, TrainingCounts(popularity, _no_ids())))
+        trained = count_users()["trained"]
+        ids = users
+        if ids is None:
+            ids = sort_ids(trained.index.to_numpy())
         # Users of the frames that are not in users= are an error of their partition.
-        activity = rows.reindex(pd.Index(ids), fill_value=0).to_numpy(dtype=np.int64)
+        activity = trained.reindex(pd.Index(ids), fill_value=0).to_numpy(dtype=np.int64)
         return cls(resolve(by, ids, items, TrainingCounts(popularity, activity)), ids)
 
     @property
-    def reads_users(self) -> bool:
-        """Whether users are grouped, so that it matters who they are."""
-        return any(one.axis == "user" for one in self.groups)
+    def has_user_groups(self) -> bool:
+        """Whether users are grouped, so that their ids are needed."""
+        return any(groups.axis == "user" for groups in self.groups)
 
-    def among(self, users: AnyArray) -> tuple[Groups, ...]:
-        """Return the groups with the codes of these users in place of all."""
-        if not self.reads_users:
+    def select_users(self, users: AnyArray) -> tuple[Groups, ...]:
+        """Return the groups with the codes of these users in place of all users."""
+        if not self.has_user_groups:
             return self.groups
-        place = pd.Index(self.users).get_indexer(pd.Index(users))
-        return tuple(
-            replace(one, codes=one.codes[place]) if one.axis == "user" else one for one in self.groups
-        )
+        rows = pd.Index(self.users).get_indexer(pd.Index(users))
+        selected = []
+        for groups in self.groups:
+            if groups.axis == "user":
+                groups = replace(groups, codes=groups.codes[rows])
+            selected.append(groups)
+        return tuple(selected)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,85 +119,136 @@ class Factors:
     item_factors: FloatArray
     item_bias: FloatArray | None = None
 
+    def select_users(self, rows: AnyArray | None) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+        """Return the factors of the users in these rows, as a model that can be ranked."""
+        return self.user_factors[rows], self.item_factors, self.item_bias
+
+
+Model: TypeAlias = Rows | Factors
+
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What to compute, the same for every partition."""
+    """The request and the universe of ids, the same for every partition."""
 
     request: Request
     items: AnyArray
     users: AnyArray | None = None
     per_user: bool = False
     seen: Seen = "exclude"
-    grouped: Grouped = field(default_factory=Grouped)
+    planned_groups: PlannedGroups = field(default_factory=PlannedGroups)
 
     @property
-    def tells_users(self) -> bool:
-        """Whether it matters who the users of a partition are, so that their ids go to the caller."""
-        return self.per_user or (self.users is not None and self.grouped.reads_users)
+    def needs_user_ids(self) -> bool:
+        """Whether workers return the ids of their users."""
+        return self.per_user or (self.users is not None and self.planned_groups.has_user_groups)
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        """The code of each item, made once in a worker."""
+        """The code of each item, computed once in a worker."""
         return Catalogue(self.items)
 
 
 def reduce_partition(
-    train: pd.DataFrame, test: pd.DataFrame, models: Mapping[str, Any], plan: Plan
+    train: pd.DataFrame | ListArrays,
+    test: pd.DataFrame | ListArrays,
+    models: Mapping[str, pd.DataFrame | ListArrays | Factors],
+    plan: Plan,
 ) -> Reduction | None:
     """Return the sums of the users of one partition; None without users."""
-    trained, tested = as_rows(train, plan.catalogue), as_rows(test, plan.catalogue)
-    rows = {
-        name: as_rows(model, plan.catalogue) if isinstance(model, (pd.DataFrame, Arrays)) else model
-        for name, model in models.items()
-    }
-    lists = [] if plan.users is None else [model for model in rows.values() if isinstance(model, Rows)]
-    named = [one.users for one in (trained, tested, *lists) if len(one)]
-    return reduce_users(np.unique(np.concatenate(named)), trained, tested, rows, plan) if named else None
+    train_rows = Rows.from_data(train, plan.catalogue)
+    test_rows = Rows.from_data(test, plan.catalogue)
+    resolved_models: dict[str, Model] = {}
+    for name, model in models.items():
+        if isinstance(model, Factors):
+            resolved_models[name] = model
+        else:
+            resolved_models[name] = Rows.from_data(model, plan.catalogue)
+
+    frames = [train_rows, test_rows]
+    if plan.users is not None:  # users with lists alone belong to the population
+        frames += [model for model in resolved_models.values() if isinstance(model, Rows)]
+    users_by_frame = [frame.users for frame in frames if len(frame)]
+    if not users_by_frame:
+        return None
+    users = np.unique(np.concatenate(users_by_frame))
+    return reduce_users(users, train_rows, test_rows, resolved_models, plan)
 
 
 def reduce_users(
-    users: AnyArray, train: Rows, test: Rows, models: Mapping[str, Rows | Factors], plan: Plan
+    users: AnyArray, train: Rows, test: Rows, models: Mapping[str, Model], plan: Plan
 ) -> Reduction:
-    """Return the sums of these users, ascending, some of whom may have no row in any frame."""
-    rows = None if plan.users is None else pd.Index(plan.users).get_indexer(pd.Index(users))
-    if plan.users is not None and rows is not None and (rows < 0).any():
+    """Return the sums of these users, ascending; users may be without a row in any frame."""
+    rows = None
+    if plan.users is not None:
+        rows = _find_rows(users, plan.users)
+    train_log = _to_interactions(train, users, plan)
+    test_log = _to_interactions(test, users, plan).distinct
+    ranks = _rank_models(models, train_log, test_log, rows, plan.seen)
+    reduction = Reduction.of(ranks, plan.request)
+    reduction = reduction.by(plan.planned_groups.select_users(users), plan.request)
+    reduction = reduction.as_part(per_user=plan.per_user)
+
+    n_merged = len(test) - len(test_log)
+    merged_rows = some(Count(MERGED_ROWS, n_merged, len(test), RESULT))
+    user_ids = reduction.user_ids
+    if not plan.needs_user_ids:
+        user_ids = user_ids[:0]
+    return replace(reduction, counted=reduction.counted + merged_rows, user_ids=user_ids)
+
+
+def _find_rows(users: AnyArray, all_users: AnyArray) -> AnyArray:
+    """Return the row of each user among all users, or raise `InputError` for an unknown user."""
+    rows = pd.Index(all_users).get_indexer(pd.Index(users))
+    is_unknown = rows < 0
+    if is_unknown.any():
         raise InputError(
-            f"{int((rows < 0).sum()):,} of {users.size:,} users of the frames are not among users= "
-            f"({examples(users[rows < 0])}; users= holds {examples(plan.users)})."
+            f"{int(is_unknown.sum()):,} of {users.size:,} users of the frames are not among users= "
+            f"({examples(users[is_unknown])}; users= holds {examples(all_users)})."
         )
-    logs = _log(train, users, plan), _log(test, users, plan).distinct
-    split = Split(*logs, seen=plan.seen) if len(logs[1]) else None
-    targets = None if split is None else Targets.from_split(split)
-    ranks = {
-        name: _unlisted(*logs, plan.seen, model if isinstance(model, Rows) else None)
-        if split is None or targets is None or (isinstance(model, Rows) and not len(model))
-        else _rank(model, split, targets, rows, name)
-        for name, model in models.items()
-    }
-    whole = Reduction.of(ranks, plan.request).by(plan.grouped.among(users), plan.request)
-    part = whole.as_part(per_user=plan.per_user)
-    merged = some(Count(MERGED, len(test) - len(logs[1]), len(test), RESULT))
-    ids = part.user_ids if plan.tells_users else part.user_ids[:0]
-    return replace(part, counted=part.counted + merged, user_ids=ids)
+    return rows
 
 
-def absent_users(n_seen: int, seen: AnyArray, plan: Plan) -> AnyArray:
-    """Return the users without a row in any frame."""
+def _rank_models(
+    models: Mapping[str, Model],
+    train: Interactions,
+    test: Interactions,
+    rows: AnyArray | None,
+    seen: Seen,
+) -> dict[str, RankedPositives]:
+    """Return the ranks of the test positives by every model; `rows`: the rows of the users in factors."""
+    split = None
+    targets = None
+    if len(test):
+        split = Split(train, test, seen=seen)
+        targets = Targets.from_split(split)
+    ranks = {}
+    for name, model in models.items():
+        has_no_lists = isinstance(model, Rows) and not len(model)
+        if split is None or targets is None or has_no_lists:
+            lists = model if isinstance(model, Rows) else None
+            ranks[name] = _ranks_without_lists(train, test, seen, lists)
+        else:
+            ranks[name] = _rank_model(model, split, targets, rows, name)
+    return ranks
+
+
+def find_absent_users(n_present: int, present_users: AnyArray, plan: Plan) -> AnyArray:
+    """Return the users without a row in any frame, or as many users where ids are not needed."""
     if plan.users is None:
-        return np.zeros(0, dtype=np.int64)
-    if plan.tells_users:
-        return plan.users[pd.Index(seen).get_indexer(pd.Index(plan.users)) < 0]
-    return plan.users[n_seen:]
+        return _no_ids()
+    if plan.needs_user_ids:
+        return plan.users[pd.Index(present_users).get_indexer(pd.Index(plan.users)) < 0]
+    return plan.users[n_present:]
 
 
-def _log(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
+def _to_interactions(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
+    """Return rows as interactions of these users and the items of the plan."""
     if not len(rows):
-        none = np.zeros(0, dtype=np.int64)
-        return Interactions(none, none, users, plan.items)
-    log = rows.log(users)
-    if log is not None:
-        return log
+        return Interactions(_no_ids(), _no_ids(), users, plan.items)
+    interactions = rows.to_interactions(users)
+    if interactions is not None:
+        return interactions
     return Interactions.from_frame(
         rows.frame,
         users=users,
@@ -196,26 +257,37 @@ def _log(rows: Rows, users: AnyArray, plan: Plan) -> Interactions:
     )
 
 
-def _rank(
-    model: Rows | Factors, split: Split, targets: Targets, rows: AnyArray | None, name: str
+def _rank_model(
+    model: Model, split: Split, targets: Targets, rows: AnyArray | None, name: str
 ) -> RankedPositives:
+    """Return the ranks of the test positives by factors or by lists."""
     if isinstance(model, Factors):
-        return rank_positives(
-            (model.user_factors[rows], model.item_factors, model.item_bias), split, name=name
-        )
-    ranked = None if model.pairs is None else rank_sorted(model.pairs, split, targets)
-    return rank_positives(model.frame, split, name=name) if ranked is None else ranked
+        return rank_positives(model.select_users(rows), split, name=name)
+    if model.pairs is not None:
+        ranked = rank_sorted(model.pairs, split, targets)
+        if ranked is not None:
+            return ranked
+    return rank_positives(model.frame, split, name=name)
 
 
-def _unlisted(train: Interactions, test: Interactions, seen: Seen, lists: Rows | None) -> RankedPositives:
-    """Return the ranks where there is nothing to rank: no positive, or no list."""
-    order, length = np.argsort(test.pair_key), None
-    n_excluded = train.activity if seen == "exclude" else np.zeros(train.n_users, dtype=np.int64)
+def _ranks_without_lists(
+    train: Interactions, test: Interactions, seen: Seen, lists: Rows | None
+) -> RankedPositives:
+    """Return ranks where nothing can be ranked: there is no positive, or no list."""
+    n_excluded: IntArray = np.zeros(train.n_users, dtype=np.int64)
+    candidate_rule = "all items"
+    if seen == "exclude":
+        n_excluded = train.activity
+        candidate_rule = RankedPositives.candidates
     candidates = train.n_items - n_excluded
+    list_length = None
+    max_rank = None
     if lists is not None:
-        length = np.zeros(train.n_users, dtype=np.int64)
+        max_rank = 0
+        list_length = np.zeros(train.n_users, dtype=np.int64)
         if len(lists):
-            length[np.isin(train.user_ids, lists.users)] = train.n_items
+            list_length[np.isin(train.user_ids, lists.users)] = train.n_items
+    order = np.argsort(test.pair_key)
     return RankedPositives(
         user=test.user[order],
         item=test.item[order],
@@ -224,8 +296,8 @@ def _unlisted(train: Interactions, test: Interactions, seen: Seen, lists: Rows |
         n_candidates=candidates[test.user[order]],
         user_ids=train.user_ids,
         item_ids=train.item_ids,
-        max_rank=None if lists is None else 0,
+        max_rank=max_rank,
         candidates_by_user=candidates,
-        list_length=length,
-        candidates=RankedPositives.candidates if seen == "exclude" else "all items",
+        list_length=list_length,
+        candidates=candidate_rule,
     )

@@ -1,4 +1,4 @@
-"""What the driver does: decide once before the workers start, and finish what they send."""
+"""The work of the driver: decide once before the workers start, and build the evaluation from their sums."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pandas as pd
 
 from ipseval.distributed.partition import (
     Factors,
-    Grouped,
+    Model,
     Plan,
+    PlannedGroups,
     Seen,
-    absent_users,
+    find_absent_users,
     reduce_users,
 )
 from ipseval.distributed.sorted_pairs import Rows
@@ -31,7 +32,7 @@ from ipseval.evaluation.request import (
     fitted_propensity,
     requested_estimators,
 )
-from ipseval.evaluation.segments.build import segments_of
+from ipseval.evaluation.segments.build import build_evaluation_segments
 from ipseval.metrics import Metric
 from ipseval.propensity import Propensity
 from ipseval.utils.checks import check_choice, check_models, check_type
@@ -39,11 +40,11 @@ from ipseval.utils.compute import quiet_tqdm
 from ipseval.utils.ids import to_id_array
 from ipseval.utils.types import AnyArray, IntArray
 
-DELAY = 2.0  # seconds before a bar appears
+DELAY = 2.0  # seconds before a progress bar appears
 
 
 class PartitionOptions(CommonOptions, total=False):
-    """Options of `make_plan`, which every door to partitions takes; `evaluate_dask` describes them."""
+    """Options that the distributed functions share; `evaluate_dask` describes them."""
 
     users: Any
     propensity: Any
@@ -54,16 +55,16 @@ class PartitionOptions(CommonOptions, total=False):
     by: Any
 
 
-def bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
-    """Return a bar over parts; progress None: only on a terminal."""
-    hidden = None if progress is None else not progress
-    return quiet_tqdm()(parts, desc="evaluating", unit="part", delay=DELAY, disable=hidden, total=total)
+def progress_bar(parts: Any, progress: bool | None, total: int | None = None) -> Any:
+    """Return the parts with a progress bar; progress None: only on a terminal."""
+    is_disabled = None if progress is None else not progress
+    return quiet_tqdm()(parts, desc="evaluating", unit="part", delay=DELAY, disable=is_disabled, total=total)
 
 
 def make_plan(
     items: AnyArray,
     popularity: IntArray,
-    count: Callable[[], pd.DataFrame],
+    count_users: Callable[[], pd.DataFrame],
     *,
     users: Any | None = None,
     propensity: Any = None,
@@ -76,7 +77,7 @@ def make_plan(
 ) -> Plan:
     """Return the plan, with the propensity fitted to the counts of all training interactions.
 
-    `count` goes through the frames for the training rows of each user, `trained`, where groups need them.
+    `count_users` reads the frames for the training rows of each user, `trained`, where groups need them.
     """
     check_options(options, PartitionOptions)
     check_type("per_user", per_user, (bool, np.bool_))
@@ -85,42 +86,66 @@ def make_plan(
             "n_relevant must be one number, 'estimated' or None here; got an array. Numbers for each user "
             "need ipseval.evaluate."
         )
-    fitted = _fitted(propensity, popularity)
-    chosen = requested_estimators(estimators, fitted)
-    others = [one.label for one in chosen if not one.separable]
-    if others:
-        raise InputError(
-            f"{', '.join(others)} read all users at once and cannot be computed in partitions; "
-            f"use {', '.join(one for one in ESTIMATORS if ESTIMATORS[one].separable)}."
-        )
-    ids = None if users is None else to_id_array(users, "users")
+    fitted = _fit_propensity(propensity, popularity)
+    requested = requested_estimators(estimators, fitted)
+    _check_separable(requested)
+    user_ids = None if users is None else to_id_array(users, "users")
     check_choice("seen", seen, ("exclude", "include"))
-    request = Request.of(metrics, chosen, fitted, **options)
-    grouped = Grouped.of(by, items, popularity, ids, count)
-    return Plan(request, items, ids, per_user, seen, grouped)
+    return Plan(
+        request=Request.of(metrics, requested, fitted, **options),
+        items=items,
+        users=user_ids,
+        per_user=per_user,
+        seen=seen,
+        planned_groups=PlannedGroups.from_request(by, items, popularity, user_ids, count_users),
+    )
 
 
-def finish(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
+def _check_separable(estimators: Iterable[Estimator]) -> None:
+    """Raise `InputError` for estimators that cannot be computed user by user."""
+    inseparable = [estimator.label for estimator in estimators if not estimator.separable]
+    if inseparable:
+        separable = [label for label in ESTIMATORS if ESTIMATORS[label].separable]
+        raise InputError(
+            f"{', '.join(inseparable)} read all users at once and cannot be computed in partitions; "
+            f"use {', '.join(separable)}."
+        )
+
+
+def finish_evaluation(parts: list[Reduction | None], models: Mapping[str, Any], plan: Plan) -> Evaluation:
     """Return the evaluation of all partitions, with the users of the population that have no row in any."""
-    merged = merge_all(parts)
-    if merged is None:
+    reduction = merge_all(parts)
+    if reduction is None:
         raise InputError("train and test have no rows.")
-    absent = absent_users(merged.extent.n_population, merged.user_ids, plan)
-    if absent.size:
-        none = Rows(pd.DataFrame({"user": [], "item": []}), plan.catalogue)
-        unlisted = {name: one if isinstance(one, Factors) else none for name, one in models.items()}
-        merged = merged.merge(reduce_users(absent, none, none, unlisted, plan))
-    ids = plan.users
+    absent_users = find_absent_users(reduction.extent.n_population, reduction.user_ids, plan)
+    if absent_users.size:
+        reduction = reduction.merge(_reduce_absent_users(absent_users, models, plan))
+
+    user_ids = plan.users
     if plan.per_user:
-        ids = np.sort(merged.user_ids) if ids is None else ids
-        merged = merged.ordered(ids)
-    evaluation = finished(merged, plan.request, np.zeros(0, dtype=np.int64) if ids is None else ids)
-    segments = {one.groups.name: segments_of(evaluation, one) for one in merged.segments}
+        if user_ids is None:
+            user_ids = np.sort(reduction.user_ids)
+        reduction = reduction.ordered(user_ids)
+    if user_ids is None:
+        user_ids = np.zeros(0, dtype=np.int64)
+    evaluation = finished(reduction, plan.request, user_ids)
+    segments = {sums.groups.name: build_evaluation_segments(evaluation, sums) for sums in reduction.segments}
     return replace(evaluation, segments=segments)
 
 
-def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
-    def fit(model: Any) -> Propensity:
+def _reduce_absent_users(users: AnyArray, models: Mapping[str, Any], plan: Plan) -> Reduction:
+    """Return the sums of users without a row in any frame."""
+    no_rows = Rows(pd.DataFrame({"user": [], "item": []}), plan.catalogue)
+    empty_models: dict[str, Model] = {}
+    for name, model in models.items():
+        empty_models[name] = model if isinstance(model, Factors) else no_rows
+    return reduce_users(users, no_rows, no_rows, empty_models, plan)
+
+
+def _fit_propensity(propensity: Any, popularity: IntArray) -> Propensity | None:
+    """Return a propensity per item, fitted to the popularity where a model is given."""
+
+    def fit_to_counts(model: Any) -> Propensity:
         try:
             fitted: Propensity = model.fit(popularity=popularity)
         except (TypeError, AttributeError):
@@ -130,31 +155,41 @@ def _fitted(propensity: Any, popularity: IntArray) -> Propensity | None:
             ) from None
         return fitted
 
-    found = fitted_propensity(propensity, fit)
-    if found is not None and found.item is None:
+    resolved = fitted_propensity(propensity, fit_to_counts)
+    if resolved is not None and resolved.item is None:
         raise PropensityError("a propensity per user-item pair is not supported here; use one per item.")
-    return found
+    return resolved
 
 
-def split_models(models: Any, users: Any | None, n_items: int) -> tuple[dict[str, Any], dict[str, Factors]]:
-    """Return the models given as frames and those given as factors."""
+def split_models(
+    models: Any, users: AnyArray | None, n_items: int
+) -> tuple[dict[str, Any], dict[str, Factors]]:
+    """Return the models that are frames or files, and the models that are factors."""
     check_models(models, "models", "lists")
-    frames, factors = {}, {}
+    frames = {}
+    factors = {}
     for name, model in models.items():
-        if not isinstance(model, tuple):
+        if isinstance(model, tuple):
+            factors[name] = _check_factors(name, model, users, n_items)
+        else:
             frames[name] = model
-            continue
-        if users is None:
-            raise InputError(f"{name} is given by factors; pass users=, the ids of their rows.")
-        if len(model) not in (2, 3):
-            raise InputError(
-                f"{name} is a tuple of {len(model)}; expected (user_factors, item_factors[, item_bias])."
-            )
-        user_factors, item_factors, *_ = model
-        if len(user_factors) != len(users) or len(item_factors) != n_items:
-            raise InputError(
-                f"{name} has factors of {len(user_factors)} users and {len(item_factors)} items; expected "
-                f"{len(users)} as in users= and {n_items} as in items=."
-            )
-        factors[name] = Factors(*model)
     return frames, factors
+
+
+def _check_factors(name: str, model: tuple[Any, ...], users: AnyArray | None, n_items: int) -> Factors:
+    """Return the factors of a model, or raise `InputError` where their sizes do not fit."""
+    if users is None:
+        raise InputError(f"{name} is given by factors; pass users=, the ids of their rows.")
+    if len(model) not in (2, 3):
+        raise InputError(
+            f"{name} is a tuple of {len(model)}; expected (user_factors, item_factors[, item_bias])."
+        )
+    factors = Factors(*model)
+    n_users_found = len(factors.user_factors)
+    n_items_found = len(factors.item_factors)
+    if n_users_found != len(users) or n_items_found != n_items:
+        raise InputError(
+            f"{name} has factors of {n_users_found} users and {n_items_found} items; expected "
+            f"{len(users)} as in users= and {n_items} as in items=."
+        )
+    return factors

@@ -182,7 +182,7 @@ def test_what_is_printed_names_nothing_of_python(folder, capsys):
     groups = ["--by", "popularity:2", "--metrics", "recall@5,ndcg@5", "--model", "popularity", "--gamma", "0"]
     assert main(["evaluate", "log.csv", *groups, "--model", "random"]) == 0
     grouped = capsys.readouterr().out
-    assert "By aoa: on the page of --out page.html." in grouped
+    assert "Results by AOA: on the page of --out page.html." in grouped
     assert grouped.count("recall@5, SNIPS") == grouped.count("ndcg@5, SNIPS") == 1
     lists = pd.read_csv("lists.csv")
     many = []

@@ -72,8 +72,10 @@ def cluster():
     from distributed import Client, LocalCluster
 
     with (
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as one,
-        Client(one) as client,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as local_cluster,
+        Client(local_cluster) as client,
     ):
         yield client
 
@@ -94,20 +96,24 @@ def test_dask_gives_the_same_bits_whatever_the_number_of_workers_and_text_ids_to
     from distributed import Client, LocalCluster
 
     texts = {name: frame.assign(user=frame["user"].map("u{}".format)) for name, frame in frames.items()}
-    found = []
-    for given in (dask_frames(frames), dask_frames(texts)):
-        models = lists_of(given)
-        two = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
+    actual = []
+    for engine_frames in (dask_frames(frames), dask_frames(texts)):
+        models = lists_of(engine_frames)
+        evaluation = evaluate_dask(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
         with (
             LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=":0") as three,
             Client(three, set_as_default=True),
         ):
-            assert_no_bit_changed(two, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
+            assert_no_bit_changed(
+                evaluation, evaluate_dask(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
+            )
         with dask.config.set({"scheduler": "threads", "dataframe.shuffle.method": "tasks"}):
-            assert_no_bit_changed(two, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
-        found.append(two)
-    assert_same(found[0], expected)
-    assert_same(found[1], local(texts, lists_of(texts), **OPTIONS))
+            assert_no_bit_changed(
+                evaluation, evaluate_dask(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
+            )
+        actual.append(evaluation)
+    assert_same(actual[0], expected)
+    assert_same(actual[1], local(texts, lists_of(texts), **OPTIONS))
 
 
 @pytest.fixture(scope="module")
@@ -121,11 +127,20 @@ def grouped(frames):
 
 @needs_dask
 def test_dask_gives_the_groups_of_the_local_path(frames, grouped, cluster):
-    options, whole = grouped
-    given = dask_frames(frames)
-    ours = evaluate_dask(lists_of(given), given["train"], given["test"], **options)
-    assert list(ours.segments) == ["popularity", "activity", "cold-users", "cold-items", "device", "kind"]
-    assert_same(ours, whole)
+    options, expected = grouped
+    engine_frames = dask_frames(frames)
+    evaluation = evaluate_dask(
+        lists_of(engine_frames), engine_frames["train"], engine_frames["test"], **options
+    )
+    assert list(evaluation.segments) == [
+        "popularity",
+        "activity",
+        "cold-users",
+        "cold-items",
+        "device",
+        "kind",
+    ]
+    assert_same(evaluation, expected)
 
 
 @needs_dask
@@ -142,13 +157,13 @@ def test_dask_takes_frames_that_are_partitioned_already_and_factors(frames, clus
     train = dd.from_map(part, range(4), name="train")
     test = dd.from_map(part, range(4), name="test")
     options = {**OPTIONS, "metrics": ("auc", "recall@5")}
-    ours = evaluate_dask(
+    evaluation = evaluate_dask(
         {"factors": factors}, train, test, users=split.user_ids, partitioned=True, per_user=True, **options
     )
-    whole = local(frames, {"factors": factors}, **options)
-    assert_same(ours, whole)
+    reference_evaluation = local(frames, {"factors": factors}, **options)
+    assert_same(evaluation, reference_evaluation)
     key = ("factors", "auc", "snips")
-    pd.testing.assert_series_equal(ours.per_user(*key), whole.per_user(*key))
+    pd.testing.assert_series_equal(evaluation.per_user(*key), reference_evaluation.per_user(*key))
     with pytest.raises(InputError, match="same number of partitions"):
         evaluate_dask({"first": dask_frames(frames, 3)["first"]}, train, test, partitioned=True)
 
@@ -164,14 +179,16 @@ def test_dask_merges_repeats_of_test_and_ranks_training_items(cluster):
         columns=["user", "item", "rank"],
     )
     frames = {"train": events[:600], "test": events[600:], "lists": lists}
-    given = {name: dd.from_pandas(frame, npartitions=3) for name, frame in frames.items()}
+    engine_frames = {name: dd.from_pandas(frame, npartitions=3) for name, frame in frames.items()}
     options = {**OPTIONS, "seen": "include"}
-    ours = evaluate_dask({"lists": given["lists"]}, given["train"], given["test"], **options)
+    evaluation = evaluate_dask(
+        {"lists": engine_frames["lists"]}, engine_frames["train"], engine_frames["test"], **options
+    )
     split = Split.from_frames(frames["train"], frames["test"], duplicates="keep", seen="include")
     assert split.n_repeated_positives > 0
     assert split.n_repeats_merged > 0
-    assert_same(ours, evaluate({"lists": lists}, split, **OPTIONS))
-    merged = ours.data.set_index("what").loc["test rows that repeat a test pair, merged", "count"]
+    assert_same(evaluation, evaluate({"lists": lists}, split, **OPTIONS))
+    merged = evaluation.data.set_index("what").loc["test rows that repeat a test pair, merged", "count"]
     assert merged == split.n_repeats_merged
 
 
@@ -188,12 +205,12 @@ def population(frames):
 
 @needs_dask
 def test_dask_counts_users_without_a_row_in_ips(frames, cluster):
-    models, options, whole = population(frames)
-    given = dask_frames(frames)
-    ours = evaluate_dask(models, given["train"], given["test"], **options)
-    ips_of_recall = ours.frame.query("metric == 'recall@5' and estimator == 'ips'")
+    models, options, expected = population(frames)
+    engine_frames = dask_frames(frames)
+    evaluation = evaluate_dask(models, engine_frames["train"], engine_frames["test"], **options)
+    ips_of_recall = evaluation.frame.query("metric == 'recall@5' and estimator == 'ips'")
     assert ips_of_recall["n_users"].tolist() == [700, 700]
-    assert_same(ours, whole)
+    assert_same(evaluation, expected)
 
 
 def slow(frame: pd.DataFrame, folder: str) -> pd.DataFrame:
@@ -226,22 +243,29 @@ def a_worker_killed(folder: Path):
 
 
 def assert_no_bit_changed(ours, undisturbed):
-    for one, other in ((ours.frame, undisturbed.frame), (ours.compare(), undisturbed.compare())):
-        pd.testing.assert_frame_equal(one, other, check_exact=True)
+    for frame, undisturbed_frame in (
+        (ours.frame, undisturbed.frame),
+        (ours.compare(), undisturbed.compare()),
+    ):
+        pd.testing.assert_frame_equal(frame, undisturbed_frame, check_exact=True)
 
 
 @needs_dask
 def test_a_dask_worker_killed_in_the_middle_changes_nothing(frames, expected, cluster, tmp_path):
-    given = dask_frames(frames)
+    engine_frames = dask_frames(frames)
     models = {
-        "first": given["first"].map_partitions(slow, str(tmp_path), meta=given["first"]._meta),
-        "second": given["second"],
+        "first": engine_frames["first"].map_partitions(
+            slow, str(tmp_path), meta=engine_frames["first"]._meta
+        ),
+        "second": engine_frames["second"],
     }
     with a_worker_killed(tmp_path):
-        ours = evaluate_dask(models, given["train"], given["test"], **OPTIONS)
-    assert_same(ours, expected)
-    models["first"] = given["first"]
-    assert_no_bit_changed(ours, evaluate_dask(models, given["train"], given["test"], **OPTIONS))
+        evaluation = evaluate_dask(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
+    assert_same(evaluation, expected)
+    models["first"] = engine_frames["first"]
+    assert_no_bit_changed(
+        evaluation, evaluate_dask(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -271,26 +295,29 @@ def spark_frames(frames, session):
 
 @needs_spark
 def test_spark_gives_the_numbers_of_the_local_path(frames, expected, spark):
-    given = spark_frames(frames, spark)
+    engine_frames = spark_frames(frames, spark)
     models = {
-        "first": given["first"],
+        "first": engine_frames["first"],
         "second": spark.createDataFrame(as_arrays(frames["second"])),
     }
-    ours = evaluate_spark(models, given["train"], given["test"], **OPTIONS)
-    assert_same(ours, expected)
+    evaluation = evaluate_spark(models, engine_frames["train"], engine_frames["test"], **OPTIONS)
+    assert_same(evaluation, expected)
 
 
 @needs_spark
 def test_spark_merges_many_partitions_in_tasks_and_passes_their_errors_on(frames, expected, spark):
-    given = spark_frames(frames, spark)
-    models = {"first": given["first"], "second": given["second"]}
+    engine_frames = spark_frames(frames, spark)
+    models = {"first": engine_frames["first"], "second": engine_frames["second"]}
     many = 70  # more than one task merges
-    assert_same(evaluate_spark(models, given["train"], given["test"], n_partitions=many, **OPTIONS), expected)
-    doubled = given["first"].union(given["first"])
+    assert_same(
+        evaluate_spark(models, engine_frames["train"], engine_frames["test"], n_partitions=many, **OPTIONS),
+        expected,
+    )
+    doubled = engine_frames["first"].union(engine_frames["first"])
     text = r"(?s)first \(top-K lists\) .*entries repeat an item of their list"
     for options in (OPTIONS, {**OPTIONS, "n_partitions": many}):
         with pytest.raises(InputError, match=text):
-            evaluate_spark({"first": doubled}, given["train"], given["test"], **options)
+            evaluate_spark({"first": doubled}, engine_frames["train"], engine_frames["test"], **options)
 
 
 @needs_spark
@@ -298,41 +325,57 @@ def test_spark_takes_text_ids_scores_and_ranks_of_any_number_type(frames, spark)
     texts = {name: frame.assign(user=frame["user"].map("u{}".format)) for name, frame in frames.items()}
     texts["second"]["rank"] = texts["second"]["rank"].astype(float)
     texts["third"] = texts["first"].assign(score=-texts["first"]["rank"]).drop(columns="rank")
-    given = spark_frames(texts, spark)
+    engine_frames = spark_frames(texts, spark)
     names = ("first", "second", "third")
-    ours = evaluate_spark({name: given[name] for name in names}, given["train"], given["test"], **OPTIONS)
-    assert_same(ours, local(texts, {name: texts[name] for name in names}, **OPTIONS))
+    evaluation = evaluate_spark(
+        {name: engine_frames[name] for name in names},
+        engine_frames["train"],
+        engine_frames["test"],
+        **OPTIONS,
+    )
+    assert_same(evaluation, local(texts, {name: texts[name] for name in names}, **OPTIONS))
 
 
 @needs_spark
 def test_spark_gives_the_groups_of_the_local_path(frames, grouped, spark):
-    options, whole = grouped
-    given = spark_frames(frames, spark)
-    assert_same(evaluate_spark(lists_of(given), given["train"], given["test"], **options), whole)
+    options, expected = grouped
+    engine_frames = spark_frames(frames, spark)
+    assert_same(
+        evaluate_spark(lists_of(engine_frames), engine_frames["train"], engine_frames["test"], **options),
+        expected,
+    )
 
 
 @needs_spark
 def test_spark_counts_users_without_a_row_in_ips(frames, spark):
-    models, options, whole = population(frames)
-    given = spark_frames(frames, spark)
-    ours = evaluate_spark(models, given["train"], given["test"], per_user=True, **options)
-    assert_same(ours, whole)
+    models, options, expected = population(frames)
+    engine_frames = spark_frames(frames, spark)
+    evaluation = evaluate_spark(
+        models, engine_frames["train"], engine_frames["test"], per_user=True, **options
+    )
+    assert_same(evaluation, expected)
     key = ("one", "auc", "ips")
-    pd.testing.assert_series_equal(ours.per_user(*key), whole.per_user(*key))
+    pd.testing.assert_series_equal(evaluation.per_user(*key), expected.per_user(*key))
 
 
 @needs_spark
 def test_a_spark_worker_killed_in_the_middle_changes_nothing(frames, expected, spark, tmp_path):
-    given = spark_frames(frames, spark)
+    engine_frames = spark_frames(frames, spark)
 
     def work(batches):
         for batch in batches:
             yield slow(batch, str(tmp_path))
 
-    first = given["first"].repartition(6).mapInPandas(work, given["first"].schema)
+    first = engine_frames["first"].repartition(6).mapInPandas(work, engine_frames["first"].schema)
     with a_worker_killed(tmp_path):
-        ours = evaluate_spark(
-            {"first": first, "second": given["second"]}, given["train"], given["test"], **OPTIONS
+        evaluation = evaluate_spark(
+            {"first": first, "second": engine_frames["second"]},
+            engine_frames["train"],
+            engine_frames["test"],
+            **OPTIONS,
         )
-    assert_same(ours, expected)
-    assert_no_bit_changed(ours, evaluate_spark(lists_of(given), given["train"], given["test"], **OPTIONS))
+    assert_same(evaluation, expected)
+    assert_no_bit_changed(
+        evaluation,
+        evaluate_spark(lists_of(engine_frames), engine_frames["train"], engine_frames["test"], **OPTIONS),
+    )

@@ -42,9 +42,9 @@ def write(frames, folder, **kinds):
     """Write each frame as two Parquet files in a folder of its own."""
     for name in NAMES:
         (folder / name).mkdir()
-        frame = kinds.get(name, lambda one: one)(frames[name])
-        cut = len(frame) // 3
-        for number, part in enumerate((frame[cut:], frame[:cut])):
+        frame = kinds.get(name, lambda frame: frame)(frames[name])
+        n_rows = len(frame) // 3
+        for number, part in enumerate((frame[n_rows:], frame[:n_rows])):
             part.to_parquet(folder / name / f"{number}.parquet")
     return [folder / name for name in NAMES]
 
@@ -58,10 +58,10 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
     frames, options = example(n_users=40), {**OPTIONS, "by": by}
     if by:
         options |= {"metrics": ("recall@5",), "estimators": ("snips-global",)}
-    kinds = {"train": lambda one: one.astype("int32"), "first": as_arrays, "second": with_scores}
+    kinds = {"train": lambda frame: frame.astype("int32"), "first": as_arrays, "second": with_scores}
     train, test, first, second = write(frames, tmp_path, **kinds)
     (tmp_path / "scratch").mkdir()
-    ours = evaluate_duckdb(
+    evaluation = evaluate_duckdb(
         {"first": first, "second": f"{second}/*.parquet"},
         str(train),
         sorted(test.iterdir()),
@@ -69,16 +69,16 @@ def test_files_give_the_numbers_of_the_local_path(tmp_path, n_partitions, by):
         temporary=tmp_path / "scratch",
         **options,
     )
-    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **options))
+    assert_same(evaluation, local(frames, {name: frames[name] for name in ("first", "second")}, **options))
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_ids_of_text_take_the_long_road(tmp_path):
     frames = example(n_users=40)
-    frames = {name: one.assign(user="u" + one["user"].astype(str)) for name, one in frames.items()}
+    frames = {name: frame.assign(user="u" + frame["user"].astype(str)) for name, frame in frames.items()}
     train, test, first, second = write(frames, tmp_path)
-    ours = evaluate_duckdb({"first": first, "second": second}, train, test, n_partitions=2, **OPTIONS)
-    assert_same(ours, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))
+    evaluation = evaluate_duckdb({"first": first, "second": second}, train, test, n_partitions=2, **OPTIONS)
+    assert_same(evaluation, local(frames, {name: frames[name] for name in ("first", "second")}, **OPTIONS))
 
 
 def test_factors_and_a_population_are_taken(tmp_path):
@@ -88,11 +88,11 @@ def test_factors_and_a_population_are_taken(tmp_path):
     rng = np.random.default_rng(0)
     models = {"factors": (rng.normal(size=(300, 2)), rng.normal(size=(25, 2)))}
     options = OPTIONS | {"users": users, "items": np.arange(500, 525)}
-    ours = evaluate_duckdb(models, train, test, n_partitions=2, per_user=True, **options)
-    theirs = local(frames, models, **options)
-    assert_same(ours, theirs)
+    evaluation = evaluate_duckdb(models, train, test, n_partitions=2, per_user=True, **options)
+    reference_evaluation = local(frames, models, **options)
+    assert_same(evaluation, reference_evaluation)
     key = ("factors", "recall@5", "aoa")
-    pd.testing.assert_series_equal(ours.per_user(*key), theirs.per_user(*key))
+    pd.testing.assert_series_equal(evaluation.per_user(*key), reference_evaluation.per_user(*key))
 
 
 def test_what_cannot_be_read_is_named(tmp_path):
@@ -142,44 +142,47 @@ def test_without_duckdb_the_error_names_what_to_install(monkeypatch):
     [((5_000_000, 3_000_000), None, 1), ((5_000_000, 3_000_001), None, 2), ((0, 0), None, 1), ((1, 1), 3, 3)],
 )
 def test_a_part_holds_8_million_rows_and_a_single_one_stays_where_it_is(rows, n_partitions, n_parts):
-    dealt = []
+    written = []
 
     class Table(SimpleNamespace):
-        name, user = "train", "VARCHAR"
+        name = "train"
+        user_type = "VARCHAR"
 
-        def deal(self, folder, parts):
-            dealt.append((folder.name, parts))
+        def partition(self, folder, parts):
+            written.append((folder.name, parts))
 
-    tables = [Table(n_rows=one) for one in rows]
-    assert _duckdb._dealt(tables, n_partitions, Path("parts")) == n_parts
-    assert dealt == ([("0", n_parts), ("1", n_parts)] if n_parts > 1 else [])
+    tables = [Table(n_rows=n_rows) for n_rows in rows]
+    assert _duckdb._partition_tables(tables, n_partitions, Path("parts")) == n_parts
+    assert written == ([("0", n_parts), ("1", n_parts)] if n_parts > 1 else [])
 
 
 def test_parts_without_a_user_are_empty_and_duckdb_shows_no_bar_and_keeps_no_order(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     pd.DataFrame({"user": [7, 7], "item": [1, 2]}).to_parquet(tmp_path / "train.parquet")
     with duckdb.connect() as connection:
-        _duckdb._settings(connection, threads=1)
+        _duckdb._configure(connection, threads=1)
         for name in ("preserve_insertion_order", "enable_progress_bar"):
             assert connection.execute(f"SELECT current_setting('{name}')").fetchone() == (False,)
         table = _duckdb._Table(connection, "train", tmp_path / "train.parquet")
-        assert (table.n_rows, table.part(0)["item"].tolist()) == (2, [1, 2])
-        table.deal(tmp_path / "parts", 3)
-        assert sorted(len(table.part(number)) for number in range(3)) == [0, 0, 2]
+        assert (table.n_rows, table.read_part(0)["item"].tolist()) == (2, [1, 2])
+        table.partition(tmp_path / "parts", 3)
+        assert sorted(len(table.read_part(number)) for number in range(3)) == [0, 0, 2]
 
 
 FAULTS = {
-    "none": lambda one, rng: one,
-    "shuffled": lambda one, rng: one.sample(frac=1, random_state=int(rng.integers(99))),
-    "a gap": lambda one, rng: one[one.index != 0],  # the first of the first list
-    "a repeat": lambda one, rng: pd.concat([one, one.sample(1, random_state=0)]),
-    "an unknown item": lambda one, rng: one.assign(item=one["item"].where(one.index != 3, 7)),
-    "an unknown user": lambda one, rng: one.assign(user=one["user"].where(one.index != 3, 2)),
-    "ranks from 0": lambda one, rng: one.assign(rank=one["rank"] - 1),
-    "fractions": lambda one, rng: one.assign(rank=one["rank"] + 0.5),
-    "numbers of one byte": lambda one, rng: one.astype({"user": "int32", "item": "int32", "rank": "int8"}),
-    "numbers without a sign": lambda one, rng: one.astype("uint64"),
-    "any item": lambda one, rng: one.assign(item=rng.integers(500, 525, len(one))),
+    "none": lambda frame, rng: frame,
+    "shuffled": lambda frame, rng: frame.sample(frac=1, random_state=int(rng.integers(99))),
+    "a gap": lambda frame, rng: frame[frame.index != 0],  # the first of the first list
+    "a repeat": lambda frame, rng: pd.concat([frame, frame.sample(1, random_state=0)]),
+    "an unknown item": lambda frame, rng: frame.assign(item=frame["item"].where(frame.index != 3, 7)),
+    "an unknown user": lambda frame, rng: frame.assign(user=frame["user"].where(frame.index != 3, 2)),
+    "ranks from 0": lambda frame, rng: frame.assign(rank=frame["rank"] - 1),
+    "fractions": lambda frame, rng: frame.assign(rank=frame["rank"] + 0.5),
+    "numbers of one byte": lambda frame, rng: frame.astype(
+        {"user": "int32", "item": "int32", "rank": "int8"}
+    ),
+    "numbers without a sign": lambda frame, rng: frame.astype("uint64"),
+    "any item": lambda frame, rng: frame.assign(item=rng.integers(500, 525, len(frame))),
 }
 
 
@@ -206,7 +209,7 @@ def test_the_short_road_gives_what_the_long_road_gives(fault, monkeypatch):
     monkeypatch.setattr(partition, "rank_positives", long_road)
     short = outcome()
     assert bool(n_long) == (fault not in SHORT)
-    monkeypatch.setattr(Pairs, "of", lambda *arguments: None)
+    monkeypatch.setattr(Pairs, "from_columns", lambda *arguments: None)
     long = outcome()
     assert n_long
     if isinstance(long, str):
@@ -217,18 +220,18 @@ def test_the_short_road_gives_what_the_long_road_gives(fault, monkeypatch):
 
 
 ARRAYS = {
-    "none": lambda one: one,
-    "shuffled": lambda one: one.sample(frac=1, random_state=0),
-    "empty": lambda one: one.assign(
-        items=[np.array(x[: n % 3], dtype=int) for n, x in enumerate(one["items"])]
+    "none": lambda frame: frame,
+    "shuffled": lambda frame: frame.sample(frac=1, random_state=0),
+    "empty": lambda frame: frame.assign(
+        items=[np.array(x[: n % 3], dtype=int) for n, x in enumerate(frame["items"])]
     ),
-    "small numbers": lambda one: one.astype({"user": "int16"}),
-    "a user twice": lambda one: pd.concat([one, one.head(1)]),
-    "an item twice": lambda one: one.assign(items=[[*x, x[0]] for x in one["items"]]),
-    "unknown item": lambda one: one.assign(items=[[*x, -7] for x in one["items"]]),
-    "text": lambda one: one.assign(items=[list(map(str, x)) for x in one["items"]]),
-    "users as text": lambda one: one.astype({"user": str}),
-    "any item": lambda one: one.assign(items=[list(range(500, 503))] * len(one)),
+    "small numbers": lambda frame: frame.astype({"user": "int16"}),
+    "a user twice": lambda frame: pd.concat([frame, frame.head(1)]),
+    "an item twice": lambda frame: frame.assign(items=[[*x, x[0]] for x in frame["items"]]),
+    "unknown item": lambda frame: frame.assign(items=[[*x, -7] for x in frame["items"]]),
+    "text": lambda frame: frame.assign(items=[list(map(str, x)) for x in frame["items"]]),
+    "users as text": lambda frame: frame.astype({"user": str}),
+    "any item": lambda frame: frame.assign(items=[list(range(500, 503))] * len(frame)),
 }
 
 
@@ -238,7 +241,7 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
     rows = as_arrays(frames["first"])
     lists = ARRAYS[fault](rows)
     catalogue = Catalogue(np.arange(500, 525))
-    found = sorted_pairs.as_rows(lists, catalogue)
+    list_rows = sorted_pairs.Rows.from_data(lists, catalogue)
 
     def outcome():
         try:
@@ -246,9 +249,11 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
         except IpsevalError as error:
             return str(error)
 
-    assert (found.pairs is None) == (fault not in ("none", "shuffled", "empty", "small numbers", "any item"))
+    assert (list_rows.pairs is None) == (
+        fault not in ("none", "shuffled", "empty", "small numbers", "any item")
+    )
     short = outcome()
-    monkeypatch.setattr(Pairs, "of", lambda *arguments: None)
+    monkeypatch.setattr(Pairs, "from_columns", lambda *arguments: None)
     long = outcome()
     if isinstance(long, str):
         assert short == long
@@ -261,27 +266,27 @@ def test_arrays_give_what_the_long_road_gives(fault, monkeypatch):
 def test_lists_as_they_should_be_take_the_short_road(columns):
     user, item, rank = [9, 5, 5, -4], [3, 3, 8, 8], [1, 2, 1, 1]
     frame = pd.DataFrame({"user": user, "item": item, "rank": rank}).astype(columns)
-    found = Pairs.of(*(frame[name].to_numpy() for name in frame), Catalogue(np.array([8, 3])))
-    assert found.users.tolist() == [-4, 5, 9]
-    assert found.size.tolist() == [1, 2, 1]
-    assert found.item.tolist() == [0, 0, 1, 1]
-    assert found.rank.tolist() == [0, 0, 1, 0]
-    assert found.user(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
-    assert found.user(np.array([-4, 0, 5])) is None
-    rows = sorted_pairs.as_rows(frame.drop(columns="rank"), Catalogue(np.array([8, 3])))
-    assert rows.log(np.array([-4, 0, 5])) is None
-    assert len(rows.log(np.array([-4, 0, 5, 9]))) == 4
+    pairs = Pairs.from_columns(*(frame[name].to_numpy() for name in frame), Catalogue(np.array([8, 3])))
+    assert pairs.users.tolist() == [-4, 5, 9]
+    assert pairs.size.tolist() == [1, 2, 1]
+    assert pairs.item.tolist() == [0, 0, 1, 1]
+    assert pairs.rank.tolist() == [0, 0, 1, 0]
+    assert pairs.user_codes(np.array([-4, 0, 5, 9])).tolist() == [0, 2, 2, 3]
+    assert pairs.user_codes(np.array([-4, 0, 5])) is None
+    rows = sorted_pairs.Rows.from_data(frame.drop(columns="rank"), Catalogue(np.array([8, 3])))
+    assert rows.to_interactions(np.array([-4, 0, 5])) is None
+    assert len(rows.to_interactions(np.array([-4, 0, 5, 9]))) == 4
 
 
 def test_items_have_codes_where_ids_are_whole_numbers_not_too_far_apart():
-    far = sorted_pairs.ROOM * 2 + 2**16
-    near = Catalogue(np.array([far + 4, 5]))
-    assert near.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
-    assert near.codes(np.array([], dtype=int)).tolist() == []
+    far = sorted_pairs.ENTRIES_PER_ITEM * 2 + 2**16
+    catalogue = Catalogue(np.array([far + 4, 5]))
+    assert catalogue.codes(np.array([5, far + 4, 5])).tolist() == [1, 0, 1]
+    assert catalogue.codes(np.array([], dtype=int)).tolist() == []
     assert Catalogue(np.arange(2**13)).codes(np.array([7])).tolist() == [7]
     for unknown in (4, 6, far + 5):
-        assert near.codes(np.array([5, unknown])) is None
-    assert near.codes(np.array(["5"])) is None
+        assert catalogue.codes(np.array([5, unknown])) is None
+    assert catalogue.codes(np.array(["5"])) is None
     assert Catalogue(np.array([far + 5, 5])).codes(np.array([5])) is None
     assert Catalogue(np.array([], dtype=int)).codes(np.array([], dtype=int)) is None
     for end, side in ((2**62, -1), (-(2**62), 1)):
@@ -296,8 +301,8 @@ def test_user_item_and_rank_must_fit_into_62_bits():
     item, rank = np.array([2, 0, 1]), np.array([1, 1, 2])
 
     def users(*ids, ranked=rank):
-        found = Pairs.of(np.array(ids), item, ranked, three)
-        return None if found is None else found.users.tolist()
+        pairs = Pairs.from_columns(np.array(ids), item, ranked, three)
+        return None if pairs is None else pairs.users.tolist()
 
     last = 2**59 - 1
     assert users(0, last, last) == [0, last]
@@ -312,11 +317,11 @@ def test_user_item_and_rank_must_fit_into_62_bits():
 def test_ranks_begin_at_1_and_have_no_gap_or_repeat():
     catalogue = Catalogue(np.arange(3))
     for rank, good in (((1, 2, 1), True), ((2, 1, 1), True), ((1, 1, 1), False), ((1, 3, 1), False)):
-        found = Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue)
-        assert (found is not None) == good
+        pairs = Pairs.from_columns(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue)
+        assert (pairs is not None) == good
     for rank in ((2, 3, 2), (0, 1, 1)):
-        assert Pairs.of(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue) is None
-    again = Pairs.of(np.array([4, 4]), np.array([1, 1]), None, catalogue)
-    assert again is None
-    lists = sorted_pairs.Arrays(np.array([7, 4, 9]), np.array([2, 0, 1]), np.array([1, 0, 2])).frame
+        assert Pairs.from_columns(np.array([4, 4, 7]), np.array([0, 1, 0]), np.array(rank), catalogue) is None
+    pairs_without_ranks = Pairs.from_columns(np.array([4, 4]), np.array([1, 1]), None, catalogue)
+    assert pairs_without_ranks is None
+    lists = sorted_pairs.ListArrays(np.array([7, 4, 9]), np.array([2, 0, 1]), np.array([1, 0, 2])).frame
     assert lists.to_numpy().tolist() == [[7, 1, 1], [7, 0, 2], [9, 2, 1]]

@@ -45,12 +45,12 @@ def test_groups_are_those_of_the_local_path():
         np.unique(np.concatenate([frames[f][c] for f in ("train", "test")])) for c in ("user", "item")
     )
     popularity, _, cold, _, device, kind = groups_of(users, items, np.random.default_rng(0))
-    asked = [popularity, cold, device, kind]
+    request = [popularity, cold, device, kind]
     options = {"metrics": ("recall@5",), "estimators": ("snips-global", "ips")}
-    options |= {"propensity": SCALED, "n_relevant": 25, "by": asked}
-    found = in_partitions(frames, models, 2, **options)
-    assert found.segments
-    assert_same(found, local(frames, models, **options))
+    options |= {"propensity": SCALED, "n_relevant": 25, "by": request}
+    evaluation = in_partitions(frames, models, 2, **options)
+    assert evaluation.segments
+    assert_same(evaluation, local(frames, models, **options))
 
 
 def test_users_left_out_of_a_group_are_counted_over_all_partitions():
@@ -62,13 +62,13 @@ def test_users_left_out_of_a_group_are_counted_over_all_partitions():
     model = {"m": (np.ones((5, 1)), np.array([[0.0], [2.0], [1.0]]))}
     kinds = ipseval.evaluation.segments.item_groups({0: "a", 1: "b", 2: "b"}, name="kind")
     devices = ipseval.evaluation.segments.user_groups(list("xxxyx"), name="device")
-    asked = {"metrics": ["auc"], "estimators": ["aoa"], "by": [devices, kinds], "users": range(5)}
-    found = in_partitions(frames, model, 2, **asked, low_ess="ignore").segments
-    said = "3 users left out: the metric is undefined for them"
+    options = {"metrics": ["auc"], "estimators": ["aoa"], "by": [devices, kinds], "users": range(5)}
+    segments = in_partitions(frames, model, 2, **options, low_ess="ignore").segments
+    text = "3 users left out: the metric is undefined for them"
     for name, group in (("device", "x"), ("kind", "b")):
-        frame = found[name].frame
+        frame = segments[name].frame
         assert frame.loc[frame["note"].str.contains("left out"), "group"].tolist() == [group]
-        assert frame["note"].str.contains(said).any()
+        assert frame["note"].str.contains(text).any()
 
 
 def test_users_without_a_row_are_counted_in_their_own_group():
@@ -78,14 +78,14 @@ def test_users_without_a_row_are_counted_in_their_own_group():
     }
     model = {"m": (np.ones((4, 1)), np.array([[0.0], [2.0], [1.0]]))}
     groups = ipseval.evaluation.segments.user_groups(list("xxyz"), name="g")  # users 0 and 2 have no row
-    asked = {"metrics": ["recall@1"], "estimators": ["aoa"], "by": groups, "users": range(4)}
-    assert in_partitions(frames, model, 2, **asked).segments["g"].sizes.tolist() == [2, 1, 1]
+    options = {"metrics": ["recall@1"], "estimators": ["aoa"], "by": groups, "users": range(4)}
+    assert in_partitions(frames, model, 2, **options).segments["g"].sizes.tolist() == [2, 1, 1]
 
 
 def test_groups_of_items_alone_go_through_no_frame_for_users():
     frames = example()
     options = {"metrics": ["recall@5"], "missing_lists": "zero", "ties": "default", "confidence_level": 0.95}
-    options |= {"n_relevant": None, "count": lambda: pytest.fail("users were counted")}
+    options |= {"n_relevant": None, "count_users": lambda: pytest.fail("users were counted")}
     items = np.arange(500, 525)
     for by in (
         "popularity:3",
@@ -93,7 +93,7 @@ def test_groups_of_items_alone_go_through_no_frame_for_users():
         ["cold-items"],
     ):
         plan = make_plan(items, np.ones(25, dtype=int), by=by, **options)
-        assert not plan.grouped.reads_users
+        assert not plan.planned_groups.has_user_groups
     with pytest.raises(InputError, match="none of the 1 ids of device is one of the 3 users"):
         in_partitions(frames, {"first": frames["first"]}, 2, users=[1, 4, 7], metrics=["recall@5"],
                       by=pd.DataFrame({"user": [-1], "device": ["app"]}))  # fmt: skip
@@ -142,11 +142,11 @@ def any_world(rng, missing, of_factors):
 
 def check_partitions(rng, frames, models, options, per_user):
     expected = outcome(local, frames, models, **options)
-    ours = outcome(in_partitions, frames, models, int(rng.integers(1, 5)), per_user=per_user, **options)
+    actual = outcome(in_partitions, frames, models, int(rng.integers(1, 5)), per_user=per_user, **options)
     if isinstance(expected, str):
-        assert isinstance(ours, str), expected
+        assert isinstance(actual, str), expected
         return
-    assert_same(ours, expected, words=False)
+    assert_same(actual, expected, words=False)
 
 
 ANY = given(st.integers(0, 2**32 - 1), st.sampled_from(["zero", "drop"]), st.booleans(), st.booleans())

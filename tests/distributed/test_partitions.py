@@ -20,8 +20,8 @@ from ipseval.estimators import UserSums
 from ipseval.evaluation import evaluate
 from ipseval.propensity import KnownPropensity, PowerLawPropensity, Propensity
 from tests.inside.distributed import (
-    catalogue,
-    finish,
+    build_catalogue,
+    finish_evaluation,
     make_plan,
     partition,
     plan,
@@ -53,9 +53,9 @@ def example(seed: int = 0, n_users: int = 80, n_items: int = 25) -> dict[str, pd
     frames = {"train": train, "test": test}
     for name in ("first", "second"):
         rows, items = [], log["item"].unique()
-        for one in log["user"].unique():
-            ranked = [other for other in rng.permutation(items) if (one, other) not in seen]
-            rows += [(one, other, place + 1) for place, other in enumerate(ranked[: rng.integers(2, 9)])]
+        for user in log["user"].unique():
+            ranked = [item for item in rng.permutation(items) if (user, item) not in seen]
+            rows += [(user, item, place + 1) for place, item in enumerate(ranked[: rng.integers(2, 9)])]
         frames[name] = pd.DataFrame(rows, columns=["user", "item", "rank"])
     return {name: frame.reset_index(drop=True) for name, frame in frames.items()}
 
@@ -71,16 +71,18 @@ def local(frames, models, *, users=None, items=None, by=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         split = Split.from_frames(frames["train"], frames["test"], users=users, items=items)
-        found = evaluate(models, split, **options)
-        asked = by if isinstance(by, (list, tuple)) else [by] if by is not None else []
-        return replace(found, segments={one.name: one for one in map(found.by, asked)})
+        evaluation = evaluate(models, split, **options)
+        request = by if isinstance(by, (list, tuple)) else [by] if by is not None else []
+        return replace(
+            evaluation, segments={segments.name: segments for segments in map(evaluation.by, request)}
+        )
 
 
 def test_a_bar_is_shown_where_progress_is_asked_for():
-    shown, hidden = (plan.bar([1], progress) for progress in (True, False))
-    assert (shown.disable, hidden.disable) == (False, True)
-    assert (shown.delay, shown.total) == (2, 1)  # nothing is shown of what ends at once
-    assert list(shown) == [1]
+    visible_bar, hidden_bar = (plan.progress_bar([1], progress) for progress in (True, False))
+    assert (visible_bar.disable, hidden_bar.disable) == (False, True)
+    assert (visible_bar.delay, visible_bar.total) == (2, 1)  # nothing is shown of what ends at once
+    assert list(visible_bar) == [1]
 
 
 def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_their_lists():
@@ -88,8 +90,8 @@ def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_t
     items = np.arange(5)
     train = pd.DataFrame({"user": [0, 0], "item": [0, 1]})
     train, test = (
-        ipseval.Interactions.from_frame(one, users=[0, 1], items=items)
-        for one in (train, pd.DataFrame({"user": [0], "item": [4]}))
+        ipseval.Interactions.from_frame(value, users=[0, 1], items=items)
+        for value in (train, pd.DataFrame({"user": [0], "item": [4]}))
     )
     lists = sorted_pairs.Rows(
         pd.DataFrame({"user": [1], "item": [3], "rank": [1]}), sorted_pairs.Catalogue(items)
@@ -98,17 +100,17 @@ def test_where_nothing_is_ranked_users_keep_their_candidates_and_the_length_of_t
         ("exclude", [3, 5], "all items minus the user's training items"),
         ("include", [5, 5], "all items"),
     ):
-        found = partition._unlisted(train, test, seen, lists)
-        assert found.candidates_by_user.tolist() == candidates
-        assert found.n_candidates.tolist() == candidates[:1]
-        assert found.candidates == words
-        assert (found.max_rank, found.list_length.tolist()) == (0, [0, 5])
-        scored = partition._unlisted(train, test, seen, None)
+        actual = partition._ranks_without_lists(train, test, seen, lists)
+        assert actual.candidates_by_user.tolist() == candidates
+        assert actual.n_candidates.tolist() == candidates[:1]
+        assert actual.candidates == words
+        assert (actual.max_rank, actual.list_length.tolist()) == (0, [0, 5])
+        scored = partition._ranks_without_lists(train, test, seen, None)
         assert (scored.max_rank, scored.list_length) == (None, None)
 
 
 def test_rows_of_both_frames_are_counted_by_id_and_added():
-    train, test = (pd.DataFrame({"item": list(one)}) for one in ("aab", "bc"))
+    train, test = (pd.DataFrame({"item": list(value)}) for value in ("aab", "bc"))
     counts = partition.add_rows(
         [partition.count_rows(train, "item", 0), partition.count_rows(test, "item", 1)]
     )
@@ -133,8 +135,8 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
         "n_relevant": None,
         **options,
     }
-    _, popularity = catalogue(pd.DataFrame({"trained": counts}), items)
-    plan = make_plan(items, popularity, users=users, count=lambda: user_rows(frames), **options)
+    _, popularity = build_catalogue(pd.DataFrame({"trained": counts}), items)
+    plan = make_plan(items, popularity, users=users, count_users=lambda: user_rows(frames), **options)
     lists, factors = split_models(models, plan.users, len(items))
 
     def part(frame: pd.DataFrame, number: int) -> pd.DataFrame:
@@ -149,28 +151,29 @@ def in_partitions(frames, models, n_partitions: int, *, users=None, items=None, 
         )
         for number in range(n_partitions)
     ]
-    return finish(parts, models | factors, plan)
+    return finish_evaluation(parts, models | factors, plan)
 
 
 def assert_same(distributed, evaluation, *, words: bool = True) -> None:
     """Check that every table of two evaluations has the same columns, words and, to 1e-12, numbers."""
     assert type(distributed) is type(evaluation)
-    pairs = [(one.frame, one.diagnostics) for one in (distributed, evaluation)]
+    pairs = [(result.frame, result.diagnostics) for result in (distributed, evaluation)]
     if len(evaluation.models) > 1:
         pairs = [
-            (*tables, one.compare()) for tables, one in zip(pairs, (distributed, evaluation), strict=True)
+            (*tables, result.compare())
+            for tables, result in zip(pairs, (distributed, evaluation), strict=True)
         ]
     assert list(distributed.segments) == list(evaluation.segments)
     for name, segments in evaluation.segments.items():
         assert_same_groups(distributed.segments[name], segments, words=words)
-    for ours, theirs in zip(*pairs, strict=True):
+    for actual, expected in zip(*pairs, strict=True):
         # Words on the effective sample size turn on a last bit where it ends in .5.
         worded = [] if words else ["remark", "flag"]
-        ours, theirs = (one.drop(columns=worded, errors="ignore") for one in (ours, theirs))
-        pd.testing.assert_frame_equal(ours, theirs, rtol=1e-9, atol=1e-12)
-        for column in ours.columns.difference(["pareto_k", "n_users_needed", "effect_size", "p_adjusted"]):
-            if ours[column].dtype.kind == "f":
-                np.testing.assert_allclose(ours[column], theirs[column], rtol=1e-11, atol=1e-12)
+        actual, expected = (result.drop(columns=worded, errors="ignore") for result in (actual, expected))
+        pd.testing.assert_frame_equal(actual, expected, rtol=1e-9, atol=1e-12)
+        for column in actual.columns.difference(["pareto_k", "n_users_needed", "effect_size", "p_adjusted"]):
+            if actual[column].dtype.kind == "f":
+                np.testing.assert_allclose(actual[column], expected[column], rtol=1e-11, atol=1e-12)
 
 
 def assert_same_groups(ours, theirs, *, words: bool) -> None:
@@ -183,13 +186,18 @@ def assert_same_groups(ours, theirs, *, words: bool) -> None:
     )
     tables = ["differences"] if len(theirs.models) > 1 else []
     tables += ["gaps"] if len(theirs.labels) > 1 else []
-    frames = [(ours.frame, theirs.frame), *((getattr(ours, one)(), getattr(theirs, one)()) for one in tables)]
+    frames = [
+        (ours.frame, theirs.frame),
+        *((getattr(ours, name)(), getattr(theirs, name)()) for name in tables),
+    ]
     # Skewness is a quotient of powers, which amplify the last bits of two users who are nearly alike. So the
     # bounds that it widens are compared in worlds of more than a dozen users only.
     unstable = [] if words else ["note", "ci_low", "ci_high"]
-    for one, other in frames:
-        one, other = (each.drop(columns=unstable, errors="ignore") for each in (one, other))
-        pd.testing.assert_frame_equal(one, other, rtol=1e-9, atol=1e-12)
+    for frame, reference_frame in frames:
+        frame, reference_frame = (
+            table.drop(columns=unstable, errors="ignore") for table in (frame, reference_frame)
+        )
+        pd.testing.assert_frame_equal(frame, reference_frame, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("n_partitions", "n_relevant"), [(9, None), (4, "estimated")])
@@ -205,12 +213,15 @@ def test_partitions_of_lists_give_the_numbers_of_the_local_path(n_partitions, n_
 def test_per_user_values_are_kept_when_asked_for_only():
     frames = example(4, n_users=40)
     models, options = {"first": frames["first"]}, {"metrics": ("recall@5",), "estimators": ("aoa",)}
-    whole = local(frames, models, **options)
-    expected = whole.per_user("first", "recall@5", "aoa")
-    kept = in_partitions(frames, models, 2, per_user=True, **options)
-    pd.testing.assert_series_equal(kept.per_user("first", "recall@5", "aoa"), expected)
-    one, other = (each.with_intervals("bca", n_resamples=50, rng=0).frame for each in (kept, whole))
-    pd.testing.assert_frame_equal(one, other)
+    evaluation = local(frames, models, **options)
+    expected = evaluation.per_user("first", "recall@5", "aoa")
+    reference_evaluation = in_partitions(frames, models, 2, per_user=True, **options)
+    pd.testing.assert_series_equal(reference_evaluation.per_user("first", "recall@5", "aoa"), expected)
+    merged_frame, local_frame = (
+        result.with_intervals("bca", n_resamples=50, rng=0).frame
+        for result in (reference_evaluation, evaluation)
+    )
+    pd.testing.assert_frame_equal(merged_frame, local_frame)
     merged = in_partitions(frames, models, 2, **options)
     assert merged.user_ids.tolist() == []
     for ask in (
@@ -240,13 +251,13 @@ def test_merged_moments_are_those_of_all_users_at_once(seed, sizes):
     merged = Moments.of(sums(slice(0, 0)))
     for start, stop in itertools.pairwise(bounds):
         merged = merged.merge(Moments.of(sums(slice(start, stop))))
-    whole = sums(slice(None))
-    for number, one in enumerate(whole):
-        psi, n = one.influence(), one.n_users
+    expected = sums(slice(None))
+    for number, user_sums in enumerate(expected):
+        psi, n = user_sums.influence(), user_sums.n_users
         error = np.sqrt(np.sum(psi**2) / (n * (n - 1))) if n > 1 else np.nan
-        found = merged.members()[number]
-        np.testing.assert_allclose(found.value(), one.value(), rtol=1e-12)
-        np.testing.assert_allclose(found.standard_error(), error, rtol=1e-9)
+        member = merged.members()[number]
+        np.testing.assert_allclose(member.value(), user_sums.value(), rtol=1e-12)
+        np.testing.assert_allclose(member.standard_error(), error, rtol=1e-9)
     assert merged.n == users.size
 
 
@@ -295,8 +306,8 @@ def test_lists_shorter_than_the_cutoff_are_padded_as_they_are_locally():
     frames = example()
     models, options = {"first": frames["first"]}, {"metrics": ("recall@9",), "estimators": ("aoa",)}
     with pytest.warns(DataWarning, match="every list of 'first' is shorter than 9, the largest cutoff"):
-        ours = in_partitions(frames, models, 3, **options)
-    assert_same(ours, local(frames, models, **options))
+        evaluation = in_partitions(frames, models, 3, **options)
+    assert_same(evaluation, local(frames, models, **options))
 
 
 def test_factors_and_rows_that_do_not_fit_get_an_error():
@@ -308,12 +319,14 @@ def test_factors_and_rows_that_do_not_fit_get_an_error():
     with pytest.raises(InputError, match="2 users and 25 items; expected 3 as in users= and 25"):
         in_partitions(frames, {"one": factors}, 3, users=[1, 4, 7], **options)
     for n_users, n_items in ((4, 25), (3, 24), (3, 26)):
-        given = np.ones((n_users, 3)), np.ones((n_items, 3))
+        factors_argument = np.ones((n_users, 3)), np.ones((n_items, 3))
         with pytest.raises(InputError, match=f"^one has factors of {n_users} users and {n_items} items; "):
-            in_partitions(frames, {"one": given}, 3, users=[1, 4, 7], **options)
-    for given in (factors[:1], factors * 2):
-        with pytest.raises(InputError, match=rf"^one is a tuple of {len(given)}; expected \(user_factors, "):
-            in_partitions(frames, {"one": given}, 3, users=[1, 4, 7], **options)
+            in_partitions(frames, {"one": factors_argument}, 3, users=[1, 4, 7], **options)
+    for factors_argument in (factors[:1], factors * 2):
+        with pytest.raises(
+            InputError, match=rf"^one is a tuple of {len(factors_argument)}; expected \(user_factors, "
+        ):
+            in_partitions(frames, {"one": factors_argument}, 3, users=[1, 4, 7], **options)
     with pytest.raises(InputError, match=r"users of the frames are not among users= .*holds 1, 2"):
         in_partitions(frames, {"one": factors}, 3, users=[1, 2], **options)
     with pytest.raises(InputError, match="non-empty mapping"):
@@ -328,21 +341,28 @@ def test_results_over_moments_are_printed_saved_and_loaded_as_others_are(tmp_pat
     models = {"first": frames["first"], "second": frames["second"]}
     options = {"metrics": ("recall@5",), "estimators": ("aoa", "snips-global")}
     options["propensity"] = UP_TO_A_FACTOR
-    found, whole = in_partitions(frames, models, 2, **options), local(frames, models, **options)
+    evaluation, reference_evaluation = (
+        in_partitions(frames, models, 2, **options),
+        local(frames, models, **options),
+    )
     # The range of γ needs the ranked positives, which stay in their partitions.
-    whole = replace(whole, _stored=replace(whole._stored, gamma_ranges={}))
-    assert repr(found) == repr(whole)
-    assert found.to_markdown() == whole.to_markdown()
-    assert found.to_csv().count("\n") == whole.to_csv().count("\n")
-    assert "Evaluation of recommenders" in found.to_html()
-    found.save(tmp_path / "moments.npz")
+    reference_evaluation = replace(
+        reference_evaluation, _stored=replace(reference_evaluation._stored, gamma_ranges={})
+    )
+    assert repr(evaluation) == repr(reference_evaluation)
+    assert evaluation.to_markdown() == reference_evaluation.to_markdown()
+    assert evaluation.to_csv().count("\n") == reference_evaluation.to_csv().count("\n")
+    assert "Evaluation of recommenders" in evaluation.to_html()
+    evaluation.save(tmp_path / "moments.npz")
     loaded = ipseval.Evaluation.load(tmp_path / "moments.npz")
-    pd.testing.assert_frame_equal(loaded.frame, found.frame, check_exact=True)
-    pd.testing.assert_frame_equal(loaded.compare(), found.compare(), check_exact=True)
-    other = in_partitions(example(5), {"second": example(5)["second"]}, 2, **options)
+    pd.testing.assert_frame_equal(loaded.frame, evaluation.frame, check_exact=True)
+    pd.testing.assert_frame_equal(loaded.compare(), evaluation.compare(), check_exact=True)
+    second_evaluation = in_partitions(example(5), {"second": example(5)["second"]}, 2, **options)
     cell = "recall@5", "aoa"
     with pytest.raises(InputError, match="a paired difference needs both recommenders in one evaluation"):
-        found.estimate("first", *cell).sums.paired_error(other.estimate("second", *cell).sums)
+        evaluation.estimate("first", *cell).sums.paired_error(
+            second_evaluation.estimate("second", *cell).sums
+        )
 
 
 def test_ips_averages_over_users_without_a_row_in_any_frame():
@@ -353,21 +373,21 @@ def test_ips_averages_over_users_without_a_row_in_any_frame():
     options["propensity"] = KnownPropensity(item=[0.5] * 4).fit(
         Split.from_frames(train, test, users=range(4), items=range(4))
     )
-    ours = in_partitions({"train": train, "test": test}, {"m": factors}, 1, **options)
+    evaluation = in_partitions({"train": train, "test": test}, {"m": factors}, 1, **options)
     # User 0 has item 2 at rank 2 of (1, 2, 3), user 1 item 0 at rank 1; each weighs 2; two more users add 0.
-    assert ours.frame["estimate"].item() == pytest.approx((2 / np.log2(3) + 2) / 4)
-    assert ours.frame["n_users"].item() == 4
-    assert_same(ours, local({"train": train, "test": test}, {"m": factors}, **options))
+    assert evaluation.frame["estimate"].item() == pytest.approx((2 / np.log2(3) + 2) / 4)
+    assert evaluation.frame["n_users"].item() == 4
+    assert_same(evaluation, local({"train": train, "test": test}, {"m": factors}, **options))
 
 
 def test_missing_lists_are_settled_over_all_partitions():
     frames = example()
     models = {"first": frames["first"][frames["first"]["user"] > 40], "second": frames["second"]}
     options = {"metrics": ("recall@5",), "estimators": ("aoa",)}
-    with pytest.raises(InputError) as ours:
+    with pytest.raises(InputError) as error:
         in_partitions(frames, models, 3, missing_lists="raise", **options)
-    with pytest.raises(InputError) as theirs:
+    with pytest.raises(InputError) as local_error:
         local(frames, models, missing_lists="raise", **options)
-    assert str(ours.value) == str(theirs.value)
+    assert str(error.value) == str(local_error.value)
     with pytest.raises(InputError, match=r"1 of .* users of the frames are not among users="):
         in_partitions(frames, models, 1, users=frames["first"]["user"].unique()[1:], **options)

@@ -15,19 +15,19 @@ from ipseval.evaluation.differences import build_difference_cells, compute_diffe
 from ipseval.evaluation.evaluation import find_label
 from ipseval.evaluation.plotting import PLOT_KINDS
 from ipseval.evaluation.report_content import ReportContent
-from ipseval.evaluation.segments._segments import (
-    SegmentCell,
+from ipseval.evaluation.segments._group_statistics import (
+    compute_gap,
     family_level,
     gap_error,
-    gap_of,
-    reach,
+    interval_half_width,
     satterthwaite,
+    skewness_terms,
     t_test,
-    tails_of,
 )
+from ipseval.evaluation.segments._segments import SegmentCell
 from ipseval.evaluation.segments._sums import AS_KNOWN, power_sums
-from ipseval.evaluation.segments._tables import _groups_differ, _leads
-from ipseval.evaluation.segments.build import _trust
+from ipseval.evaluation.segments._tables import _describe_differences, _describe_gaps
+from ipseval.evaluation.segments.build import _assess_reliability
 from ipseval.evaluation.segments.built_in_groups import resolve
 from ipseval.evaluation.tracking import metric_names
 from ipseval.evaluation.verdict import Outcome, Standing, Verdict

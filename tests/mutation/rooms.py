@@ -51,7 +51,7 @@ class Room:
 # numbers are the same, so no test of numbers can tell a mutant of one. Their values are not changed; what is
 # done with them is. `tests/contracts/test_speed.py` sets all of them to others and asks for the same numbers.
 SPEED = {
-    "ipseval/evaluation/beyond/_measures.py": ("ENTRIES",),
+    "ipseval/evaluation/beyond/_measures.py": ("CHUNK_ENTRIES",),
     "ipseval/evaluation/segments/_sums.py": ("CHUNK",),
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),

@@ -11,7 +11,7 @@ import pytest
 import ipseval
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.propensity import PROPENSITIES, PowerLawPropensity, parse_propensity
-from tests.inside.distributed import _fitted
+from tests.inside.distributed import _fit_propensity
 
 LOG = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 0, 1, 2], "item": [0, 1, 1, 1]}))
 
@@ -53,7 +53,7 @@ def test_every_model_of_the_registry_has_fit_with_the_training_log_alone():
 
 
 def test_partitions_of_users_accept_a_label():
-    fitted = _fitted("power-law:gamma=0", np.array([1, 4, 9]))
+    fitted = _fit_propensity("power-law:gamma=0", np.array([1, 4, 9]))
     assert fitted.item == pytest.approx([1, 2, 3])
     with pytest.raises(UnknownNameError, match="Did you mean 'power-law'"):
-        _fitted("powerlow", np.array([1, 4, 9]))
+        _fit_propensity("powerlow", np.array([1, 4, 9]))

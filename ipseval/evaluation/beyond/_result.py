@@ -26,27 +26,34 @@ from ipseval.reporting.tables import Cell, Notes, Table
 from ipseval.utils.checks import as_list, check_models, counted
 from ipseval.utils.compute import DEFAULT_COMPUTE, ComputeOptions
 from ipseval.utils.ids import by_label
-from ipseval.utils.types import AnyArray, IntervalMethod, RngLike
+from ipseval.utils.types import AnyArray, FloatArray, IntervalMethod, RngLike
 
 LISTS = "lists"
 DEFAULT_MEASURES = ("coverage@10", "gini@10", "arp@10", "popularity_lift@10", "novelty@10", "calibration@10")
-Key = tuple[str, str, str]
+COLUMNS = ["model", "measure", "estimate", "std_error", "ci_low", "ci_high", "n_users", "note"]
+Key = tuple[str, str, str]  # (recommender, measure, LISTS)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeyondAccuracy(Result):
     """Measures of recommendation lists, one row per recommender and measure in `frame`.
 
-    No propensity enters and nothing is claimed of relevance: they describe what is shown.
+    The measures describe the lists. No propensity enters, and they say nothing about relevance.
 
     Attributes
     ----------
     measures : tuple of Measure
+        The measures, in the order of the tables.
     estimates : dict
         (recommender, measure, "lists") -> Estimate.
     intervals : dict
         The same keys -> Interval.
-    confidence_level : float
+    confidence_level : float, default 0.95
+        Level of the intervals.
+
+    See Also
+    --------
+    beyond_accuracy : makes it.
     """
 
     measures: tuple[Measure, ...]
@@ -63,51 +70,87 @@ class BeyondAccuracy(Result):
     def frame(self) -> pd.DataFrame:
         """model, measure, estimate, std_error, ci_low, ci_high, n_users, note; one row for each."""
         rows = []
-        for key, one in self.estimates.items():
-            interval = self.intervals[key]
-            note = "; ".join(filter(None, (*one.notes, interval.note)))
-            bounds = (interval.std_error, interval.low, interval.high)
-            rows.append((key[0], key[1], one.value, *bounds, one.sums.n_users, note))
-        columns = ["model", "measure", "estimate", "std_error", "ci_low", "ci_high", "n_users", "note"]
-        return pd.DataFrame(rows, columns=columns)
+        for (model, label, _), estimate in self.estimates.items():
+            interval = self.intervals[model, label, LISTS]
+            row = {
+                "model": model,
+                "measure": label,
+                "estimate": estimate.value,
+                "std_error": interval.std_error,
+                "ci_low": interval.low,
+                "ci_high": interval.high,
+                "n_users": estimate.sums.n_users,
+                "note": "; ".join(filter(None, (*estimate.notes, interval.note))),
+            }
+            rows.append(row)
+        return pd.DataFrame(rows, columns=COLUMNS)
 
     def compare(self, reference: str | None = None, *, correction: Correction = "holm") -> pd.DataFrame:
-        """Return paired differences of recommenders on the same users; columns as in `Evaluation.compare`."""
-        found = compare(
+        """Compare recommenders by paired differences on the same users.
+
+        Parameters
+        ----------
+        reference : str, optional
+            Recommender that the others are compared with. Default: all pairs.
+        correction : {"holm", "bonferroni", None}, default "holm"
+            Adjustment of the p-values.
+
+        Returns
+        -------
+        DataFrame
+            Columns as in `Evaluation.compare`, with "measure" in place of "metric".
+        """
+        differences = compare(
             self.estimates,
             reference=reference,
             correction=correction,
             confidence_level=self.confidence_level,
         )
-        return found.rename(columns={"metric": "measure"}).drop(columns="estimator")
+        return differences.rename(columns={"metric": "measure"}).drop(columns="estimator")
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: a row per recommender, a column per measure, and how to read each."""
-        lines = []
+        """Return the report: a row per recommender, a column per measure, and the meaning of each measure.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Significant digits of the standard errors.
+        page : bool, default False
+            Accepted as in other results; the report is the same.
+
+        Returns
+        -------
+        Tables
+        """
+        rows = []
         for model in self.models:
-            cells = [self._cell((model, one.label, LISTS), digits) for one in self.measures]
-            lines.append((Cell(model), *cells))
-        header = ("recommender", *(one.label for one in self.measures))
-        notes = [
-            f"{one.name}: {one.definition.direction}."
-            for one in {one.name: one for one in self.measures}.values()
-        ]
-        said = (f"{key[1]}: {text}." for key, one in self.estimates.items() for text in one.notes)
-        notes += list(dict.fromkeys(said))
+            cells = [self._build_cell((model, shown.label, LISTS), digits) for shown in self.measures]
+            rows.append((Cell(model), *cells))
+        header = ("recommender", *(shown.label for shown in self.measures))
+
+        notes = [f"{shown.name}: {shown.definition.direction}." for shown in self.measures]
+        for (_, label, _), estimate in self.estimates.items():
+            notes += [f"{label}: {text}." for text in estimate.notes]
         return Tables(
-            summary=("Beyond accuracy: what the lists show",),
-            parts=(Table(header, tuple(lines), "lists"), Notes(tuple(notes))),
+            summary=("Beyond accuracy: measures of the lists",),
+            parts=(Table(header, tuple(rows), "lists"), Notes(tuple(dict.fromkeys(notes)))),
         )
 
-    def _cell(self, key: Key, digits: int) -> Cell:
-        value, error = self.estimates[key].value, self.intervals[key].std_error
+    def _build_cell(self, key: Key, digits: int) -> Cell:
+        """Return the cell of a value with its standard error."""
+        value = self.estimates[key].value
+        interval = self.intervals[key]
+        error = interval.std_error
         if np.isnan(value):
             return Cell("undefined")
-        shown = decimals([error], digits, default=digits + 1)
-        interval = self.intervals[key]
-        low, high = interval.low, interval.high
-        hint = interval.note if np.isnan(low) else f"interval {low:.{shown}f} to {high:.{shown}f}"
-        return Cell(f"{value:,.{shown}f}", f"± {error:.{shown}f}" if error > 0 else "", hint=hint)
+        places = decimals([error], digits, default=digits + 1)
+        spread = ""
+        if error > 0:
+            spread = f"± {error:.{places}f}"
+        hint = interval.note
+        if not np.isnan(interval.low):
+            hint = f"interval {interval.low:.{places}f} to {interval.high:.{places}f}"
+        return Cell(f"{value:,.{places}f}", spread, hint=hint)
 
 
 def beyond_accuracy(
@@ -122,61 +165,88 @@ def beyond_accuracy(
     rng: RngLike = None,
     compute: ComputeOptions = DEFAULT_COMPUTE,
 ) -> BeyondAccuracy:
-    """Return measures of the first k items of every ranked user: coverage, exposure, popularity, diversity.
+    """Measure the recommendation lists of every ranked user: coverage, exposure, popularity and diversity.
 
     Parameters
     ----------
     models : mapping, or Evaluation
-        Name -> scorer or trained model, as in `evaluate`; RankedPositives, and those of an evaluation, must
+        Name -> scorer or trained model, as in `evaluate`. RankedPositives, and those of an evaluation, must
         have lists: `rank_positives(…, top_k=k)`.
     split : Split
         Its training log gives n* and histories; its items are the catalogue.
     measures : labels
         "coverage@10", "gini@10", "entropy@10", "arp@10", "popularity_lift@10", "novelty@10", "ild@10",
-        "calibration@10". See `measure`.
+        "calibration@10". See `measure`. Default: all of these but "entropy@10" and "ild@10".
     item_vectors : (n_items, d) array, optional
         In the order of `split.item_ids`, for "ild@k"; a pandas frame may have the ids as index.
-    n_resamples : int
-        Of the bootstrap.
+    n_resamples : int, default 10000
+        Resamples of the bootstrap.
     confidence_level, interval, rng, compute
-        As in `evaluate`. Coverage, gini and entropy have jackknife errors, and what is resampled of them are
-        the jackknife's terms: a resample of users repeats lists, so that its own value would be biased.
+        As in `evaluate`.
+
+    Returns
+    -------
+    BeyondAccuracy
 
     Raises
     ------
     InputError
         For ranks without lists that long, vectors of another shape, and labels that do not exist.
+
+    See Also
+    --------
+    measure : the definition of a measure.
+
+    Notes
+    -----
+    Coverage, gini and entropy have jackknife errors, and a bootstrap resamples the terms of the jackknife: a
+    resample of users repeats lists, so the measure of the resample itself would be biased.
     """
-    chosen = list(dict.fromkeys(measure(one) for one in as_list(measures, "measures")))
-    vectors = checked_vectors(item_vectors, split.item_ids, chosen)
+    chosen = list(dict.fromkeys(measure(label) for label in as_list(measures, "measures")))
+    vectors = check_vectors(item_vectors, split.item_ids, chosen)
     if isinstance(models, Evaluation):
-        models = {name: one.ranked for name, one in models.samples.items()}
+        models = {name: sample.ranked for name, sample in models.samples.items()}
     check_models(models, "models", "scorer")
+    max_cutoff = max(selected.cutoff for selected in chosen)
     estimates: dict[Key, Estimate] = {}
-    depth = max(one.cutoff for one in chosen)
     for name, model in models.items():
-        is_ranked = isinstance(model, RankedPositives)
-        ranked = model if is_ranked else rank_positives(model, split, name=name, top_k=depth, compute=compute)
-        by_depth: dict[int, Recommended] = {}
-        for one in chosen:
-            if one.cutoff not in by_depth:
-                by_depth[one.cutoff] = Recommended(_lists(name, ranked, one.cutoff), split.train, vectors)
-            estimates[name, one.label, LISTS] = _estimate(one, by_depth[one.cutoff])
+        if isinstance(model, RankedPositives):
+            ranked = model
+        else:
+            ranked = rank_positives(model, split, name=name, top_k=max_cutoff, compute=compute)
+        data_by_cutoff: dict[int, Recommended] = {}
+        for selected in chosen:
+            cutoff = selected.cutoff
+            if cutoff not in data_by_cutoff:
+                top_lists = _select_lists(name, ranked, cutoff)
+                data_by_cutoff[cutoff] = Recommended(top_lists, split.train, vectors)
+            estimates[name, selected.label, LISTS] = _make_estimate(selected, data_by_cutoff[cutoff])
     if interval == "normal":
         intervals = normal_intervals(estimates, confidence_level=confidence_level)
     else:
-        options = {"method": interval, "n_resamples": n_resamples, "rng": rng}
-        intervals = bootstrap_intervals(estimates, confidence_level=confidence_level, **options)  # type: ignore[arg-type]  # its options, by name
-    return BeyondAccuracy(tuple(chosen), estimates, intervals, confidence_level)
+        intervals = bootstrap_intervals(
+            estimates,
+            confidence_level=confidence_level,
+            method=interval,
+            n_resamples=n_resamples,
+            rng=rng,
+        )
+    return BeyondAccuracy(
+        measures=tuple(chosen),
+        estimates=estimates,
+        intervals=intervals,
+        confidence_level=confidence_level,
+    )
 
 
-def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> Any:
+def check_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure]) -> FloatArray | None:
     """Return vectors of the items as floats, or raise `InputError` where they are needed and missing."""
     if vectors is None:
-        if any(one.name == "ild" for one in measures):
+        if any(selected.name == "ild" for selected in measures):
             raise InputError("ild@k reads vectors of the items; pass item_vectors=, an (n_items, d) array.")
         return None
-    vectors, n_items = by_label(vectors, item_ids, "item_vectors"), item_ids.size
+    vectors = by_label(vectors, item_ids, "item_vectors")
+    n_items = item_ids.size
     try:
         array = np.asarray(vectors.toarray() if hasattr(vectors, "toarray") else vectors)
     except ValueError:
@@ -194,7 +264,8 @@ def checked_vectors(vectors: Any, item_ids: AnyArray, measures: Sequence[Measure
     return array
 
 
-def _lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
+def _select_lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
+    """Return the first k items of every ranked user that is not left out."""
     if ranked.top is None or ranked.top.depth < k:
         raise InputError(
             f"{name} has no lists of the first {k} items; rank it with rank_positives(…, top_k={k})."
@@ -202,21 +273,30 @@ def _lists(name: str, ranked: RankedPositives, k: int) -> TopLists:
     top = ranked.top.first(k)
     if ranked.left_out is None:
         return top
-    stays = ~ranked.left_out[top.users]
-    return TopLists(top.users[stays], top.item[stays])
+    is_included = ~ranked.left_out[top.users]
+    return TopLists(top.users[is_included], top.item[is_included])
 
 
-def _estimate(one: Measure, data: Recommended) -> Estimate:
-    sums = one.rule(data)
+def _make_estimate(selected: Measure, data: Recommended) -> Estimate:
+    """Return the value of a measure, with notes on users without a list and on short lists."""
+    sums = selected.rule(data)
     notes = []
     n_empty = int((data.length == 0).sum())
     if n_empty:
-        left_out = " left out" if sums.n_undefined else ""
-        notes.append(f"{counted(n_empty, 'user')} without a list{left_out}")
+        note = f"{counted(n_empty, 'user')} without a list"
+        if sums.n_undefined:
+            note = f"{note} left out"
+        notes.append(note)
     if sums.n_undefined > n_empty:
         notes.append(f"{counted(sums.n_undefined - n_empty, 'user')} left out: undefined for them")
-    n_short = int(((data.length > 0) & (data.length < one.cutoff)).sum())
+    n_short = int(((data.length > 0) & (data.length < selected.cutoff)).sum())
     if n_short:
-        notes.append(f"{counted(n_short, 'list')} shorter than {one.cutoff}")
-    claim = Claim("no claim", "it describes the lists")
-    return Estimate(one.label, LISTS, sums, int(data.length.sum()), claim, tuple(notes))
+        notes.append(f"{counted(n_short, 'list')} shorter than {selected.cutoff}")
+    return Estimate(
+        selected.label,
+        LISTS,
+        sums,
+        int(data.length.sum()),
+        Claim("no claim", "it describes the lists"),
+        tuple(notes),
+    )

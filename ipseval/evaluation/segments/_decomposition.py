@@ -1,4 +1,4 @@
-"""Decomposition: in which groups weighted and plain values differ, and where one recommender's lead lies."""
+"""Decomposition: which groups cause the difference of two estimates, and of two recommenders."""
 
 from __future__ import annotations
 
@@ -11,28 +11,23 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
-from ipseval.estimators import Estimator, Sample
+from ipseval.estimators import Estimator, Parts, Sample
 from ipseval.estimators.base import missing_method_message
+from ipseval.estimators.labels import display_names
 from ipseval.evaluation.segments._groups import Groups
+from ipseval.evaluation.segments._sums import positive_groups
 from ipseval.metrics import Metric
 from ipseval.reporting import Tables
 from ipseval.reporting.results import Result
 from ipseval.reporting.tables import Cell, Notes, Table
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze
 
-MOST = 0.5  # of a lead or shift: the groups that are named make up at least this share of it
+NAMED_SHARE = 0.5  # the groups that a sentence names make up at least this share of a difference
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decomposition(Result):
-    """Why a weighted estimate differs from the plain one, group by group, exactly.
-
-    With s_g the share of the weight and v_g the value of group g, plain and weighted (w), R = Σ s_g v_g:
-
-        R^w − R = Σ_g (s^w_g − s_g)(v_g − R)  +  Σ_g s^w_g (v^w_g − v_g).
-
-    The first sum is weight that moves between groups, the second what weights do inside them. As shares are
-    the same for all recommenders, R_A − R_B = Σ_g s_g (v_g,A − v_g,B) says in which groups A leads.
+    """The difference between a weighted and an unweighted estimate, attributed exactly to groups.
 
     Attributes
     ----------
@@ -41,17 +36,36 @@ class Decomposition(Result):
     labels : tuple of str
         Names of the groups.
     models : tuple of str
+        Names of the recommenders.
     metric, plain, weighted : str
-        Labels of the metric and the two estimators.
+        Labels of the metric and of the unweighted and the weighted estimator.
     n_positives : (n_groups,) int array
+        Test positives in each group.
     share, share_weighted : (n_groups,) float arrays
+        Share of each group in the weight, by the unweighted and by the weighted estimator.
     value, value_weighted : (n_models, n_groups) float arrays
-        NaN in a group without positives.
+        Value of each recommender in each group; NaN in a group without positives.
+    note : str, default ""
+        How the groups were built.
+
+    See Also
+    --------
+    ipseval.evaluation.Evaluation.decomposition : makes decompositions.
+
+    Notes
+    -----
+    With s_g the share of the weight and v_g the value of group g, unweighted and weighted (w), R = Σ s_g v_g:
+
+        R^w − R = Σ_g (s^w_g − s_g)(v_g − R)  +  Σ_g s^w_g (v^w_g − v_g).
+
+    The first sum is the effect of weight that moves between groups, the second the effect of weights within
+    groups [1]_. Shares are the same for all recommenders, so R_A − R_B = Σ_g s_g (v_g,A − v_g,B) attributes
+    the difference of two recommenders to groups.
 
     References
     ----------
-    Kitagawa, Components of a difference between two rates, JASA 50, 1955, doi
-    10.1080/01621459.1955.10501299.
+    .. [1] Kitagawa, "Components of a difference between two rates", JASA 50, 1955,
+       doi:10.1080/01621459.1955.10501299
     """
 
     by: str
@@ -65,7 +79,7 @@ class Decomposition(Result):
     share_weighted: FloatArray
     value: FloatArray
     value_weighted: FloatArray
-    note: str = ""  # how the groups were made
+    note: str = ""
 
     def __post_init__(self) -> None:
         freeze(self, "n_positives", "share", "share_weighted", "value", "value_weighted")
@@ -81,202 +95,298 @@ class Decomposition(Result):
     ) -> Decomposition:
         """Return the decomposition over the positives of some recommenders.
 
+        Parameters
+        ----------
+        groups : Groups
+            Groups of users or items.
+        samples : mapping
+            Name of a recommender -> its ranked positives, which are the same pairs for all.
+        metric : Metric
+        plain, weighted : Estimator
+            The unweighted and the weighted estimator.
+
+        Returns
+        -------
+        Decomposition
+
         Raises
         ------
         InputError
             For a metric whose positives do not add up to its value under both estimators.
         """
-        first = next(iter(samples.values())).ranked
-        code = groups.codes[first.unit(first.user) if groups.axis == "user" else first.item]
+        ranked = next(iter(samples.values())).ranked
+        codes = positive_groups(groups, ranked)
         n_groups = len(groups.labels)
-        share, value = _shares_and_values(plain, code, n_groups, samples, metric)
-        share_weighted, value_weighted = _shares_and_values(weighted, code, n_groups, samples, metric)
+        share, value = _shares_and_values(plain, codes, n_groups, samples, metric)
+        share_weighted, value_weighted = _shares_and_values(weighted, codes, n_groups, samples, metric)
         return cls(
-            groups.name,
-            groups.labels,
-            tuple(samples),
-            metric.label,
-            plain.label,
-            weighted.label,
-            np.bincount(code, minlength=n_groups),
-            share,
-            share_weighted,
-            value,
-            value_weighted,
-            groups.note,
+            by=groups.name,
+            labels=groups.labels,
+            models=tuple(samples),
+            metric=metric.label,
+            plain=plain.label,
+            weighted=weighted.label,
+            n_positives=np.bincount(codes, minlength=n_groups),
+            share=share,
+            share_weighted=share_weighted,
+            value=value,
+            value_weighted=value_weighted,
+            note=groups.note,
         )
 
     @property
     def frame(self) -> pd.DataFrame:
         """One row per recommender and group.
 
-        by, model, group, n_positives; share and value, plain and weighted; moved = (s^w − s)(v − R) and
+        by, model, group, n_positives; share and value, unweighted and weighted; moved = (s^w − s)(v − R) and
         within = s^w (v^w − v), which sum over groups to the difference; difference = moved + within.
         """
-        n, groups = self.value.shape
+        n_models, n_groups = self.value.shape
         moved, within = self._terms()
-        of_groups = {name: getattr(self, name) for name in ("n_positives", "share", "share_weighted")}
-        of_both = {"value": self.value, "value_weighted": self.value_weighted}
-        of_both |= {"moved": moved, "within": within, "difference": moved + within}
-        return pd.DataFrame(
-            {
-                "by": self.by,
-                "model": np.repeat(np.array(self.models, dtype=object), groups),
-                "group": np.tile(np.array(self.labels, dtype=object), n),
-                **{name: np.tile(one, n) for name, one in of_groups.items()},
-                **{name: one.ravel() for name, one in of_both.items()},
-            }
-        )
+        columns: dict[str, Any] = {
+            "by": self.by,
+            "model": np.repeat(np.array(self.models, dtype=object), n_groups),
+            "group": np.tile(np.array(self.labels, dtype=object), n_models),
+        }
+        for name in ("n_positives", "share", "share_weighted"):
+            columns[name] = np.tile(getattr(self, name), n_models)
+        columns |= {
+            "value": self.value.ravel(),
+            "value_weighted": self.value_weighted.ravel(),
+            "moved": moved.ravel(),
+            "within": within.ravel(),
+            "difference": (moved + within).ravel(),
+        }
+        return pd.DataFrame(columns)
 
     @property
     def totals(self) -> pd.DataFrame:
         """One row per recommender: plain, weighted, difference, and its two terms moved and within."""
-        plain, weighted = _total(self.share, self.value), _total(self.share_weighted, self.value_weighted)
-        moved, within = (one.sum(axis=1) for one in self._terms())
-        terms = {"difference": weighted - plain, "moved": moved, "within": within}
-        return pd.DataFrame({"model": self.models, "plain": plain, "weighted": weighted, **terms})
+        plain = _total_value(self.share, self.value)
+        weighted = _total_value(self.share_weighted, self.value_weighted)
+        moved, within = self._terms()
+        return pd.DataFrame(
+            {
+                "model": self.models,
+                "plain": plain,
+                "weighted": weighted,
+                "difference": weighted - plain,
+                "moved": moved.sum(axis=1),
+                "within": within.sum(axis=1),
+            }
+        )
 
     def tables(self, *, digits: int = 2, page: bool = False) -> Tables:
-        """Return the report: shares and values by group, and in words where the difference comes from."""
-        shown = digits + 2
-        header = (
-            self.by,
-            f"positives ({self.plain})",
-            f"weight ({self.weighted})",
-            *(f"{model}, {kind}" for model in self.models for kind in ("plain", "weighted")),
-        )
-        rows = [
-            (
-                Cell(label),
-                Cell(f"{self.share[group]:.1%}"),
-                Cell(f"{self.share_weighted[group]:.1%}"),
-                *(
-                    Cell("none" if np.isnan(one) else f"{one:.{shown}f}")
-                    for number in range(len(self.models))
-                    for one in (self.value[number, group], self.value_weighted[number, group])
-                ),
-            )
-            for group, label in enumerate(self.labels)
-        ]
-        totals = self.totals
-        ends = [
-            Cell(f"{row[kind]:.{shown}f}") for _, row in totals.iterrows() for kind in ("plain", "weighted")
-        ]
-        rows.append((Cell("all"), Cell("100.0%"), Cell("100.0%"), *ends))
-        table = Table(header, tuple(rows), f"{self.metric}, by {self.by}")
+        """Return the report: shares and values by group, and the sources of the difference as text.
+
+        Parameters
+        ----------
+        digits : int, default 2
+            Values have two decimals more.
+        page : bool, default False
+            Accepted as in other results; the report is the same.
+
+        Returns
+        -------
+        Tables
+        """
+        places = digits + 2
+        plain_name, weighted_name = self._estimator_names()
+        header = [self.by, f"share of weight, {plain_name}", f"share of weight, {weighted_name}"]
+        for model in self.models:
+            header.append(f"{model}, {plain_name}")
+            header.append(f"{model}, {weighted_name}")
+
+        rows = []
+        for group, label in enumerate(self.labels):
+            cells = [Cell(label), Cell(f"{self.share[group]:.1%}"), Cell(f"{self.share_weighted[group]:.1%}")]
+            for number in range(len(self.models)):
+                cells.append(_value_cell(float(self.value[number, group]), places))
+                cells.append(_value_cell(float(self.value_weighted[number, group]), places))
+            rows.append(tuple(cells))
+        total_cells = [Cell("all"), Cell("100.0%"), Cell("100.0%")]
+        for _, row in self.totals.iterrows():
+            total_cells.append(Cell(f"{row['plain']:.{places}f}"))
+            total_cells.append(Cell(f"{row['weighted']:.{places}f}"))
+        rows.append(tuple(total_cells))
+
+        table = Table(tuple(header), tuple(rows), f"{self.metric}, by {self.by}")
         return Tables(
-            summary=(f"Where {self.weighted} and {self.plain} differ, by {self.by}",),
-            parts=(table, Notes(tuple(self.statements(digits=shown)))),
+            summary=(f"Difference between {weighted_name} and {plain_name}, by {self.by}",),
+            parts=(table, Notes(tuple(self.statements(digits=places)))),
         )
 
     @property
     def verdict(self) -> str:
-        """Where weight moves, what that changes, and in which groups leads lie."""
+        """The statements as one text."""
         return " ".join(self.statements())
 
     def statements(self, *, digits: int = 4) -> list[str]:
-        """Return in words where weight moves, what that changes, and in which groups leads lie."""
-        lines = self._weight_moves()
+        """Return sentences on the weight that moves, its effect, and the groups that recommenders differ in.
+
+        Parameters
+        ----------
+        digits : int, default 4
+            Decimals of values.
+
+        Returns
+        -------
+        list of str
+        """
+        plain_name, weighted_name = self._estimator_names()
+        sentences = self._describe_weights()
         for row in self.totals.to_dict("records"):
-            lines.append(
-                f"{row['model']}: {row['plain']:.{digits}f} plain, {row['weighted']:.{digits}f} weighted. "
-                f"Of the {row['difference']:+.{digits}f}, {row['moved']:+.{digits}f} is weight that moves "
-                f"between groups, {row['within']:+.{digits}f} is inside them."
+            sentences.append(
+                f"{row['model']}: {row['plain']:.{digits}f} by {plain_name} and "
+                f"{row['weighted']:.{digits}f} by {weighted_name}. Of the difference of "
+                f"{row['difference']:+.{digits}f}, {row['moved']:+.{digits}f} is due to weight that moves "
+                f"between groups and {row['within']:+.{digits}f} to weights within groups."
             )
-        for one, other in combinations(range(len(self.models)), 2):
-            lines += [self._said(one, other, *each, digits) for each in self._lead(one, other)]
-        return lines
+        for model, reference in combinations(range(len(self.models)), 2):
+            plain_parts = _model_differences(self.share, self.value, model, reference)
+            weighted_parts = _model_differences(self.share_weighted, self.value_weighted, model, reference)
+            sentences.append(self._describe_lead(model, reference, plain_name, plain_parts, digits))
+            sentences.append(self._describe_lead(model, reference, weighted_name, weighted_parts, digits))
+        return sentences
 
     def plot(self, *, ax: Any = None) -> Any:  # type: ignore[override]  # it has one metric
-        """Return axes with both shares of each group, and the value of each recommender in it."""
+        """Draw both shares of each group, and the value of each recommender in it.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Default: new axes.
+
+        Returns
+        -------
+        matplotlib axes
+        """
         from ipseval.reporting.plots.estimates import plot_decomposition
 
         return plot_decomposition(self.frame, ax=ax)
 
+    def _estimator_names(self) -> tuple[str, str]:
+        """Return the display names of the unweighted and the weighted estimator."""
+        names = display_names([self.plain, self.weighted])
+        return names[self.plain], names[self.weighted]
+
     def _terms(self) -> tuple[FloatArray, FloatArray]:
-        """Return (s^w − s)(v − R) and s^w (v^w − v); a group without plain weight has R for v."""
-        whole = _total(self.share, self.value)[:, None]
-        own = np.where(np.isnan(self.value), whole, self.value)
-        moved = (self.share_weighted - self.share) * (own - whole)
-        return moved, self.share_weighted * np.nan_to_num(self.value_weighted - own)
+        """Return (s^w − s)(v − R) and s^w (v^w − v); a group without unweighted value has R for v."""
+        total = _total_value(self.share, self.value)[:, None]
+        value = np.where(np.isnan(self.value), total, self.value)
+        moved = (self.share_weighted - self.share) * (value - total)
+        within = self.share_weighted * np.nan_to_num(self.value_weighted - value)
+        return moved, within
 
-    def _lead(self, one: int, other: int) -> list[tuple[str, FloatArray]]:
-        """Return estimator, and what each group adds to the difference of two recommenders."""
-        plain = self.plain, self.share, self.value
-        weighted = self.weighted, self.share_weighted, self.value_weighted
-        return [
-            (label, np.asarray(share * np.nan_to_num(value[one] - value[other])))
-            for label, share, value in (plain, weighted)
-        ]
-
-    def _weight_moves(self) -> list[str]:
-        step = self.share_weighted - self.share
-        down, up = int(np.argmin(step)), int(np.argmax(step))
-        if step[up] <= 0:
+    def _describe_weights(self) -> list[str]:
+        """Return sentences on the groups with the largest fall and rise of weight, [] without a change."""
+        change = self.share_weighted - self.share
+        largest_rise = int(np.argmax(change))
+        if change[largest_rise] <= 0:
             return []
+        largest_fall = int(np.argmin(change))
         return [
-            f"{kind}: {self.labels[group]}, {self.share[group]:.1%} of the positives and "
-            f"{self.share_weighted[group]:.1%} of the weight."
-            for kind, group in (("Loses most weight", down), ("Gains most weight", up))
+            self._describe_share("falls", largest_fall),
+            self._describe_share("rises", largest_rise),
         ]
 
-    def _said(self, one: int, other: int, estimator: str, parts: FloatArray, digits: int) -> str:
-        """Return who leads by how much, and the groups that make up most of it."""
+    def _describe_share(self, verb: str, group: int) -> str:
+        """Return both shares of a group as a sentence."""
+        plain_name, weighted_name = self._estimator_names()
+        return (
+            f"The share of weight {verb} most in {self.labels[group]}: {self.share[group]:.1%} by "
+            f"{plain_name} and {self.share_weighted[group]:.1%} by {weighted_name}."
+        )
+
+    def _describe_lead(
+        self, model: int, reference: int, estimator: str, parts: FloatArray, digits: int
+    ) -> str:
+        """Return the difference of two recommenders, and the groups that make up most of it."""
         total = float(parts.sum())
-        ahead, behind = (one, other) if total >= 0 else (other, one)
-        names = f"{self.models[ahead]} and {self.models[behind]}"
+        higher = model
+        lower = reference
+        if total < 0:
+            higher = reference
+            lower = model
         if f"{abs(total):.{digits}f}" == f"{0:.{digits}f}":
-            return f"{estimator}: {names} have the same value."
-        signed = parts * np.sign(total)
-        said = f"{estimator}: {self.models[ahead]} leads {self.models[behind]} by {abs(total):.{digits}f}."
-        if (signed < 0).any():
-            gain, loss = signed > 0, signed < 0
-            return (
-                f"{said} It gains {signed[gain].sum():.{digits}f} in {self._named(gain)} and loses "
-                f"{-signed[loss].sum():.{digits}f} in {self._named(loss)}."
-            )
-        order = np.argsort(-signed, kind="stable")
-        n_named = int(np.searchsorted(np.cumsum(signed[order]), MOST * abs(total))) + 1
-        named = np.isin(np.arange(signed.size), order[:n_named])
-        return f"{said} {signed[named].sum() / abs(total):.0%} of the lead is in {self._named(named)}."
+            return f"By {estimator}, {self.models[higher]} and {self.models[lower]} have the same value."
 
-    def _named(self, groups: BoolArray) -> str:
-        """Return the names of some groups; of several in a row the first and the last."""
-        places = np.flatnonzero(groups)
-        runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
-        names = [
-            self.labels[run[0]] if run.size == 1 else f"{self.labels[run[0]]} to {self.labels[run[-1]]}"
-            for run in runs
-        ]
+        signed_parts = parts * np.sign(total)
+        sentence = (
+            f"By {estimator}, {self.models[higher]} exceeds {self.models[lower]} by {abs(total):.{digits}f}:"
+        )
+        is_loss = signed_parts < 0
+        if is_loss.any():
+            is_gain = signed_parts > 0
+            return (
+                f"{sentence} it gains {signed_parts[is_gain].sum():.{digits}f} in "
+                f"{self._name_groups(is_gain)} and loses {-signed_parts[is_loss].sum():.{digits}f} in "
+                f"{self._name_groups(is_loss)}."
+            )
+        order = np.argsort(-signed_parts, kind="stable")
+        cumulative = np.cumsum(signed_parts[order])
+        n_named = int(np.searchsorted(cumulative, NAMED_SHARE * abs(total))) + 1
+        is_named = np.isin(np.arange(signed_parts.size), order[:n_named])
+        share = signed_parts[is_named].sum() / abs(total)
+        return f"{sentence} {share:.0%} of the difference is in {self._name_groups(is_named)}."
+
+    def _name_groups(self, is_selected: BoolArray) -> str:
+        """Return the names of the selected groups; of several consecutive groups the first and the last."""
+        numbers = np.flatnonzero(is_selected)
+        runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+        names = []
+        for run in runs:
+            name = self.labels[run[0]]
+            if run.size > 1:
+                name = f"{name} to {self.labels[run[-1]]}"
+            names.append(name)
         return ", ".join(names)
 
 
-def _total(share: FloatArray, value: FloatArray) -> FloatArray:
+def _value_cell(value: float, places: int) -> Cell:
+    """Return the cell of the value of a group, "none" where it has no positives."""
+    return Cell("none" if np.isnan(value) else f"{value:.{places}f}")
+
+
+def _total_value(share: FloatArray, value: FloatArray) -> FloatArray:
+    """Return Σ_g s_g v_g of each recommender."""
     return np.asarray((share * np.nan_to_num(value)).sum(axis=-1))
 
 
+def _model_differences(share: FloatArray, value: FloatArray, model: int, reference: int) -> FloatArray:
+    """Return the part of each group in the difference of two recommenders, s_g (v_g,A − v_g,B)."""
+    return np.asarray(share * np.nan_to_num(value[model] - value[reference]))
+
+
 def _shares_and_values(
-    estimator: Estimator, code: IntArray, n_groups: int, samples: Mapping[str, Sample], metric: Metric
+    estimator: Estimator, codes: IntArray, n_groups: int, samples: Mapping[str, Sample], metric: Metric
 ) -> tuple[FloatArray, FloatArray]:
     """Return the share of each group in the weight, and its value for each recommender."""
-    share, values = np.zeros(n_groups), []
+    share = np.zeros(n_groups)
+    values = []
     for sample in samples.values():
-        parts = estimator.parts(sample, metric)
-        if parts is None and missing_method_message(estimator, "parts"):
-            raise InputError(
-                f"{missing_method_message(estimator, 'parts')}, so its estimate cannot be decomposed."
-            )
-        if parts is None:
-            raise InputError(
-                f"{metric.label} by {estimator.label} is no sum over positives, so that no group has a part "
-                "of it. Use recall@k, ndcg@k, dcg@k, precision@k or atop, by a self-normalised estimator."
-            )
-        defined = ~np.isnan(parts.value)
-        rows, weight = code[defined], parts.weight[defined]
+        parts = _require_parts(estimator, sample, metric)
+        is_defined = ~np.isnan(parts.value)
+        group_of_row = codes[is_defined]
+        weight = parts.weight[is_defined]
         scale = 1.0 if parts.volume is None else float(parts.volume.mean())
-        low = np.bincount(rows, weight, minlength=n_groups)
-        top = np.bincount(rows, weight * parts.value[defined], minlength=n_groups)
-        share = low / low.sum()
+        group_weight = np.bincount(group_of_row, weight, minlength=n_groups)
+        weighted_sum = np.bincount(group_of_row, weight * parts.value[is_defined], minlength=n_groups)
+        share = group_weight / group_weight.sum()
         with np.errstate(invalid="ignore", divide="ignore"):
-            values.append(scale * top / low)
+            values.append(scale * weighted_sum / group_weight)
     return share, np.array(values)
+
+
+def _require_parts(estimator: Estimator, sample: Sample, metric: Metric) -> Parts:
+    """Return the weight and value of each positive, or raise `InputError` where they do not add up."""
+    parts = estimator.parts(sample, metric)
+    if parts is not None:
+        return parts
+    missing_method = missing_method_message(estimator, "parts")
+    if missing_method:
+        raise InputError(f"{missing_method}, so its estimate cannot be decomposed.")
+    raise InputError(
+        f"{metric.label} by {estimator.label} is not a sum over positives, so groups have no part of "
+        "it. Use recall@k, ndcg@k, dcg@k, precision@k or atop, by a self-normalised estimator."
+    )

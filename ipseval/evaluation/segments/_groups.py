@@ -1,4 +1,4 @@
-"""Groups: users or items that belong together, by an attribute, their training counts, or a rule."""
+"""Groups of users or items, by an attribute, by training counts or by a function of the ids."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from ipseval.utils.types import AnyArray, IntArray, freeze
 Axis = Literal["user", "item"]
 AXES = ("user", "item")
 NO_GROUP = "(no group)"
-MOST_GROUPS = 200
+MAX_GROUPS = 200
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCounts:
-    """Training interactions of each item (n*) and of each user: what groups by count are made of.
+    """Training interactions of each item (n*) and of each user, from which groups by count are built.
 
     Attributes
     ----------
     popularity : (n_items,) int array
+        Training interactions of each item.
     activity : (n_users,) int array
+        Training interactions of each user.
     """
 
     popularity: IntArray
@@ -40,30 +42,51 @@ class TrainingCounts:
 
     @classmethod
     def of(cls, train: Interactions) -> TrainingCounts:
-        """Return the counts of a training log."""
+        """Return the counts of a training log.
+
+        Parameters
+        ----------
+        train : Interactions
+            The training log.
+
+        Returns
+        -------
+        TrainingCounts
+        """
         return cls(np.asarray(train.popularity), np.asarray(train.activity))
 
     def along(self, axis: Axis) -> IntArray:
-        """Return the counts of the users, or of the items."""
-        return self.activity if axis == "user" else self.popularity
+        """Return the counts of the users or of the items.
+
+        Parameters
+        ----------
+        axis : {"user", "item"}
+
+        Returns
+        -------
+        (n_users,) or (n_items,) int array
+        """
+        if axis == "user":
+            return self.activity
+        return self.popularity
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Which group each user, or each item, belongs to.
+    """A partition of the users or of the items into named groups.
 
     Attributes
     ----------
     axis : {"user", "item"}
-        What is grouped.
+        Whether users or items are grouped.
     name : str
-        What reports call the grouping.
+        Name of the grouping in reports.
     labels : tuple of str
         Names of the groups, in the order of tables.
     codes : (n,) int array
-        The number of its group for each user or item, in the order of the ids.
-    note : str
-        How the groups are made, and how many had none; for the report.
+        Group number of each user or item, in the order of the ids.
+    note : str, default ""
+        How the groups were built, and how many users or items have no group; for the report.
     """
 
     axis: Axis
@@ -86,7 +109,7 @@ class Groups:
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Groups before they are matched with the ids of an evaluation; made by `user_groups`, `item_groups`.
+    """Groups that are not yet matched with the ids of an evaluation; see `user_groups` and `item_groups`.
 
     Attributes
     ----------
@@ -112,36 +135,52 @@ class Grouping:
             For labels of ids that are none of these, for an array of another length, for one group or too
             many.
         """
-        labels = _labels(self.source, ids, self.axis, self.name)
+        labels = _resolve_labels(self.source, ids, self.axis, self.name)
         missing = np.asarray(pd.isna(labels))
         if missing.all():
             raise InputError(f"{self.name} gives no group to any of the {ids.size:,} {self.axis}s.")
-        codes, found = _factorized(labels[~missing], self.name)
-        if len(found) > MOST_GROUPS:
+
+        known_codes, names = _encode_labels(labels[~missing], self.name)
+        if len(names) > MAX_GROUPS:
             raise InputError(
-                f"{self.name} makes {len(found):,} groups of {ids.size:,} {self.axis}s; at most "
-                f"{MOST_GROUPS} fit a table. Cut a number into ranges first, with pandas.cut or qcut."
+                f"{self.name} makes {len(names):,} groups of {ids.size:,} {self.axis}s; at most "
+                f"{MAX_GROUPS} fit a table. Cut a number into ranges first, with pandas.cut or qcut."
             )
-        where = np.full(ids.size, len(found), dtype=np.int64)
-        where[~missing] = codes
+
+        codes = np.full(ids.size, len(names), dtype=np.int64)
+        codes[~missing] = known_codes
         note = ""
         if missing.any():
             note = f"{counted(int(missing.sum()), self.axis)} of {ids.size:,} have no {self.name}"
-            found = (*found, NO_GROUP)
-        return Groups(self.axis, self.name, found, where, note)
+            names = (*names, NO_GROUP)
+        return Groups(axis=self.axis, name=self.name, labels=names, codes=codes, note=note)
 
 
 def user_groups(source: Any, *, name: str | None = None) -> Grouping:
-    """Return groups of users for `by=`.
+    """Define groups of users for the argument `by` of evaluations.
 
     Parameters
     ----------
     source : Series, dict, array or callable
         A Series with user ids as its index or a dict user id -> group; an array in the order of
-        `split.user_ids`; or a function that takes the array of user ids (n,) and gives their groups (n,).
-        Users without an entry, or with a missing one, form the group "(no group)".
+        `split.user_ids`; or a function that takes the array of user ids (n,) and returns their groups (n,).
+        Users without an entry, or with a missing entry, form the group "(no group)".
     name : str, optional
-        What reports call it; default: the name of the Series or function, or "user group".
+        Name of the grouping in reports. Default: the name of the Series or function, or "user group".
+
+    Returns
+    -------
+    Grouping
+        Groups that an evaluation matches with its user ids.
+
+    Raises
+    ------
+    InputError
+        For a source of another type.
+
+    See Also
+    --------
+    item_groups : groups of items.
 
     Examples
     --------
@@ -149,11 +188,32 @@ def user_groups(source: Any, *, name: str | None = None) -> Grouping:
     >>> groups.resolve(np.array(["ann", "bob", "cy"], dtype=object)).sizes
     array([2, 1])
     """
-    return _grouping("user", source, name)
+    return _make_grouping("user", source, name)
 
 
 def item_groups(source: Any, *, name: str | None = None) -> Grouping:
-    """Return groups of items for `by=`; as `user_groups`, for item ids.
+    """Define groups of items for the argument `by` of evaluations.
+
+    Parameters
+    ----------
+    source : Series, dict, array or callable
+        As in `user_groups`, for item ids and the order of `split.item_ids`.
+    name : str, optional
+        Name of the grouping in reports. Default: the name of the Series or function, or "item group".
+
+    Returns
+    -------
+    Grouping
+        Groups that an evaluation matches with its item ids.
+
+    Raises
+    ------
+    InputError
+        For a source of another type.
+
+    See Also
+    --------
+    user_groups : groups of users.
 
     Examples
     --------
@@ -161,107 +221,124 @@ def item_groups(source: Any, *, name: str | None = None) -> Grouping:
     >>> groups.resolve(np.array([7, 99, 500])).labels
     ('new', 'old')
     """
-    return _grouping("item", source, name)
+    return _make_grouping("item", source, name)
 
 
-def groupings_of(frame: Any) -> list[Grouping]:
-    """Return one grouping for each attribute of a frame with a column of ids, `user` or `item`."""
-    names = [str(one) for one in columns_named(frame)]
+def split_attributes(frame: Any) -> list[Grouping]:
+    """Return a grouping for each attribute of a frame with a column of ids, `user` or `item`."""
+    names = [str(name) for name in column_names(frame)]
     axes: list[Axis] = [axis for axis in AXES if axis in names]  # type: ignore[misc]
-    attributes = [one for one in names if one not in axes]
+    attributes = [name for name in names if name not in axes]
     if len(axes) != 1 or not attributes:
         raise InputError(
-            "a frame of groups has one column of ids, 'user' or 'item', and at least one more; got "
-            f"{examples(names, 12)}."
+            "a frame of groups must have one column of ids, 'user' or 'item', and at least one more; "
+            f"got {examples(names, 12)}."
         )
-    for fetch in ("compute", "toPandas"):
-        if hasattr(frame, fetch):
-            raise InputError(f"a frame of groups must be in memory here; pass frame.{fetch}().")
+    for method in ("compute", "toPandas"):
+        if hasattr(frame, method):
+            raise InputError(f"a frame of groups must be in memory here; pass frame.{method}().")
+
     axis = axes[0]
     ids = to_id_array(columns_of(frame, [axis])[axis], f"column {axis!r} of the groups")
-    made = []
-    for one in attributes:
-        labels = pd.Series(_column(frame, one), index=pd.Index(ids, tupleize_cols=False))
-        made.append(Grouping(axis, labels, one))
-    return made
+    groupings = []
+    for attribute in attributes:
+        labels = pd.Series(_read_column(frame, attribute), index=pd.Index(ids, tupleize_cols=False))
+        groupings.append(Grouping(axis, labels, attribute))
+    return groupings
 
 
-def columns_named(frame: Any) -> list[str]:
-    """Return the column names of a data frame, none for anything else."""
-    found = getattr(frame, "columns", None)
-    return list(found) if found is not None and hasattr(frame, "__getitem__") else []
+def column_names(frame: Any) -> list[str]:
+    """Return the column names of a data frame, and an empty list for any other object."""
+    columns = getattr(frame, "columns", None)
+    if columns is None or not hasattr(frame, "__getitem__"):
+        return []
+    return list(columns)
 
 
-def series_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) -> Axis:
-    """Return whether a Series of labels is of users or items: by the name of its index, or by its ids."""
+def detect_axis(series: pd.Series[Any], user_ids: AnyArray, item_ids: AnyArray) -> Axis:
+    """Return whether a Series of labels groups users or items, by the name of its index or by its ids."""
     if series.index.name in AXES:
         return series.index.name  # type: ignore[return-value]
     labels = as_ids(series.index, "the index of the groups")
-    known = {
-        axis: bool((places(labels, ids, "the index of the groups", strict=False) >= 0).all())
-        for axis, ids in (("user", user_ids), ("item", item_ids))
-    }
-    if known["user"] == known["item"]:
-        which = "both users and items" if known["user"] else "neither users nor items"
+    are_users = _are_known(labels, user_ids)
+    are_items = _are_known(labels, item_ids)
+    if are_users == are_items:
+        kinds = "neither users nor items"
+        if are_users:
+            kinds = "both users and items"
         raise InputError(
-            f"the index of the groups names {which}. Say which with user_groups(series) or "
+            f"the index of the groups names {kinds}. Say which with user_groups(series) or "
             "item_groups(series) of ipseval.evaluation.segments."
         )
-    return "user" if known["user"] else "item"
+    return "user" if are_users else "item"
 
 
-def _grouping(axis: Axis, source: Any, name: str | None) -> Grouping:
-    known = isinstance(source, (pd.Series, Mapping, np.ndarray, list, tuple)) or callable(source)
-    if not known:
+def _are_known(labels: AnyArray, ids: AnyArray) -> bool:
+    """Return whether all labels are among the ids."""
+    codes = places(labels, ids, "the index of the groups", strict=False)
+    return bool((codes >= 0).all())
+
+
+def _make_grouping(axis: Axis, source: Any, name: str | None) -> Grouping:
+    """Return a grouping under its name, or raise `InputError` for a source of a wrong type."""
+    is_accepted = isinstance(source, (pd.Series, Mapping, np.ndarray, list, tuple)) or callable(source)
+    if not is_accepted:
         raise InputError(
             f"groups must be a Series or dict by id, an array in the order of the ids, or a function of the "
             f"ids; got {type(source).__name__}."
         )
-    given = name or getattr(source, "name", None) or getattr(source, "__name__", None)
-    return Grouping(axis, source, str(given) if given not in (None, "<lambda>") else f"{axis} group")
+    label = name or getattr(source, "name", None) or getattr(source, "__name__", None)
+    if label in (None, "<lambda>"):
+        label = f"{axis} group"
+    return Grouping(axis, source, str(label))
 
 
-def _labels(source: Any, ids: AnyArray, axis: Axis, name: str) -> AnyArray:
-    """Return the label of each id, (n,) objects; missing ones are None or NaN."""
+def _resolve_labels(source: Any, ids: AnyArray, axis: Axis, name: str) -> AnyArray:
+    """Return the label of each id, (n,) objects; missing labels are None or NaN."""
     if callable(source):
         source = source(ids)
     if isinstance(source, Mapping):
         source = pd.Series(dict(source), dtype=object)
-    if not isinstance(source, pd.Series):
-        given = np.asarray(source, dtype=object)
-        if given.shape != ids.shape:
-            raise InputError(
-                f"{name} must give one group to each of {ids.size:,} {axis}s, in the order of the ids; got "
-                f"shape {given.shape}."
-            )
-        return given
-    if not source.index.is_unique:
-        raise InputError(f"the ids of {name} repeat; each {axis} belongs to one group.")
-    where = places(as_ids(source.index, f"the ids of {name}"), ids, f"the ids of {name}")
-    inside = where >= 0
-    if not inside.any():
+    if isinstance(source, pd.Series):
+        return _align_series(source, ids, axis, name)
+    labels = np.asarray(source, dtype=object)
+    if labels.shape != ids.shape:
         raise InputError(
-            f"none of the {len(source):,} ids of {name} is one of the {ids.size:,} {axis}s "
-            f"({examples(source.index)}; the {axis}s start with {examples(ids)})."
+            f"{name} must give one group to each of {ids.size:,} {axis}s, in the order of the ids; got "
+            f"shape {labels.shape}."
         )
-    labels = np.full(ids.size, None, dtype=object)
-    labels[where[inside]] = source.to_numpy(dtype=object)[inside]
     return labels
 
 
-def _factorized(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ...]]:
-    """Return codes and names of the groups, in the order of the labels; categories keep their own."""
+def _align_series(series: pd.Series[Any], ids: AnyArray, axis: Axis, name: str) -> AnyArray:
+    """Return the labels of a Series by id in the order of `ids`, (n,) objects; None where it has no entry."""
+    if not series.index.is_unique:
+        raise InputError(f"the ids of {name} repeat; each {axis} belongs to one group.")
+    codes = places(as_ids(series.index, f"the ids of {name}"), ids, f"the ids of {name}")
+    is_known = codes >= 0
+    if not is_known.any():
+        raise InputError(
+            f"none of the {len(series):,} ids of {name} is one of the {ids.size:,} {axis}s "
+            f"({examples(series.index)}; the {axis}s start with {examples(ids)})."
+        )
+    labels = np.full(ids.size, None, dtype=object)
+    labels[codes[is_known]] = series.to_numpy(dtype=object)[is_known]
+    return labels
+
+
+def _encode_labels(labels: AnyArray, name: str) -> tuple[IntArray, tuple[str, ...]]:
+    """Return group numbers and group names, in the order of the labels; categories keep their order."""
     if pd.api.types.infer_dtype(labels).startswith("mixed"):
         raise InputError(f"{name} mixes groups of several types; convert them to text.")
-    codes, found = pd.factorize(labels, sort=True)
-    names = tuple(str(one) for one in found)
+    codes, distinct_labels = pd.factorize(labels, sort=True)
+    names = tuple(str(label) for label in distinct_labels)
     if len(set(names)) < len(names) or NO_GROUP in names:
         raise InputError(f"{name} has groups that are printed alike ({examples(names)}); rename them.")
     return codes.astype(np.int64), names
 
 
-def _column(frame: Any, name: str) -> AnyArray:
+def _read_column(frame: Any, name: str) -> AnyArray:
     """Return a column as objects, missing entries included."""
-    values = frame[name]
-    values = values.to_list() if hasattr(values, "to_list") else values.tolist()
+    column = frame[name]
+    values = column.to_list() if hasattr(column, "to_list") else column.tolist()
     return np.fromiter(values, dtype=object, count=len(values))

@@ -1,4 +1,4 @@
-"""What segments read of some users: moments of the sums of each group, which merge like any others."""
+"""Sums of groups: moments of the sums of each group, which merge over parts of the users."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from ipseval.estimators.user_sums import WIDTH, Moments
 from ipseval.evaluation.segments._groups import Groups
 from ipseval.inference.weight_diagnostics import Weighed, WeightSums
 from ipseval.metrics import Metric
+from ipseval.ranking import RankedPositives
 from ipseval.utils.ids import distinct
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
 Cell = tuple[str, str]  # (metric, estimator)
 CHUNK = 8192  # users whose sums are held at once, one column per group and recommender
+N_POWERS = 12
 NO_FORM = "no form for the positives of one group"
 RESTRICTED = "over the positives of the group alone: groups do not add up"
 AS_KNOWN = "errors of groups take the fitted weights as known"
@@ -27,41 +29,44 @@ ALL_USERS = "computed anew from the users of the group: groups do not add up"
 
 @dataclass(frozen=True, eq=False)
 class CellSums:
-    """The sums of one metric and estimator in each group."""
+    """The sums of one metric and estimator in each group.
 
-    # Groups of users: one block for each group, with a member for each model. Groups of items: one block,
-    # whose members are the groups of the first model, then of the second, as users are in several groups.
+    Groups of users have one block for each group, with a member for each model. Groups of items have a single
+    block, because a user is in several groups; its members are the groups of the first model, then of the
+    second, and so on.
+    """
 
     blocks: tuple[Moments, ...]
     n_users: IntArray  # (n_groups,) users with weight in the group
     n_undefined: IntArray  # (n_groups,) users for whom the metric is undefined
     powers: FloatArray  # (n_members, 12) Σ N^a D^b, a + b = 2, 3, 4: skewness and tails of N − R·D
-    additive: bool = True  # whether the groups add up to the whole
-    note: str = ""  # what a reader must know of it
-    volume: float | None = None  # V̄ over all queries, where users have several; None: that of the blocks
+    additive: bool = True  # whether the groups add up to the estimate over all users
+    note: str = ""  # remark for the report
+    volume: float | None = None  # V̄ over all queries, where users have several; None: mean of the blocks
 
     def merge(self, other: CellSums) -> CellSums:
-        """Return the sums over the users of both."""
+        """Return the sums over these users and the users of `other`."""
+        blocks = (block.merge(addition) for block, addition in zip(self.blocks, other.blocks, strict=True))
         return CellSums(
-            tuple(one.merge(two) for one, two in zip(self.blocks, other.blocks, strict=True)),
-            self.n_users + other.n_users,
-            self.n_undefined + other.n_undefined,
-            self.powers + other.powers,
-            self.additive,
-            self.note,
+            blocks=tuple(blocks),
+            n_users=self.n_users + other.n_users,
+            n_undefined=self.n_undefined + other.n_undefined,
+            powers=self.powers + other.powers,
+            additive=self.additive,
+            note=self.note,
         )
 
 
 @dataclass(frozen=True, eq=False)
 class SegmentSums:
-    """What one grouping of an evaluation reads of some users; those of other users merge."""
+    """The sums of one grouping over some users; sums over different users merge."""
 
-    groups: Groups  # codes of these users, or of the items
+    groups: Groups  # with the codes of these users, or of the items
     cells: dict[Cell, CellSums]  # (metric, estimator) -> sums of its groups
-    weights: dict[str, tuple[WeightSums | None, ...]]  # estimator -> of each group, None: has none
+    weights: dict[str, tuple[WeightSums | None, ...]]  # estimator -> sums of each group; None: no positive
     n_positives: IntArray
     sizes: IntArray  # users or items in each group
-    evaluated: str = "user"  # what a metric is computed for: "user" or "query"
+    unit: str = "user"  # unit of a metric value: "user" or "query"
 
     @classmethod
     def of(
@@ -72,197 +77,343 @@ class SegmentSums:
         metrics: Sequence[Metric],
         estimators: Sequence[Estimator],
     ) -> SegmentSums:
-        """Return the sums of each group of users or items; `sums` are those of all users."""
-        first = next(iter(samples.values()))
-        ranked = first.ranked
-        code = groups.codes[ranked.unit(ranked.user) if groups.axis == "user" else ranked.item]
-        several = list(samples.values())
+        """Return the sums of each group of users or items; `sums` are the sums of all users."""
+        all_samples = list(samples.values())
+        ranked = all_samples[0].ranked
+        codes = positive_groups(groups, ranked)
         cells = {}
         for metric in metrics:
-            for one in estimators:
-                whole = sums[metric.label, one.label]
-                if groups.axis == "user":
-                    cell = _of_users(groups, several, whole, metric, one)
-                else:
-                    cell = _of_items(groups, several, metric, one)
-                if any(one.propensity_influence is not None for one in whole):
-                    cell = replace(cell, note="; ".join(filter(None, [cell.note, AS_KNOWN])))
-                cells[metric.label, one.label] = cell
-        weights = {one.label: _weights(one, first, code, groups) for one in estimators if one.weighted}
-        n_positives = np.bincount(code, minlength=len(groups.labels))
-        evaluated = "user" if ranked.cluster is None else "query"
-        return cls(groups, cells, weights, n_positives, groups.sizes, evaluated)
+            for estimator in estimators:
+                labels = metric.label, estimator.label
+                cells[labels] = _sum_cell(groups, all_samples, sums[labels], metric, estimator)
+        weights = {
+            estimator.label: _sum_weights(estimator, all_samples[0], codes, groups)
+            for estimator in estimators
+            if estimator.weighted
+        }
+        return cls(
+            groups=groups,
+            cells=cells,
+            weights=weights,
+            n_positives=np.bincount(codes, minlength=len(groups.labels)),
+            sizes=groups.sizes,
+            unit="user" if ranked.cluster is None else "query",
+        )
 
     def alone(self) -> SegmentSums:
-        """Return the sums without the codes of users or items, which nothing reads any more."""
+        """Return the sums without the codes of users or items, which are not needed after summing."""
         return replace(self, groups=replace(self.groups, codes=self.groups.codes[:0]))
 
     def merge(self, other: SegmentSums) -> SegmentSums:
-        """Return the sums over the users of both."""
-        by_user = self.groups.axis == "user"
+        """Return the sums over these users and the users of `other`."""
+        sizes = self.sizes
+        if self.groups.axis == "user":
+            sizes = self.sizes + other.sizes
+        weights = {}
+        for label, group_weights in self.weights.items():
+            pairs = zip(group_weights, other.weights[label], strict=True)
+            weights[label] = tuple(merge_two(sums, addition) for sums, addition in pairs)
         return SegmentSums(
-            self.groups,
-            {key: one.merge(other.cells[key]) for key, one in self.cells.items()},
-            {
-                label: tuple(merge_two(*pair) for pair in zip(mine, other.weights[label], strict=True))
-                for label, mine in self.weights.items()
-            },
-            self.n_positives + other.n_positives,
-            self.sizes + other.sizes if by_user else self.sizes,
-            self.evaluated,
+            groups=self.groups,
+            cells={key: cell.merge(other.cells[key]) for key, cell in self.cells.items()},
+            weights=weights,
+            n_positives=self.n_positives + other.n_positives,
+            sizes=sizes,
+            unit=self.unit,
         )
 
 
-def merge_two(one: Any, other: Any) -> Any:
-    """Return the sums over the users of both; None stands for no users."""
-    return one.merge(other) if one and other else one or other
+def merge_two(sums: Any, addition: Any) -> Any:
+    """Return the merged sums of two sets of users; None stands for no users."""
+    if sums and addition:
+        return sums.merge(addition)
+    return sums or addition
 
 
-def _weights(
-    estimator: Estimator, sample: Sample, code: IntArray, groups: Groups
+def positive_groups(groups: Groups, ranked: RankedPositives) -> IntArray:
+    """Return the group of each positive, by its user or by its item."""
+    if groups.axis == "user":
+        return groups.codes[ranked.unit(ranked.user)]
+    return groups.codes[ranked.item]
+
+
+def _sum_cell(
+    groups: Groups, samples: list[Sample], sums: Sequence[UserSums], metric: Metric, estimator: Estimator
+) -> CellSums:
+    """Return the sums of a metric and estimator in each group; `sums` are the sums of all users."""
+    if groups.axis == "user":
+        cell = _sum_user_groups(groups, samples, sums, metric, estimator)
+    else:
+        cell = _sum_item_groups(groups, samples, metric, estimator)
+    if any(user_sums.propensity_influence is not None for user_sums in sums):
+        cell = replace(cell, note="; ".join(filter(None, [cell.note, AS_KNOWN])))
+    return cell
+
+
+def _sum_weights(
+    estimator: Estimator, sample: Sample, codes: IntArray, groups: Groups
 ) -> tuple[WeightSums | None, ...]:
-    """Return the sums of the estimator's own weights, and with equal propensities, of each group."""
+    """Return the sums of each group's weights, with the propensities and with equal propensities."""
     if not len(sample.ranked):
         return (None,) * len(groups.labels)
-    own = estimator.positive_weights(sample)
-    equal = estimator.positive_weights(sample.with_equal_propensities())
-    members = [np.flatnonzero(code == number) for number in range(len(groups.labels))]
-    return tuple(
-        WeightSums(Weighed.of(own[rows]), Weighed.of(equal[rows])) if rows.size else None for rows in members
+    weights = estimator.positive_weights(sample)
+    equal_weights = estimator.positive_weights(sample.with_equal_propensities())
+    group_sums: list[WeightSums | None] = []
+    for number in range(len(groups.labels)):
+        rows = np.flatnonzero(codes == number)
+        if rows.size:
+            group_sums.append(WeightSums(Weighed.of(weights[rows]), Weighed.of(equal_weights[rows])))
+        else:
+            group_sums.append(None)
+    return tuple(group_sums)
+
+
+def _sum_user_groups(
+    groups: Groups, samples: list[Sample], sums: Sequence[UserSums], metric: Metric, estimator: Estimator
+) -> CellSums:
+    """Return the sums of groups of users.
+
+    The sums of a separable estimator are restricted to the users of the group. Other estimators are computed
+    again from the positives of these users.
+    """
+    ranked = samples[0].ranked
+    is_averaged = _find_population(ranked, estimator)
+    blocks = []
+    powers = []
+    n_users = []
+    n_undefined = []
+    for number in range(len(groups.labels)):
+        in_group = groups.codes == number
+        if estimator.separable:
+            group_sums = [user_sums.select_users(in_group) for user_sums in sums]
+        else:
+            is_member = in_group[ranked.unit(ranked.user)]
+            group_sums = [
+                independent_sums(_restrict_sample(sample, is_member), metric, estimator) for sample in samples
+            ]
+        blocks.append(Moments.of([user_sums.without_size() for user_sums in group_sums]))
+        powers += [power_sums(user_sums.numerator, user_sums.denominator) for user_sums in group_sums]
+
+        first = group_sums[0]
+        n_users.append(int((first.denominator > 0).sum()))
+        n_expected = int((is_averaged & in_group[ranked.unit(np.arange(ranked.n_population))]).sum())
+        n_defined = first.n_users if first.size is None else int(first.size.sum())
+        n_undefined.append(n_expected - n_defined)
+    return CellSums(
+        blocks=tuple(blocks),
+        n_users=np.array(n_users),
+        n_undefined=np.array(n_undefined),
+        powers=np.array(powers),
+        additive=estimator.separable,
+        note="" if estimator.separable else ALL_USERS,
+        volume=_mean_query_volume(sums[0]),
     )
 
 
-def _of_users(
-    groups: Groups, samples: list[Sample], sums: Sequence[UserSums], metric: Metric, estimator: Estimator
-) -> CellSums:
-    """Return the sums of groups of users: those of all users, restricted; or of the restricted sample."""
-    ranked = samples[0].ranked
-    population = np.ones(ranked.n_population, dtype=bool)
-    if not estimator.counts_all_users:
-        population[:] = False
-        population[ranked.users] = True
-    elif ranked.left_out is not None:
-        population &= ~ranked.left_out
-    blocks, powers, n_users, n_undefined = [], [], [], []
-    for number in range(len(groups.labels)):
-        mine = groups.codes == number
-        if estimator.separable:
-            parts = [one.select_users(mine) for one in sums]
-        else:
-            chosen = mine[ranked.unit(ranked.user)]
-            parts = [independent_sums(_restricted(one, chosen), metric, estimator) for one in samples]
-        blocks.append(Moments.of([one.without_size() for one in parts]))
-        powers += [power_sums(one.numerator, one.denominator) for one in parts]
-        n_users.append(int((parts[0].denominator > 0).sum()))
-        asked = population & mine[ranked.unit(np.arange(ranked.n_population))]
-        size = parts[0].size
-        n_undefined.append(int(asked.sum()) - (parts[0].n_users if size is None else int(size.sum())))
-    note = "" if estimator.separable else ALL_USERS
-    counts = np.array(n_users), np.array(n_undefined)
-    volume, size = sums[0].volume, sums[0].size
-    of_queries = None if volume is None or size is None else float(volume.sum() / size.sum())
-    return CellSums(tuple(blocks), *counts, np.array(powers), estimator.separable, note, of_queries)
+def _find_population(ranked: RankedPositives, estimator: Estimator) -> BoolArray:
+    """Return whether the estimator averages over each user of the population, (n_population,)."""
+    if estimator.counts_all_users:
+        if ranked.left_out is None:
+            return np.ones(ranked.n_population, dtype=bool)
+        return np.asarray(~ranked.left_out)
+    is_averaged = np.zeros(ranked.n_population, dtype=bool)
+    is_averaged[ranked.users] = True
+    return is_averaged
 
 
-def _of_items(groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator) -> CellSums:
-    """Return the sums of groups of items: of what their positives add, or of these positives alone."""
-    parts = [estimator.parts(one, metric) for one in samples]
-    if all(one is not None for one in parts):
-        return _added(groups, samples, [one for one in parts if one is not None])
+def _mean_query_volume(sums: UserSums) -> float | None:
+    """Return the mean volume over queries where users have several queries, else None."""
+    if sums.volume is None or sums.size is None:
+        return None
+    return float(sums.volume.sum() / sums.size.sum())
+
+
+def _sum_item_groups(groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator) -> CellSums:
+    """Return the sums of groups of items.
+
+    They are sums of the contributions of the positives where the estimate is such a sum, and else the
+    estimate from the positives of the group alone.
+    """
+    parts = []
+    for sample in samples:
+        sample_parts = estimator.parts(sample, metric)
+        if sample_parts is not None:
+            parts.append(sample_parts)
+    if len(parts) == len(samples):
+        return _sum_contributions(groups, samples[0].ranked, parts)
     if estimator.counts_all_users:
         # Without s_u of the group alone there is no unbiased form.
-        return _restricted_items(groups, samples, metric, None)
-    return _restricted_items(groups, samples, metric, estimator)
+        return _sum_restricted_items(groups, samples, metric, None)
+    return _sum_restricted_items(groups, samples, metric, estimator)
 
 
-def _added(groups: Groups, samples: list[Sample], parts: list[Parts]) -> CellSums:
-    n_groups, first, ranked = len(groups.labels), parts[0], samples[0].ranked
-    undefined = np.isnan(first.value)
-    everyone = ranked.users if first.users is None else first.users
-    users = np.setdiff1d(everyone, distinct(ranked.user[undefined]), assume_unique=True)
+@dataclass(frozen=True, eq=False)
+class _UserRows:
+    """The positives with a defined value, in ascending order of their user."""
+
+    users: IntArray  # whose sums are formed, ascending
+    volume: FloatArray | None  # V of these users; None: 1
+    positives: IntArray | slice  # index of the positives; a slice of all of them needs no copy
+    row: IntArray  # index into `users` of each of these positives
+    code: IntArray  # group of each of these positives
+
+
+def _arrange_positives(groups: Groups, ranked: RankedPositives, parts: Parts) -> _UserRows:
+    """Return the positives that enter the sums of groups of items, with the users that they belong to."""
+    is_undefined = np.isnan(parts.value)
+    all_users = ranked.users if parts.users is None else parts.users
+    users = np.setdiff1d(all_users, distinct(ranked.user[is_undefined]), assume_unique=True)
     volume = None
-    if first.users is not None and first.volume is not None:
-        volume = first.volume[np.searchsorted(first.users, users)]
-    row_of = np.full(ranked.n_population, -1)
-    row_of[users] = np.arange(users.size)
-    row = row_of[ranked.user]
-    kept = ~undefined & (row >= 0)
-    keep = slice(None) if kept.all() else np.flatnonzero(kept)  # a view is enough of all
-    row, code = row[keep], groups.codes[ranked.item[keep]]
-    if ranked.cluster is not None:
-        whole = UserSums(users, np.zeros(users.size), np.ones(users.size), volume).by_cluster(ranked.cluster)
-        row = np.searchsorted(whole.users, ranked.cluster[users[row]])
-        order = np.argsort(row, kind="stable")  # the rows of one user side by side
-        keep, row, code = np.flatnonzero(kept)[order], row[order], code[order]
-        users, volume = whole.users, whole.without_size().volume
-    weight = [one.weight[keep] for one in parts]
-    worth = [one.weight[keep] * one.value[keep] for one in parts]
-    merged, n_users = None, np.zeros(n_groups, dtype=np.int64)
-    powers = np.zeros((len(parts) * n_groups, 12))
-    for start in range(0, max(users.size, 1), CHUNK):
-        size = min(CHUNK, users.size - start)
-        rows = slice(*np.searchsorted(row, [start, start + size]))
-        key = (row[rows] - start) + code[rows] * size
-        columns = np.empty((len(parts), n_groups, WIDTH, size))
-        for number in range(len(parts)):
-            for place, values in enumerate((worth[number], weight[number])):
-                summed = np.bincount(key, values[rows], minlength=n_groups * size)
-                columns[number, :, place] = summed.reshape(n_groups, size)
-        columns[:, :, 2] = 1.0 if volume is None else volume[start : start + size]
+    if parts.users is not None and parts.volume is not None:
+        volume = parts.volume[np.searchsorted(parts.users, users)]
+
+    row_of_user = np.full(ranked.n_population, -1)
+    row_of_user[users] = np.arange(users.size)
+    row = row_of_user[ranked.user]
+    is_included = ~is_undefined & (row >= 0)
+    positives: IntArray | slice = slice(None)
+    if not is_included.all():
+        positives = np.flatnonzero(is_included)
+    row = row[positives]
+    code = groups.codes[ranked.item[positives]]
+    if ranked.cluster is None:
+        return _UserRows(users=users, volume=volume, positives=positives, row=row, code=code)
+
+    query_sums = UserSums(users, np.zeros(users.size), np.ones(users.size), volume)
+    cluster_sums = query_sums.by_cluster(ranked.cluster)
+    row = np.searchsorted(cluster_sums.users, ranked.cluster[users[row]])
+    order = np.argsort(row, kind="stable")  # the positives of one user are then next to each other
+    return _UserRows(
+        users=cluster_sums.users,
+        volume=cluster_sums.without_size().volume,
+        positives=np.flatnonzero(is_included)[order],
+        row=row[order],
+        code=code[order],
+    )
+
+
+def _sum_contributions(groups: Groups, ranked: RankedPositives, parts: list[Parts]) -> CellSums:
+    """Return the sums of groups of items from the weights and contributions of their positives."""
+    n_groups = len(groups.labels)
+    rows = _arrange_positives(groups, ranked, parts[0])
+    weights = [model_parts.weight[rows.positives] for model_parts in parts]
+    contributions = [
+        weight * model_parts.value[rows.positives] for weight, model_parts in zip(weights, parts, strict=True)
+    ]
+
+    moments = None
+    n_users = np.zeros(n_groups, dtype=np.int64)
+    powers = np.zeros((len(parts) * n_groups, N_POWERS))
+    for start in range(0, max(rows.users.size, 1), CHUNK):
+        size = min(CHUNK, rows.users.size - start)
+        columns = _sum_chunk(rows, contributions, weights, n_groups, start, size)
         n_users += (columns[0, :, 1] > 0).sum(axis=1)
-        one, more = _reduced(columns)
-        powers += more
-        merged = one if merged is None else merged.merge(one)
-    assert merged is not None
-    left_out = distinct(ranked.user[undefined] * np.int64(n_groups) + groups.codes[ranked.item[undefined]])
-    return CellSums((merged,), n_users, np.bincount(left_out % n_groups, minlength=n_groups), powers)
+        chunk_moments, chunk_powers = _reduce_columns(columns)
+        powers += chunk_powers
+        moments = chunk_moments if moments is None else moments.merge(chunk_moments)
+    assert moments is not None
+
+    is_undefined = np.isnan(parts[0].value)
+    undefined_pairs = distinct(
+        ranked.user[is_undefined] * np.int64(n_groups) + groups.codes[ranked.item[is_undefined]]
+    )
+    return CellSums(
+        blocks=(moments,),
+        n_users=n_users,
+        n_undefined=np.bincount(undefined_pairs % n_groups, minlength=n_groups),
+        powers=powers,
+    )
 
 
-def _restricted_items(
+def _sum_chunk(
+    rows: _UserRows,
+    contributions: Sequence[FloatArray],
+    weights: Sequence[FloatArray],
+    n_groups: int,
+    start: int,
+    size: int,
+) -> FloatArray:
+    """Return N, D and V of `size` users from `start` on, (n_models, n_groups, 3, size)."""
+    positives = slice(*np.searchsorted(rows.row, [start, start + size]))
+    key = (rows.row[positives] - start) + rows.code[positives] * size
+    columns = np.empty((len(weights), n_groups, WIDTH, size))
+    for model in range(len(weights)):
+        for place, values in enumerate((contributions[model], weights[model])):
+            sums = np.bincount(key, values[positives], minlength=n_groups * size)
+            columns[model, :, place] = sums.reshape(n_groups, size)
+    columns[:, :, 2] = 1.0
+    if rows.volume is not None:
+        columns[:, :, 2] = rows.volume[start : start + size]
+    return columns
+
+
+def _sum_restricted_items(
     groups: Groups, samples: list[Sample], metric: Metric, estimator: Estimator | None
 ) -> CellSums:
-    """Return the sums of the positives of each group alone, the others of their users being candidates."""
-    ranked, n_groups = samples[0].ranked, len(groups.labels)
+    """Return the sums of the positives of each group alone; other positives stay candidates.
+
+    None: the estimator has no form for the positives of one group, and nothing is summed.
+    """
+    ranked = samples[0].ranked
+    n_groups = len(groups.labels)
     units = distinct(ranked.unit(ranked.users))
     columns = np.zeros((len(samples), n_groups, WIDTH, units.size))
     columns[:, :, 2] = 1.0
-    n_users, n_undefined = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups, dtype=np.int64)
+    n_users = np.zeros(n_groups, dtype=np.int64)
+    n_undefined = np.zeros(n_groups, dtype=np.int64)
     for group in range(n_groups):
-        mine = groups.codes[ranked.item] == group
-        if not mine.any() or estimator is None:
+        is_member = groups.codes[ranked.item] == group
+        if not is_member.any() or estimator is None:
             continue
-        for number, sample in enumerate(samples):
-            sums = independent_sums(_restricted(sample, mine), metric, estimator)
+        for model, sample in enumerate(samples):
+            sums = independent_sums(_restrict_sample(sample, is_member), metric, estimator)
+            assert sums.volume is None  # estimates with a volume have parts
             rows = np.searchsorted(units, sums.users)
-            columns[number, group, 0, rows] = sums.numerator
-            columns[number, group, 1, rows] = sums.denominator
-            assert sums.volume is None  # sums over positives have parts
-            n_users[group], n_undefined[group] = sums.n_users, sums.n_undefined
-    note = NO_FORM if estimator is None else RESTRICTED
-    moments, powers = _reduced(columns)
-    return CellSums((moments,), n_users, n_undefined, powers, False, note)
+            columns[model, group, 0, rows] = sums.numerator
+            columns[model, group, 1, rows] = sums.denominator
+            n_users[group] = sums.n_users
+            n_undefined[group] = sums.n_undefined
+    moments, powers = _reduce_columns(columns)
+    return CellSums(
+        blocks=(moments,),
+        n_users=n_users,
+        n_undefined=n_undefined,
+        powers=powers,
+        additive=False,
+        note=NO_FORM if estimator is None else RESTRICTED,
+    )
 
 
-def _reduced(columns: FloatArray) -> tuple[Moments, FloatArray]:
-    """Return the moments and power sums of N, D and V of each model and group, (m, g, 3, n_users)."""
+def _reduce_columns(columns: FloatArray) -> tuple[Moments, FloatArray]:
+    """Return the moments and power sums of N, D and V, (n_models, n_groups, 3, n_users)."""
     n_models, n_groups, _, size = columns.shape
-    pairs = columns[:, :, :2].reshape(n_models * n_groups, 2, size).swapaxes(0, 1)
-    return Moments.of_columns(columns.reshape(n_models * n_groups * WIDTH, size)), power_sums(*pairs)
+    n_members = n_models * n_groups
+    moments = Moments.of_columns(columns.reshape(n_members * WIDTH, size))
+    numerator = columns[:, :, 0].reshape(n_members, size)
+    denominator = columns[:, :, 1].reshape(n_members, size)
+    return moments, power_sums(numerator, denominator)
 
 
 def power_sums(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """Return Σ N^a D^b over the last axis for (a, b) = (2, 0), (1, 1), (0, 2), (3, 0), …, (0, 4): (…, 12)."""
-    n, d = numerator, denominator
-    nn, nd, dd = n * n, n * d, d * d
-    pairs = ((nn, n), (nn, d), (n, dd), (dd, d), (nn, nn), (nn, nd), (nn, dd), (nd, dd), (dd, dd))
-    product = np.empty_like(nn)  # one array for all: what is new has to be cleared first
-    sums = [one.sum(axis=-1) for one in (nn, nd, dd)]
-    sums += [np.multiply(a, b, out=product).sum(axis=-1) for a, b in pairs]
+    n = numerator
+    d = denominator
+    nn = n * n
+    nd = n * d
+    dd = d * d
+    factors = ((nn, n), (nn, d), (n, dd), (dd, d), (nn, nn), (nn, nd), (nn, dd), (nd, dd), (dd, dd))
+    sums = [nn.sum(axis=-1), nd.sum(axis=-1), dd.sum(axis=-1)]
+    product = np.empty_like(nn)  # reused by all products, because new memory would be cleared first
+    for left_factor, right_factor in factors:
+        np.multiply(left_factor, right_factor, out=product)
+        sums.append(product.sum(axis=-1))
     return np.stack(sums, axis=-1)
 
 
-def _restricted(sample: Sample, chosen: BoolArray) -> Sample:
-    """Return the sample with some of its positives; ranks and candidates stay as they are."""
-    propensity = None if sample.propensity is None else sample.propensity[chosen]
-    ranked = sample.ranked.select(chosen)
+def _restrict_sample(sample: Sample, is_selected: BoolArray) -> Sample:
+    """Return the sample with the selected positives; ranks and candidates do not change."""
+    propensity = None
+    if sample.propensity is not None:
+        propensity = sample.propensity[is_selected]
+    ranked = sample.ranked.select(is_selected)
     return replace(sample, ranked=ranked, propensity=propensity, rewarded=None, _values={})

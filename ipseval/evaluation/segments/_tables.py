@@ -1,4 +1,4 @@
-"""The report of segments: one table per metric and estimator, and in words who leads where."""
+"""The report of segments: one table per metric and estimator, and the significant differences as text."""
 
 from __future__ import annotations
 
@@ -10,134 +10,209 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ipseval.estimators.labels import display_name
+from ipseval.estimators.labels import display_name, display_names
 from ipseval.reporting import Tables
 from ipseval.reporting.formatting import LEVEL, decimals, listed
 from ipseval.reporting.tables import Cell, Notes, Part, Table
 from ipseval.utils.checks import check_positive_int, counted
 
+SIGNIFICANT = f"statistically significant (p < {LEVEL}, Holm)"
+NOT_SIGNIFICANT = f"statistically significant (p ≥ {LEVEL}, Holm)"  # after "no"
 
-def segment_tables(segments: Any, digits: int, left_out: Sequence[str] = ()) -> Tables:
-    """Return the tables of segments: recommenders by their whole estimate, the first against the others."""
+# A note on one group that contains a number of that group; notes on all groups leave the number out.
+FEW_USERS = re.compile(r"^(suppressed: )?[\d.,]+ effective users, fewer than (\d+)")
+# Notes that the cells of the table show already, so that they need no names of groups.
+SHOWN_IN_CELLS = (
+    "undefined: no user has weight in the group",
+    "no interval: the values of its users do not vary",
+)
+
+
+def segment_tables(segments: Any, digits: int, omitted_estimators: Sequence[str] = ()) -> Tables:
+    """Return the tables of `Segments`, with recommenders in the order of their estimates over all users."""
     check_positive_int("digits", digits)
-    frame, parts = segments.frame, list[Part]()
-    differences = segments.differences() if len(segments.models) > 1 else None
-    gaps = segments.gaps() if len(segments.labels) > 1 else None
+    frame = segments.frame
+    differences = None
+    if len(segments.models) > 1:
+        differences = segments.differences()
+    gaps = None
+    if len(segments.labels) > 1:
+        gaps = segments.gaps()
+    parts: list[Part] = []
     for (metric, estimator), rows in frame.groupby(["metric", "estimator"], sort=False):
-        values = pd.Series(segments.cells[metric, estimator].whole, segments.models)
-        ordered = values.sort_values(ascending=False, kind="stable")
-        whole = {str(model): float(value) for model, value in ordered.items()}
-        models, below = list(whole), []
+        whole_values = _sort_models(segments, str(metric), str(estimator))
+        models = list(whole_values)
+        statements = []
         if differences is not None:
-            below += _leads(_of(differences, metric, estimator), models)
+            statements += _describe_differences(_select(differences, metric, estimator), models)
         if gaps is not None:
-            below += _groups_differ(_of(gaps, metric, estimator), models)
-        table = _table(segments, f"{metric}, {display_name(str(estimator))}", rows, whole, below, digits)
+            statements += _describe_gaps(_select(gaps, metric, estimator), models)
+        title = f"{metric}, {display_name(str(estimator))}"
+        table = _build_table(segments.name, title, rows, whole_values, statements, digits)
         parts.append(replace(table, metric=str(metric)))
-    notes = [f"{segments.name}: {segments.note}."] if segments.note else []
+
+    notes = []
+    if segments.note:
+        notes.append(f"{segments.name}: {segments.note}.")
     notes.append(
         f"± is one standard error; the {segments.confidence_level:.0%} intervals of `frame` hold for all "
         "groups at once."
     )
-    notes += _said(frame)
-    if left_out:
-        notes.append(f"By {' and '.join(left_out)}: .frame, .differences(), .to_html().")
+    notes += _collect_notes(frame)
+    if omitted_estimators:
+        names = display_names(segments.estimators + list(omitted_estimators))
+        omitted_names = " and ".join(names[label] for label in omitted_estimators)
+        notes.append(f"Results by {omitted_names}: .frame, .differences(), .to_html().")
     size = f"{counted(len(segments.labels), 'group')} of {segments.axis}s"
     return Tables(summary=(f"By {segments.name}: {size}",), parts=(*parts, Notes(tuple(notes))))
 
 
-def _of(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
+def _sort_models(segments: Any, metric: str, estimator: str) -> dict[str, float]:
+    """Return the estimate over all users of each recommender, the highest first."""
+    values = pd.Series(segments.cells[metric, estimator].whole, segments.models)
+    values = values.sort_values(ascending=False, kind="stable")
+    return {str(model): float(value) for model, value in values.items()}
+
+
+def _select(frame: pd.DataFrame, metric: object, estimator: object) -> pd.DataFrame:
+    """Return the rows of one metric and estimator."""
     return frame[(frame["metric"] == metric) & (frame["estimator"] == estimator)]
 
 
-def _table(
-    segments: Any,
+def _build_table(
+    grouping: str,
     title: str,
     rows: pd.DataFrame,
-    whole: Mapping[str, float],
-    below: list[str],
+    whole_values: Mapping[str, float],
+    statements: list[str],
     digits: int,
 ) -> Table:
-    shown = decimals(rows["std_error"], digits)
+    """Return the table of one metric and estimator: a row per group, a column per recommender."""
+    places = decimals(rows["std_error"], digits)
     lines = []
-    for label, part in rows.groupby("group", sort=False):
-        of_model = {row["model"]: _cell(dict(row), shown) for row in part.to_dict("records")}
-        values = [of_model[model] for model in whole]
-        first = part.iloc[0]
-        share = "" if np.isnan(first["share"]) else f"{first['share']:.1%}"
+    for label, group_rows in rows.groupby("group", sort=False):
+        cell_by_model = {}
+        for row in group_rows.to_dict("records"):
+            cell_by_model[row["model"]] = _value_cell(row, places)
+        first = group_rows.iloc[0]
+        share = ""
+        if not np.isnan(first["share"]):
+            share = f"{first['share']:.1%}"
+        values = [cell_by_model[model] for model in whole_values]
         lines.append((Cell(str(label)), *values, Cell(share), Cell(f"{first['n_positives']:,}")))
-    end = (Cell("" if rows["share"].isna().all() else "100.0%"), Cell(""))
-    everyone = [
-        Cell(f"{value:.{shown}f}" if value == value else "undefined", at=(np.nan, value, np.nan))
-        for value in whole.values()
-    ]
-    lines.append((Cell("all"), *everyone, *end))
-    header = (segments.name, *whole, "share of weight", "positives")
-    return Table(header, tuple(lines), title, below=tuple(below))
+
+    total_share = "" if rows["share"].isna().all() else "100.0%"
+    totals = [_total_cell(value, places) for value in whole_values.values()]
+    lines.append((Cell("all"), *totals, Cell(total_share), Cell("")))
+    header = (grouping, *whole_values, "share of weight", "positives")
+    return Table(header, tuple(lines), title, below=tuple(statements))
 
 
-def _cell(row: Mapping[Any, Any], shown: int) -> Cell:
-    value, error, note = float(row["estimate"]), float(row["std_error"]), str(row["note"])
+def _total_cell(value: float, places: int) -> Cell:
+    """Return the cell of an estimate over all users."""
+    text = "undefined" if np.isnan(value) else f"{value:.{places}f}"
+    return Cell(text, at=(np.nan, value, np.nan))
+
+
+def _value_cell(row: Mapping[Any, Any], places: int) -> Cell:
+    """Return the cell of an estimate in a group, with its error, or the reason why there is no estimate."""
+    value = float(row["estimate"])
+    error = float(row["std_error"])
+    note = str(row["note"])
     if np.isnan(value):
         return Cell("suppressed" if note.startswith("suppressed") else "undefined", hint=note)
-    low, high = row["ci_low"], row["ci_high"]
-    spread = f"± {error:.{shown}f}" if error > 0 else ""
-    hint = note if np.isnan(low) else f"interval {low:.{shown}f} to {high:.{shown}f}"
-    return Cell(f"{value:.{shown}f}", spread, hint=hint, at=(low, value, high))
+    low = row["ci_low"]
+    high = row["ci_high"]
+    spread = ""
+    if error > 0:
+        spread = f"± {error:.{places}f}"
+    hint = note
+    if not np.isnan(low):
+        hint = f"interval {low:.{places}f} to {high:.{places}f}"
+    return Cell(f"{value:.{places}f}", spread, hint=hint, at=(low, value, high))
 
 
-def _leads(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """Return in which groups the first is told from each of the others (Holm over groups and pairs)."""
-    first, found = models[0], dict[str, list[str]]()
-    for other in models[1:]:
-        pair = differences[
-            differences["model"].isin((first, other)) & differences["reference"].isin((first, other))
-        ]
-        clear = (pair["p_adjusted"] < LEVEL).to_numpy()
-        gap = np.where(pair["model"] == first, pair["difference"], -pair["difference"])
-        said = [
-            f"{word} {_in_groups(pair['group'][groups], len(pair))}"
-            for word, groups in (("ahead of {}", clear & (gap > 0)), ("behind {}", clear & (gap < 0)))
-            if groups.any()
-        ]
-        found.setdefault(", ".join(said) or "told from {} in no group", []).append(other)
-    return [f"{first}: {text.replace('{}', listed(names))}." for text, names in found.items()]
+def _describe_differences(differences: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return in which groups the first recommender differs significantly from each of the others.
+
+    Recommenders with the same pattern of groups share a sentence.
+    """
+    first = models[0]
+    rivals_by_pattern: dict[str, list[str]] = {}
+    for rival in models[1:]:
+        pattern = _difference_pattern(differences, first, rival)
+        rivals_by_pattern.setdefault(pattern, []).append(rival)
+    sentences = []
+    for pattern, rivals in rivals_by_pattern.items():
+        names = listed(rivals)
+        if pattern:
+            sentences.append(f"{first} has {pattern.replace('{}', names, 1)}: {SIGNIFICANT}.")
+        else:
+            sentences.append(f"In no group is the difference of {first} from {names} {NOT_SIGNIFICANT}.")
+    return sentences
 
 
-def _in_groups(groups: pd.Series, n_groups: int) -> str:
-    return "in every group" if len(groups) == n_groups else f"in {', '.join(groups)}"
+def _difference_pattern(differences: pd.DataFrame, first: str, rival: str) -> str:
+    """Return in which groups the first is significantly higher or lower, with {} for the rival; "" if none.
+
+    >>> columns = ["model", "reference", "group", "difference", "p_adjusted"]
+    >>> rows = [("a", "b", "x", 0.2, 0.01), ("a", "b", "y", -0.2, 0.01), ("a", "b", "z", 0.1, 0.3)]
+    >>> _difference_pattern(pd.DataFrame(rows, columns=columns), "a", "b")
+    'higher values than {} in x and lower values in y'
+    """
+    pair = (first, rival)
+    rows = differences[differences["model"].isin(pair) & differences["reference"].isin(pair)]
+    is_significant = (rows["p_adjusted"] < LEVEL).to_numpy()
+    gap = np.where(rows["model"] == first, rows["difference"], -rows["difference"])
+    phrases: list[str] = []
+    for word, selected in (("higher", is_significant & (gap > 0)), ("lower", is_significant & (gap < 0))):
+        if selected.any():
+            rival_phrase = "" if phrases else " than {}"
+            phrases.append(f"{word} values{rival_phrase} {_name_groups(rows['group'][selected], len(rows))}")
+    return " and ".join(phrases)
 
 
-def _groups_differ(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
-    """Return which recommenders have a pair of groups that differ (Holm over the pairs), and which none."""
-    least = gaps.groupby("model")["p_adjusted"].min()
-    differ = [model for model in models if least[model] < LEVEL]
-    alike = [model for model in models if least[model] >= LEVEL]  # neither where nothing varies: NaN
-    said = (("Groups differ (p < .05)", differ), ("Groups not told apart", alike))
-    return [f"{text}: {listed(names)}." for text, names in said if names]
+def _name_groups(groups: pd.Series, n_groups: int) -> str:
+    """Return "in every group", or the names of the groups."""
+    if len(groups) == n_groups:
+        return "in every group"
+    return f"in {', '.join(groups)}"
 
 
-# What a note says of one group with its own figure, in the words that serve for all groups.
-FIGURE = re.compile(r"^(suppressed: )?[\d.,]+ effective users, fewer than (\d+)")
-SHOWN = ("undefined: no user has weight in the group", "no interval: the values of its users do not vary")
+def _describe_gaps(gaps: pd.DataFrame, models: Sequence[str]) -> list[str]:
+    """Return for which recommenders at least one pair of groups differs significantly, and for which none.
+
+    A recommender whose values do not vary has no test, so it is in neither sentence.
+    """
+    smallest = gaps.groupby("model")["p_adjusted"].min()
+    varying = [model for model in models if smallest[model] < LEVEL]
+    similar = [model for model in models if smallest[model] >= LEVEL]
+    sentences = []
+    if varying:
+        sentences.append(f"At least one difference between groups is {SIGNIFICANT} for {listed(varying)}.")
+    if similar:
+        sentences.append(f"No difference between groups is {NOT_SIGNIFICANT} for {listed(similar)}.")
+    return sentences
 
 
-def _without_figure(found: re.Match[str]) -> str:
-    return f"{found[1] or ''}fewer than {found[2]} effective users"
+def _drop_number(match: re.Match[str]) -> str:
+    return f"{match[1] or ''}fewer than {match[2]} effective users"
 
 
-def _said(frame: pd.DataFrame) -> list[str]:
-    """Return every note once, with the groups it is of; what cells show as such, without them."""
-    found: dict[str, list[str]] = {}
+def _collect_notes(frame: pd.DataFrame) -> list[str]:
+    """Return every note once, with the groups that it concerns; notes that cells show have no groups."""
+    groups_by_note: dict[str, list[str]] = {}
     for group, note in zip(frame["group"], frame["note"], strict=True):
         for text in filter(None, note.split("; ")):
-            groups = found.setdefault(FIGURE.sub(_without_figure, text), [])
+            groups = groups_by_note.setdefault(FEW_USERS.sub(_drop_number, text), [])
             if group not in groups:
                 groups.append(group)
-    everyone = list(dict.fromkeys(frame["group"]))
-    return [
-        f"{text[0].upper()}{text[1:]}."
-        if text in SHOWN or groups == everyone
-        else f"{', '.join(groups)}: {text}."
-        for text, groups in found.items()
-    ]
+
+    all_groups = list(dict.fromkeys(frame["group"]))
+    sentences = []
+    for text, groups in groups_by_note.items():
+        if text in SHOWN_IN_CELLS or groups == all_groups:
+            sentences.append(f"{text[0].upper()}{text[1:]}.")
+        else:
+            sentences.append(f"{', '.join(groups)}: {text}.")
+    return sentences

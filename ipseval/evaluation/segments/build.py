@@ -1,8 +1,9 @@
-"""From an evaluation and the sums of groups to segments: values, covariances, shares, flags."""
+"""Segments from the sums of groups: values, covariances, shares and flags."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,130 +11,248 @@ from scipy.linalg import block_diag
 
 from ipseval.estimators import UserSums
 from ipseval.estimators.user_sums import WIDTH, Moments
+from ipseval.evaluation.segments._group_statistics import skewness_terms
 from ipseval.evaluation.segments._groups import Groups
-from ipseval.evaluation.segments._segments import SegmentCell, Segments, tails_of
-from ipseval.evaluation.segments._sums import SegmentSums
+from ipseval.evaluation.segments._segments import SegmentCell, Segments
+from ipseval.evaluation.segments._sums import CellSums, SegmentSums
 from ipseval.inference.estimate_frame import joined, too_wide
 from ipseval.inference.weight_diagnostics import WeightSums, weight_flag
 from ipseval.metrics import Metric
 from ipseval.utils.checks import counted
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
 
-FEW_USERS, TOO_FEW_USERS = 30.0, 5.0  # effective users below which a group is flagged, and suppressed
+MIN_RELIABLE_USERS = 30.0  # effective users below which a group is flagged
+MIN_VISIBLE_USERS = 5.0  # effective users below which a group is suppressed
+
+Key = tuple[str, str, str]  # (model, metric, estimator)
 
 
-def segments_of(evaluation: Any, sums: SegmentSums) -> Segments:
-    """Return the segments of an evaluation from the sums of its groups."""
-    estimates, groups = evaluation.estimates, sums.groups
-    models = tuple(dict.fromkeys(model for model, *_ in estimates))
-    by_label = {one.label: one for one in evaluation.definitions[0]}
-    low_ess = evaluation.provenance.get("low_ess", "warn")
+def build_evaluation_segments(evaluation: Any, sums: SegmentSums) -> Segments:
+    """Return the segments of an `Evaluation` from the sums of its groups."""
+    estimates = evaluation.estimates
+    models = list(dict.fromkeys(model for model, *_ in estimates))
+    whole_values = {}
+    for cell_key in sums.cells:
+        for model in models:
+            key = (model, *cell_key)
+            whole_values[key] = estimates[key].sums.value()
+    return build_segments(
+        sums,
+        models,
+        evaluation.definitions[0],
+        whole_values,
+        low_ess=evaluation.provenance.get("low_ess", "warn"),
+        confidence_level=evaluation.confidence_level,
+    )
+
+
+def build_segments(
+    sums: SegmentSums,
+    models: Sequence[str],
+    metrics: Sequence[Metric],
+    whole_values: Mapping[Key, float],
+    *,
+    low_ess: str,
+    confidence_level: float,
+) -> Segments:
+    """Return segments from the sums of groups and the estimates over all users."""
+    metric_by_label = {metric.label: metric for metric in metrics}
     cells = {}
-    for key in sums.cells:
-        whole = np.array([estimates[model, *key].sums.value() for model in models])
-        cells[key] = _cell(sums, key, by_label[key[0]], whole, low_ess)
-    of_groups = groups.name, groups.axis, groups.labels, sums.sizes
-    return Segments(*of_groups, models, cells, groups.note, evaluation.confidence_level)
+    for cell_key in sums.cells:
+        whole = np.array([whole_values[model, *cell_key] for model in models])
+        cells[cell_key] = _build_cell(sums, cell_key, metric_by_label[cell_key[0]], whole, low_ess)
+    groups = sums.groups
+    return Segments(
+        name=groups.name,
+        axis=groups.axis,
+        labels=groups.labels,
+        sizes=sums.sizes,
+        models=tuple(models),
+        cells=cells,
+        note=groups.note,
+        confidence_level=confidence_level,
+    )
 
 
-def _cell(
+def _build_cell(
     sums: SegmentSums, key: tuple[str, str], metric: Metric, whole: FloatArray, low_ess: str
 ) -> SegmentCell:
-    cell, weights, n_positives = sums.cells[key], sums.weights.get(key[1]), sums.n_positives
-    by_user = sums.groups.axis == "user"
-    n_models, n_groups = whole.size, n_positives.size
-    order = np.arange(n_models * n_groups).reshape(n_groups, n_models).T.ravel() if by_user else slice(None)
-    members = [one for block in cell.blocks for one in block.members()]
-    value = np.array([one.value() for one in members])[order].reshape(n_models, n_groups)
-    covariance = block_diag(*(one.covariance() for one in cell.blocks))[order][:, order]
-    total, square, worth, volume, n_users = (
-        one[order].reshape(n_models, n_groups) for one in _totals(cell.blocks, cell.volume)
-    )
-    with np.errstate(invalid="ignore", divide="ignore"):
-        effective = np.where(square > 0, total**2 / square, 0.0)
-        share, part = np.full((2, *value.shape), np.nan)
-        if cell.additive:
-            everyone = total.sum(axis=1, keepdims=True)
-            share = total / everyone
-            part = part if metric.root else worth / everyone * volume
-        powers = cell.powers[order].reshape(n_models, n_groups, -1)
-        tails = tails_of(powers, total, worth / total, n_users)
-    flags, suppressed = _trust(value, covariance, effective, weights, n_positives, metric, low_ess)
-    left_out = [_left_out(int(n), sums.evaluated) for n in cell.n_undefined]
-    notes = tuple("; ".join(filter(None, [cell.note, one])) for one in left_out)
-    return SegmentCell(
+    """Return the cell of a metric and estimator; `whole` are the estimates over all users."""
+    cell_sums = sums.cells[key]
+    n_models = whole.size
+    n_groups = sums.n_positives.size
+    order: IntArray | slice = slice(None)
+    if sums.groups.axis == "user":
+        # Blocks of groups of users list the models of each group; a cell lists the groups of each model.
+        order = np.arange(n_models * n_groups).reshape(n_groups, n_models).T.ravel()
+
+    member_values: list[float] = []
+    for block in cell_sums.blocks:
+        member_values.extend(member.value() for member in block.members())
+    value = np.array(member_values)[order].reshape(n_models, n_groups)
+    covariance = block_diag(*(block.covariance() for block in cell_sums.blocks))[order][:, order]
+    totals = _member_totals(cell_sums.blocks, cell_sums.volume).reorder(order, (n_models, n_groups))
+    effective, tails = _effective_users_and_tails(cell_sums, totals, order)
+    share, part = _shares_and_parts(cell_sums, totals, metric)
+    flags, suppressed = _assess_reliability(
         value,
-        share,
-        part,
-        effective,
-        tails,
         covariance,
-        cell.n_users,
-        n_positives,
-        whole,
-        flags,
-        notes,
-        suppressed,
-        metric.value_range == (0.0, 1.0),
+        effective,
+        weights=sums.weights.get(key[1]),
+        n_positives=sums.n_positives,
+        metric=metric,
+        low_ess=low_ess,
+    )
+    return SegmentCell(
+        value=value,
+        share=share,
+        part=part,
+        effective=effective,
+        tails=tails,
+        covariance=covariance,
+        n_users=cell_sums.n_users,
+        n_positives=sums.n_positives,
+        whole=whole,
+        flags=flags,
+        notes=tuple(_cell_note(cell_sums.note, int(n), sums.unit) for n in cell_sums.n_undefined),
+        suppressed=suppressed,
+        in_unit=metric.value_range == (0.0, 1.0),
     )
 
 
-def _totals(blocks: Sequence[Moments], of_queries: float | None) -> list[FloatArray]:
-    """Return ΣD, ΣD², ΣN of each member, the mean volume over the users of all blocks, and the users."""
-    found = []
-    users = sum(one.n for one in blocks)
-    shared = np.asarray(sum(one.mean[2::WIDTH] * one.n for one in blocks) / max(users, 1))
-    for one in blocks:
-        worth, total = one.n * one.mean[0::WIDTH], one.n * one.mean[1::WIDTH]
-        square = np.diag(one.scatter)[1::WIDTH] + one.n * one.mean[1::WIDTH] ** 2
-        volume = shared if of_queries is None else np.full(total.size, of_queries)
-        found.append((total, square, worth, volume, np.full(total.size, float(one.n))))
-    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+@dataclass(frozen=True, eq=False)
+class _MemberTotals:
+    """Totals of each model and group: ΣN, ΣD, ΣD², the mean volume, and the number of users."""
+
+    numerator: FloatArray
+    weight: FloatArray
+    squared_weight: FloatArray
+    volume: FloatArray
+    n_users: FloatArray
+
+    def reorder(self, order: IntArray | slice, shape: tuple[int, int]) -> _MemberTotals:
+        """Return the totals in another order of members, as arrays of this shape."""
+        return _MemberTotals(
+            numerator=self.numerator[order].reshape(shape),
+            weight=self.weight[order].reshape(shape),
+            squared_weight=self.squared_weight[order].reshape(shape),
+            volume=self.volume[order].reshape(shape),
+            n_users=self.n_users[order].reshape(shape),
+        )
 
 
-def _trust(
+def _member_totals(blocks: Sequence[Moments], query_volume: float | None) -> _MemberTotals:
+    """Return the totals of each member of the blocks; None: the mean volume over the users of all blocks."""
+    numerators = []
+    weights = []
+    squares = []
+    n_users = []
+    for block in blocks:
+        mean_weight = block.mean[1::WIDTH]
+        numerators.append(block.n * block.mean[0::WIDTH])
+        weights.append(block.n * mean_weight)
+        squares.append(np.diag(block.scatter)[1::WIDTH] + block.n * mean_weight**2)
+        n_users.append(np.full(mean_weight.size, float(block.n)))
+
+    if query_volume is None:
+        n_all_users = sum(block.n for block in blocks)
+        volume_totals = [block.mean[2::WIDTH] * block.n for block in blocks]
+        mean_volume = np.asarray(sum(volume_totals) / max(n_all_users, 1))
+        volume = np.concatenate([mean_volume] * len(blocks))
+    else:
+        volume = np.full(sum(array.size for array in weights), query_volume)
+    return _MemberTotals(
+        numerator=np.concatenate(numerators),
+        weight=np.concatenate(weights),
+        squared_weight=np.concatenate(squares),
+        volume=volume,
+        n_users=np.concatenate(n_users),
+    )
+
+
+def _effective_users_and_tails(
+    cell_sums: CellSums, totals: _MemberTotals, order: IntArray | slice
+) -> tuple[FloatArray, FloatArray]:
+    """Return the effective number of users of each model and group, and their skewness terms."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        effective = np.where(totals.squared_weight > 0, totals.weight**2 / totals.squared_weight, 0.0)
+        powers = cell_sums.powers[order].reshape(*totals.weight.shape, -1)
+        ratio = totals.numerator / totals.weight
+        tails = skewness_terms(powers, totals.weight, ratio, totals.n_users)
+    return effective, tails
+
+
+def _shares_and_parts(
+    cell_sums: CellSums, totals: _MemberTotals, metric: Metric
+) -> tuple[FloatArray, FloatArray]:
+    """Return the share of each group in the weight, and its part of the estimate over all users.
+
+    Both are NaN where groups do not add up, and parts are NaN for a root such as rmse.
+    """
+    share = np.full(totals.weight.shape, np.nan)
+    part = np.full(totals.weight.shape, np.nan)
+    if not cell_sums.additive:
+        return share, part
+    with np.errstate(invalid="ignore", divide="ignore"):
+        all_weight = totals.weight.sum(axis=1, keepdims=True)
+        share = totals.weight / all_weight
+        if not metric.root:
+            part = totals.numerator / all_weight * totals.volume
+    return share, part
+
+
+def _assess_reliability(
     value: FloatArray,
     covariance: FloatArray,
     effective: FloatArray,
+    *,
     weights: tuple[WeightSums | None, ...] | None,
     n_positives: IntArray,
     metric: Metric,
     low_ess: str,
 ) -> tuple[tuple[str, ...], BoolArray]:
-    """Return the flag of each group, and which values are not shown."""
+    """Return the flag of each group, and which values are suppressed, (n_models, n_groups)."""
     n_groups = value.shape[1]
     suppressed = np.zeros(value.shape, dtype=bool)
     flags = [""] * n_groups
     if low_ess == "ignore":
         return tuple(flags), suppressed
+
     error = np.sqrt(np.diag(covariance)).reshape(value.shape)
     for group in range(n_groups):
-        least = float(effective[:, group].min())
-        sums = None if weights is None else weights[group]
-        few = f"{least:.3g} effective users, fewer than {FEW_USERS:g}" if 0 < least < FEW_USERS else ""
-        wide = joined(*(too_wide(metric, float(one)) for one in error[:, group]))
-        flags[group] = joined(few, weight_flag(sums, int(n_positives[group])) if sums else "", wide)
-        hidden = bool(wide) or least < TOO_FEW_USERS or (low_ess == "nan" and bool(flags[group]))
-        suppressed[:, group] = hidden and least > 0
+        n_effective = float(effective[:, group].min())
+        few_users = ""
+        if 0 < n_effective < MIN_RELIABLE_USERS:
+            few_users = f"{n_effective:.3g} effective users, fewer than {MIN_RELIABLE_USERS:g}"
+        weight_sums = None if weights is None else weights[group]
+        uneven_weights = ""
+        if weight_sums:
+            uneven_weights = weight_flag(weight_sums, int(n_positives[group]))
+        wide_error = joined(*(too_wide(metric, float(model_error)) for model_error in error[:, group]))
+        flags[group] = joined(few_users, uneven_weights, wide_error)
+
+        is_hidden = bool(wide_error) or n_effective < MIN_VISIBLE_USERS
+        if low_ess == "nan" and flags[group]:
+            is_hidden = True
+        suppressed[:, group] = is_hidden and n_effective > 0
     return tuple(flags), suppressed
 
 
-def _left_out(n_undefined: int, evaluated: str) -> str:
+def _cell_note(note: str, n_undefined: int, unit: str) -> str:
+    """Return the note of a cell, and how many users or queries of a group are excluded from it."""
     if not n_undefined:
-        return ""
-    return f"{counted(n_undefined, evaluated)} left out: the metric is undefined for them"
-
-
-Key = tuple[str, str, str]
+        return note
+    excluded = f"{counted(n_undefined, unit)} left out: the metric is undefined for them"
+    return "; ".join(filter(None, [note, excluded]))
 
 
 def segment(evaluation: Any, groups: Groups) -> Segments:
-    """Return the segments of an evaluation whose positives are here."""
+    """Return the segments of an `Evaluation` that has its ranked positives."""
     metrics, estimators = evaluation.definitions
-    samples, estimates = evaluation.samples, evaluation.estimates
-    sums: dict[tuple[str, str], list[UserSums]] = {
-        (metric.label, one.label): [estimates[model, metric.label, one.label].user_sums for model in samples]
-        for metric in metrics
-        for one in estimators
-    }
-    return segments_of(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))
+    samples = evaluation.samples
+    sums: dict[tuple[str, str], list[UserSums]] = {}
+    for metric in metrics:
+        for estimator in estimators:
+            labels = metric.label, estimator.label
+            sums[labels] = [evaluation.estimates[model, *labels].user_sums for model in samples]
+    return build_evaluation_segments(evaluation, SegmentSums.of(groups, samples, sums, metrics, estimators))

@@ -1,4 +1,4 @@
-"""Groups by the counts of training: popularity of items, activity of users, cold and warm."""
+"""Groups that the training counts define: popularity of items, activity of users, cold and warm."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from ipseval.evaluation.segments._groups import (
     Grouping,
     Groups,
     TrainingCounts,
-    columns_named,
-    groupings_of,
-    series_axis,
+    column_names,
+    detect_axis,
+    split_attributes,
 )
 from ipseval.utils.checks import check_positive_int, counted
 from ipseval.utils.registry import lookup
@@ -29,53 +29,67 @@ def resolve(
     by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
 ) -> tuple[Groups, ...]:
     """Return the groups that a label, frame, Series, grouping, or a list of these names, by the ids."""
-    made = tuple(_resolved(one, user_ids, item_ids, counts) for one in _each(by))
-    names = [one.name for one in made]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InputError(f"by= names {', '.join(repeated)} twice; name one by user_groups or item_groups.")
-    if not made:
+    groupings = tuple(_resolve_grouping(entry, user_ids, item_ids, counts) for entry in _flatten(by))
+    names = [groups.name for groups in groupings]
+    repeated_names = sorted({name for name in names if names.count(name) > 1})
+    if repeated_names:
+        raise InputError(
+            f"by= names {', '.join(repeated_names)} twice; name one by user_groups or item_groups."
+        )
+    if not groupings:
         raise InputError("by= is empty; name at least one grouping.")
-    return made
+    return groupings
 
 
-def of_items_alone(by: Any) -> bool:
-    """Return whether `by` names groups of items only, which can be made without knowing the users."""
-    return all(_axis(one) == "item" for one in _each(by))
+def names_only_items(by: Any) -> bool:
+    """Return whether `by` names groups of items only, which can be built without knowing the users."""
+    return all(_known_axis(entry) == "item" for entry in _flatten(by))
 
 
-def _each(by: Any) -> list[Any]:
-    """Return the single groupings of `by`, one for each attribute of a frame."""
-    if columns_named(by):
-        return [*groupings_of(by)]
+def _flatten(by: Any) -> list[Any]:
+    """Return the single groupings of `by`: the entries of a list, the attributes of a frame."""
+    if column_names(by):
+        return [*split_attributes(by)]
     if not isinstance(by, (list, tuple)):
         return [by]
-    if any(isinstance(each, (list, tuple)) for each in by):  # it may hold itself
+    # A list may contain itself, so nested lists are refused instead of walked through.
+    if any(isinstance(entry, (list, tuple)) for entry in by):
         raise InputError("by holds a list inside a list; name every grouping once, in one list.")
-    return [one for each in by for one in _each(each)]
+    entries = []
+    for entry in by:
+        entries.extend(_flatten(entry))
+    return entries
 
 
-def _axis(by: Any) -> str | None:
-    """Return what a grouping is of, where that is known without the ids."""
+def _known_axis(by: Any) -> str | None:
+    """Return "user" or "item" as far as it is known without the ids, else None."""
     if isinstance(by, str):
-        return BUILT_IN.get(by.partition(":")[0].strip().lower(), (None,))[0]
-    return str(by.index.name) if isinstance(by, pd.Series) else getattr(by, "axis", None)
+        name = by.partition(":")[0].strip().lower()
+        if name in BUILT_IN:
+            return BUILT_IN[name][0]
+        return None
+    if isinstance(by, pd.Series):
+        return str(by.index.name)
+    return getattr(by, "axis", None)
 
 
-def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> Groups:
+def _resolve_grouping(
+    by: Any, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+) -> Groups:
+    """Return the groups that a single label, mapping, Series or grouping names."""
     if isinstance(by, str):
-        return _built_in(by, users, items, counts)
-    if isinstance(by, Mapping) and any(by.keys() <= set(ids.tolist()) for ids in (users, items)):
+        return _build_from_label(by, user_ids, item_ids, counts)
+    if isinstance(by, Mapping) and any(by.keys() <= set(ids.tolist()) for ids in (user_ids, item_ids)):
         by = pd.Series(by, name="group")  # a group for each id
     if isinstance(by, pd.Series):
-        axis = series_axis(by, users, items)
+        axis = detect_axis(by, user_ids, item_ids)
         by = Grouping(axis, by, str(by.name or f"{axis} group"))
     if isinstance(by, Grouping):
-        return by.resolve(users if by.axis == "user" else items)
+        return by.resolve(_select_axis(by.axis, user_ids, item_ids))
     if isinstance(by, Groups):
-        size = (users if by.axis == "user" else items).size
-        if by.codes.size != size:
-            raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {size:,} here.")
+        n_ids = _select_axis(by.axis, user_ids, item_ids).size
+        if by.codes.size != n_ids:
+            raise InputError(f"{by.name} groups {by.codes.size:,} {by.axis}s; there are {n_ids:,} here.")
         return by
     raise InputError(
         f"by= must be a label ({', '.join(BUILT_IN)}), a frame with a column user or item, a Series by id; "
@@ -83,32 +97,48 @@ def _resolved(by: Any, users: AnyArray, items: AnyArray, counts: TrainingCounts 
     )
 
 
+def _select_axis(axis: Axis, user_ids: AnyArray, item_ids: AnyArray) -> AnyArray:
+    """Return the ids of the users or of the items."""
+    return user_ids if axis == "user" else item_ids
+
+
 def quantile_groups(counts: IntArray, n_groups: int, axis: Axis, name: str) -> Groups:
-    """Return groups of about equally many, from the lowest count up; equal counts stay together."""
-    what = COUNTED[axis]
-    level, inverse, size = np.unique(counts, return_inverse=True, return_counts=True)
-    middle = (np.cumsum(size) - size / 2) / counts.size
-    group = (middle * min(n_groups, counts.size)).astype(np.int64)
-    used, of_level = np.unique(group, return_inverse=True)
+    """Return groups of about equal size in ascending order of counts; equal counts are in one group."""
+    noun = COUNT_NOUNS[axis]
+    levels, level_codes, level_sizes = np.unique(counts, return_inverse=True, return_counts=True)
+    # The rank of the middle member of a level, as a share of all, decides the group of the level.
+    middle = (np.cumsum(level_sizes) - level_sizes / 2) / counts.size
+    group_of_level = (middle * min(n_groups, counts.size)).astype(np.int64)
+    used_groups, level_groups = np.unique(group_of_level, return_inverse=True)
+
     labels = []
-    for number in range(used.size):
-        low, high = level[of_level == number][[0, -1]]
-        span = f"{low:,}" if low == high else f"{low:,}–{high:,}"
-        labels.append(f"{number + 1} ({what} {span})")
-    note = f"{counted(used.size, 'group')} of about equally many {axis}s by {what}"
-    return Groups(axis, name, tuple(labels), of_level[inverse], note)
+    for number in range(used_groups.size):
+        levels_of_group = levels[level_groups == number]
+        low = levels_of_group[0]
+        high = levels_of_group[-1]
+        span = f"{low:,}–{high:,}"
+        if low == high:
+            span = f"{low:,}"
+        labels.append(f"{number + 1} ({noun} {span})")
+    note = f"{counted(used_groups.size, 'group')} of about equally many {axis}s by {noun}"
+    return Groups(axis=axis, name=name, labels=tuple(labels), codes=level_groups[level_codes], note=note)
 
 
-def cold_groups(counts: IntArray, below: int, axis: Axis, name: str) -> Groups:
-    """Return two groups: those with fewer than `below` training interactions, and the others."""
-    few = f"fewer than {below:,}"
-    labels = (f"cold ({'none' if below == 1 else few})", f"warm ({below:,} or more)")
-    note = f"cold: {'no training interaction' if below == 1 else f'{few} training interactions'}"
-    return Groups(axis, name, labels, (counts >= below).astype(np.int64), note)
+def cold_groups(counts: IntArray, min_warm: int, axis: Axis, name: str) -> Groups:
+    """Return two groups: cold with fewer than `min_warm` training interactions, and warm."""
+    limit = f"fewer than {min_warm:,}"
+    cold_label = f"cold ({limit})"
+    note = f"cold: {limit} training interactions"
+    if min_warm == 1:
+        cold_label = "cold (none)"
+        note = "cold: no training interaction"
+    labels = (cold_label, f"warm ({min_warm:,} or more)")
+    codes = (counts >= min_warm).astype(np.int64)
+    return Groups(axis=axis, name=name, labels=labels, codes=codes, note=note)
 
 
-COUNTED: dict[Axis, str] = {"item": "n*", "user": "interactions"}
-# Label -> what is grouped, the rule, and the number that a label without one stands for.
+COUNT_NOUNS: dict[Axis, str] = {"item": "n*", "user": "interactions"}
+# Label -> axis, rule, and the number that is used where the label has none.
 BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
     "popularity": ("item", quantile_groups, 10),
     "activity": ("user", quantile_groups, 4),
@@ -117,7 +147,10 @@ BUILT_IN: dict[str, tuple[Axis, Rule, int]] = {
 }
 
 
-def _built_in(label: str, users: AnyArray, items: AnyArray, counts: TrainingCounts | None) -> Groups:
+def _build_from_label(
+    label: str, user_ids: AnyArray, item_ids: AnyArray, counts: TrainingCounts | None
+) -> Groups:
+    """Return the groups that a label such as "popularity:5" names."""
     name, _, number = label.partition(":")
     axis, rule, default = lookup(BUILT_IN, name.strip().lower(), "grouping")
     if number and not (number.isascii() and number.strip().isdigit()):
@@ -127,11 +160,11 @@ def _built_in(label: str, users: AnyArray, items: AnyArray, counts: TrainingCoun
             f"groups by {name} need the training counts, which ranks alone do not have. Evaluate with "
             "ipseval.evaluate, or pass counts=ipseval.evaluation.segments.TrainingCounts.of(train)."
         )
-    size = (users if axis == "user" else items).size
-    if counts.along(axis).size != size:
+    n_ids = _select_axis(axis, user_ids, item_ids).size
+    if counts.along(axis).size != n_ids:
         raise InputError(
-            f"groups by {name} need the training counts of the {size:,} {axis}s that are evaluated, in their "
-            f"order; got {counts.along(axis).size:,}."
+            f"groups by {name} need the training counts of the {n_ids:,} {axis}s that are evaluated, in "
+            f"their order; got {counts.along(axis).size:,}."
         )
-    chosen = check_positive_int(name, int(number or default))
-    return rule(counts.along(axis), chosen, axis, name.strip().lower())
+    parameter = check_positive_int(name, int(number or default))
+    return rule(counts.along(axis), parameter, axis, name.strip().lower())

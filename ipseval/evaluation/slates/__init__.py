@@ -1,8 +1,8 @@
-"""Slates and queries: every query has its own candidates, exactly the items that are listed for it.
+"""Evaluation of slates and queries, in which every query has its own candidates: the items listed for it.
 
-Impressions, search results, and the scored lists of link prediction are the same: rows of query, item, score
-and label. All metrics are computed within the query. The queries of one user are not independent: errors are
-those of sums over a user's queries.
+Impressions, search results and the scored lists of link prediction have this form: rows of query, item, score
+and label. All metrics are computed within the query. The queries of one user are not independent, so standard
+errors are computed from sums over the queries of a user.
 """
 
 from __future__ import annotations

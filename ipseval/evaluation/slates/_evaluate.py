@@ -1,4 +1,4 @@
-"""evaluate_slates(): scores of listed items in, the usual Evaluation out."""
+"""The function evaluate_slates, which evaluates scores of the items listed for each query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipseval.estimators import Estimator
 from ipseval.evaluation.evaluation import Evaluation
 from ipseval.evaluation.pipeline import evaluate_ranks
 from ipseval.evaluation.request import Options, fitted_propensity
-from ipseval.evaluation.slates._rank import of_queries, rank_slates
+from ipseval.evaluation.slates._rank import expand_to_queries, rank_slates
 from ipseval.evaluation.slates._slates import Slates
 from ipseval.metrics import Metric
 from ipseval.metrics.sampled.sampled_metric import requested_metrics
@@ -24,7 +24,7 @@ from ipseval.utils.checks import check_choice, check_models, counted, examples, 
 from ipseval.utils.columns import columns_of, frame_columns
 from ipseval.utils.counts import Count, some
 from ipseval.utils.ids import places
-from ipseval.utils.types import AnyArray, BoolArray
+from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 SLATE_METRICS = ("auc", "ndcg@10", "rr")
 Unscored = Literal["raise", "miss"]
@@ -40,11 +40,11 @@ def evaluate_slates(
     unscored: Unscored = "raise",
     **options: Unpack[Options],
 ) -> Evaluation:
-    """Return estimates of every metric within queries, for every recommender, with errors over users.
+    """Evaluate recommenders within queries, with exactly the listed items of a query as candidates.
 
-    The candidates of a query are exactly the items listed for it, so that every metric can be read, `auc`,
-    `ap`, `rr` and `ndcg` without cutoff too. Averages are over queries; their standard errors, intervals and
-    paired tests are over users, whose queries are added up first.
+    Because all candidates are listed, every metric is defined, including `auc`, `ap`, `rr` and `ndcg` without
+    a cutoff. Averages are over queries. Standard errors, intervals and paired tests are over users: the sums
+    of a user's queries are added up first.
 
     Parameters
     ----------
@@ -56,167 +56,194 @@ def evaluate_slates(
         * a frame with columns query, item and score. Without `slates` it has the label too, and the columns
           user, position and propensity where these are known.
     slates : Slates or data frame, optional
-        What was listed, with labels; a frame is read by `Slates.from_frame`.
+        The listed items with labels; a frame is read by `Slates.from_frame`. Default: read from the frame of
+        the first model.
     propensity : Propensity, optional
         Per item, fitted to a training log and matched by item ids; per pair of users and items; or per
         position, `slates.examination(...)`. Default: the column of propensities, where the slates have one.
-    metrics : labels or objects
+    metrics : labels or objects, default ("auc", "ndcg@10", "rr")
         As in `evaluate`. Labels are the gains of graded metrics: `ndcg(gain=linear)@10`.
-    unscored : {"raise", "miss"}
-        What to do when a frame lacks items that are listed: an error, or take it for a list that ends there.
-        Metrics with a cutoff then count the others as misses.
+    unscored : {"raise", "miss"}, default "raise"
+        What to do when a frame has no score for some listed items. "raise": raise an error. "miss": treat the
+        frame as a list that ends before these items, so metrics with a cutoff count them as misses.
     estimators, **options
         As in `evaluate`: missing_lists (of queries without any scored item), ties, confidence_level,
-        n_relevant (s
-        of each query, an array in the order of `slates.query_ids` or a Series), low_ess, interval, rng.
+        n_relevant (s of each query, an array in the order of `slates.query_ids` or a Series), low_ess,
+        interval, rng.
+
+    Returns
+    -------
+    Evaluation
 
     Raises
     ------
     InputError
         For scores that do not fit the slates, and as `evaluate`.
 
+    See Also
+    --------
+    rank_slates : the ranks alone.
+    read_mind, read_trec : read slates from files.
+
     Examples
     --------
     Two queries whose targets have ranks 2 and 1: the mean reciprocal rank is (1/2 + 1)/2.
 
     >>> triples = pd.DataFrame({"query": [1, 1, 1, 2, 2, 2], "item": [1, 2, 3, 1, 2, 3],
-    ...     "score": [.9, .8, .1, .7, .2, .3], "label": [0, 1, 0, 1, 0, 0]})
+    ...     "score": [0.9, 0.8, 0.1, 0.7, 0.2, 0.3], "label": [0, 1, 0, 1, 0, 0]})
     >>> evaluate_slates({"model": triples}, metrics=["mrr"]).frame["estimate"].item()
     0.75
     """
     check_models(models, "models", "scores")
     check_choice("unscored", unscored, ("raise", "miss"))
-    asked = requested_metrics(metrics)
-    listed = _slates(models, slates)
-    if not listed.is_positive.any():
+    metric_objects = requested_metrics(metrics)
+    resolved_slates = _resolve_slates(models, slates)
+    if not resolved_slates.is_positive.any():
         raise InputError("no row has a label above 0: there is no positive to evaluate.")
-    _warn_about_grades(listed, asked)
-    ranks = {name: _rank(model, listed, slates, unscored, name) for name, model in models.items()}
-    if propensity is not None:
-        given = fitted_propensity(propensity, _refuse_model)
-        propensity = None if given is None else of_queries(given, listed)
-    elif listed.propensity is not None:
-        propensity = listed.logged()
+    _warn_about_grades(resolved_slates, metric_objects)
+    ranks = {}
+    for name, model in models.items():
+        ranks[name] = _rank_model(model, resolved_slates, slates, unscored, name)
     evaluation = evaluate_ranks(
         ranks,
-        propensity=propensity,
-        metrics=asked,
+        propensity=_resolve_propensity(propensity, resolved_slates),
+        metrics=metric_objects,
         estimators=estimators,
         **options,
     )
-    return replace(evaluation, _counts=(*listed.counts, *evaluation._counts))
+    return replace(evaluation, _counts=(*resolved_slates.counts, *evaluation._counts))
+
+
+def _resolve_propensity(propensity: Propensity | None, slates: Slates) -> Propensity | None:
+    """Return P of the positives of every query, from the argument or from the slates; None without either."""
+    if propensity is None:
+        return None if slates.propensity is None else slates.logged()
+    fitted = fitted_propensity(propensity, _refuse_model)
+    return None if fitted is None else expand_to_queries(fitted, slates)
 
 
 def _refuse_model(model: Any) -> Propensity:
+    """Raise `InputError` for a model of propensities that is not fitted."""
     raise InputError(
         f"{type(model).__name__} is not fitted; slates hold no training data. Pass "
         f"{type(model).__name__}(…).fit(train), with the same item ids."
     )
 
 
-def _slates(models: Mapping[str, Any], slates: Any | None) -> Slates:
-    """Return the slates that are given, or that the frame of the first model holds."""
+def _resolve_slates(models: Mapping[str, Any], slates: Any | None) -> Slates:
+    """Return the slates of the argument, or of the frame of the first model."""
     if isinstance(slates, Slates):
         return slates
     if slates is not None:
         return Slates.from_frame(slates)
-    name, first = next(iter(models.items()))
-    if not _is_frame(first):
+    first_name, first_model = next(iter(models.items()))
+    if not _is_frame(first_model):
         raise InputError(
-            f"{name}: without slates= a model is a frame with columns query, item, label and score; got "
-            f"{type(first).__name__}."
+            f"{first_name}: without slates= a model is a frame with columns query, item, label and score; "
+            f"got {type(first_model).__name__}."
         )
-    found = Slates.from_frame(first)
-    for other, frame in models.items():
-        if _is_frame(frame) and "label" in frame_columns(frame):
-            _check_same(found, Slates.from_frame(frame), name, other)
-    return found
+    first_slates = Slates.from_frame(first_model)
+    for name, model in models.items():
+        if _is_frame(model) and "label" in frame_columns(model):
+            _check_equal(first_slates, Slates.from_frame(model), first_name, name)
+    return first_slates
 
 
-def _check_same(one: Slates, other: Slates, name: str, other_name: str) -> None:
+def _check_equal(first: Slates, second: Slates, first_name: str, second_name: str) -> None:
     """Raise `InputError` unless two frames list the same items with the same labels."""
-    pairs = [
-        pd.Series(s.label, index=pd.MultiIndex.from_arrays([s.query_ids[s.query], s.item_ids[s.item]]))
-        for s in (one, other)
-    ]
-    if not pairs[0].sort_index().equals(pairs[1].sort_index()):
+    if not _label_by_pair(first).equals(_label_by_pair(second)):
         raise InputError(
-            f"{name!r} and {other_name!r} list other items or labels ({len(one):,} and {len(other):,} rows). "
-            "Pass slates= once, and of each model query, item and score."
+            f"{first_name!r} and {second_name!r} list other items or labels ({len(first):,} and "
+            f"{len(second):,} rows). Pass slates= once, and of each model query, item and score."
         )
 
 
-def _rank(model: Any, slates: Slates, given: Any, unscored: Unscored, name: str) -> RankedPositives:
-    """Return the ranks by one model, in whichever form its scores come."""
+def _label_by_pair(slates: Slates) -> pd.Series[Any]:
+    """Return the label of each query and item, in ascending order of the pairs."""
+    pairs = pd.MultiIndex.from_arrays([slates.query_ids[slates.query], slates.item_ids[slates.item]])
+    return pd.Series(slates.label, index=pairs).sort_index()
+
+
+def _rank_model(
+    model: Any, slates: Slates, slates_argument: Any, unscored: Unscored, name: str
+) -> RankedPositives:
+    """Return the ranks by a model, from a column name, a frame, or one score for each row."""
     if isinstance(model, str):
-        if given is None or isinstance(given, Slates):
+        if slates_argument is None or isinstance(slates_argument, Slates):
             raise InputError(f"{name}: {model!r} names a column; pass slates= as the frame that has it.")
-        return rank_slates(columns_of(given, [model])[model], slates, name=name)
+        return rank_slates(columns_of(slates_argument, [model])[model], slates, name=name)
     if _is_frame(model):
-        scores, found, counts = _aligned(model, slates, unscored, name)
-        return replace(rank_slates(scores, slates, listed=found, name=name), counted=counts)
+        scores, is_scored, counts = _align_scores(model, slates, unscored, name)
+        return replace(rank_slates(scores, slates, listed=is_scored, name=name), counted=counts)
     return rank_slates(model, slates, name=name)
 
 
-def _aligned(
+def _align_scores(
     frame: Any, slates: Slates, unscored: Unscored, name: str
 ) -> tuple[AnyArray, BoolArray, tuple[Count, ...]]:
-    """Return the scores of a frame in the order of the slates, which rows it has, and what was counted."""
+    """Return the scores of a frame in the order of the slates, whether each row has one, and counts."""
     columns = columns_of(frame, ["query", "item", "score"])
-    n_items = np.int64(slates.item_ids.size)
-    codes = [
-        places(columns[what], ids, f"{name}, column {what!r}")
-        for what, ids in (("query", slates.query_ids), ("item", slates.item_ids))
-    ]
-    listed = pd.Index(slates.query * n_items + slates.item)
-    row = listed.get_indexer(pd.Index(np.where(np.minimum(*codes) < 0, -1, codes[0] * n_items + codes[1])))
-    pairs = columns["query"], columns["item"]
-    n_other, first = _first(row < 0, *pairs)
-    if n_other:
+    rows = _find_rows(columns, slates, name)
+    n_unlisted, first = _count_pairs(rows < 0, columns["query"], columns["item"])
+    if n_unlisted:
         raise InputError(
-            f"{name} scores {counted(n_other, 'item')} of {row.size:,} that are not listed for their query "
-            f"({first}); the candidates are the items listed."
+            f"{name} scores {counted(n_unlisted, 'item')} of {rows.size:,} that are not listed for their "
+            f"query ({first}); the candidates are the items listed."
         )
-    n_again, first = _first(pd.Series(row).duplicated().to_numpy(), *pairs)
-    if n_again:
+    is_repeated = pd.Series(rows).duplicated().to_numpy()
+    n_repeated, first = _count_pairs(is_repeated, columns["query"], columns["item"])
+    if n_repeated:
         raise InputError(
-            f"{name} scores {counted(n_again, 'item')} of a query again ({first}); score each item once."
+            f"{name} scores {counted(n_repeated, 'item')} of a query again ({first}); score each item once."
         )
-    found = np.zeros(len(slates), dtype=bool)
-    found[row] = True
-    n_lacking, first = _first(~found, slates.query_ids[slates.query], slates.item_ids[slates.item])
-    if n_lacking and unscored == "raise":
+
+    is_scored = np.zeros(len(slates), dtype=bool)
+    is_scored[rows] = True
+    n_unscored, first = _count_pairs(~is_scored, slates.query_ids[slates.query], slates.item_ids[slates.item])
+    if n_unscored and unscored == "raise":
         raise InputError(
-            f"{name} has no score for {n_lacking:,} of {len(slates):,} listed items ({first}). Score them, "
+            f"{name} has no score for {n_unscored:,} of {len(slates):,} listed items ({first}). Score them, "
             "or pass unscored='miss' for lists that end before."
         )
     score = columns["score"]
-    scores = np.zeros(len(slates), dtype=score.dtype if score.dtype.kind in "iuf" else object)
-    scores[row] = score
-    return scores, found, some(Count("listed items without a score, misses", n_lacking, len(slates)))
+    score_type = score.dtype if score.dtype.kind in "iuf" else object
+    scores = np.zeros(len(slates), dtype=score_type)
+    scores[rows] = score
+    return scores, is_scored, some(Count("listed items without a score, misses", n_unscored, len(slates)))
 
 
-def _first(rows: BoolArray, query: AnyArray, item: AnyArray) -> tuple[int, str]:
-    """Return how many rows are meant, and which pair is the first of them."""
-    n = int(rows.sum())
-    if not n:
+def _find_rows(columns: Mapping[str, AnyArray], slates: Slates, name: str) -> IntArray:
+    """Return the row of the slates for each pair of query and item; -1 for pairs that are not listed."""
+    n_items = np.int64(slates.item_ids.size)
+    queries = places(columns["query"], slates.query_ids, f"{name}, column 'query'")
+    items = places(columns["item"], slates.item_ids, f"{name}, column 'item'")
+    keys = np.where(np.minimum(queries, items) < 0, -1, queries * n_items + items)
+    slate_keys = pd.Index(slates.query * n_items + slates.item)
+    return np.asarray(slate_keys.get_indexer(pd.Index(keys)))
+
+
+def _count_pairs(selected: BoolArray, query: AnyArray, item: AnyArray) -> tuple[int, str]:
+    """Return the number of selected pairs, and the first of them as text."""
+    n_selected = int(selected.sum())
+    if not n_selected:
         return 0, ""
-    at = int(rows.argmax())
-    return n, f"first: query and item {examples((query[at], item[at]))}"
+    first = int(selected.argmax())
+    return n_selected, f"first: query and item {examples((query[first], item[first]))}"
 
 
 def _warn_about_grades(slates: Slates, metrics: list[Metric]) -> None:
-    """Warn when grades are there and a metric that could read them counts positives as 1."""
+    """Warn when labels are grades and a metric that could read them counts positives as 1."""
     if np.isin(slates.label, (0.0, 1.0)).all():
         return
-    plain = [one.label for one in metrics if getattr(one, "gain", None) == "binary"]
-    if plain:
+    binary_metrics = [metric.label for metric in metrics if getattr(metric, "gain", None) == "binary"]
+    if binary_metrics:
         warn_user(
-            f"labels have grades, but here every positive counts as 1: {', '.join(plain)}. With gain=linear "
-            "or gain=exponential, as in ndcg(gain=linear)@10, grades are read.",
+            f"labels have grades, but here every positive counts as 1: {', '.join(binary_metrics)}. With "
+            "gain=linear or gain=exponential, as in ndcg(gain=linear)@10, grades are read.",
             DataWarning,
         )
 
 
 def _is_frame(model: Any) -> bool:
+    """Return whether a model is a data frame."""
     return bool(frame_columns(model))

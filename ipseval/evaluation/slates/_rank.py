@@ -16,29 +16,39 @@ from ipseval.utils.checks import examples
 from ipseval.utils.ids import by_row, ranks_within_group
 from ipseval.utils.types import AnyArray, BoolArray
 
-LISTED = "the items listed for each query"
+CANDIDATE_RULE = "the items listed for each query"
 
 
 def rank_slates(
     scores: AnyArray, slates: Slates, *, listed: BoolArray | None = None, name: str = "the model"
 ) -> RankedPositives:
-    """Return the rank of every positive among the items listed for its query.
+    """Rank every positive among the items listed for its query.
 
     Parameters
     ----------
     scores : (n,) array
         One score for each row of the slates, higher is better; NaN is an error.
     slates : Slates
+        The listed items and their labels.
     listed : (n,) bool array, optional
-        Rows that the model has scored, where it retrieved a part of the items only. The others follow
-        unranked: metrics with a cutoff count them as misses.
-    name : str
-        Used in error messages.
+        Whether the model has scored each row, where it retrieved only a part of the items. Other rows follow
+        unranked: metrics with a cutoff count them as misses. Default: all rows are scored.
+    name : str, default "the model"
+        Name of the model in error messages.
+
+    Returns
+    -------
+    RankedPositives
+        Ranks by query, for `evaluate_ranks`.
 
     Raises
     ------
     InputError
         For another number of scores or of `listed`, scores that are not numbers, and NaN.
+
+    See Also
+    --------
+    evaluate_slates : ranks and evaluates several models.
 
     Examples
     --------
@@ -48,16 +58,21 @@ def rank_slates(
     >>> ranked.n_above, ranked.n_tied, ranked.n_candidates
     (array([1]), array([1]), array([3]))
     """
-    values = _scores(scores, slates, name)
-    rows = slates.positive_rows
-    there = np.ones(len(slates), dtype=bool) if listed is None else listed
-    if there.shape != (len(slates),):
+    values = _check_scores(scores, slates, name)
+    is_scored = np.ones(len(slates), dtype=bool) if listed is None else listed
+    if is_scored.shape != (len(slates),):
         raise InputError(f"listed must have one entry for each of the {len(slates):,} rows of the slates.")
-    length = np.bincount(slates.query[there], minlength=slates.query_ids.size)
-    longest = int(length.max(initial=0))
-    n_above, n_tied = np.full(len(slates), longest), np.zeros(len(slates), dtype=np.int64)
-    n_above[there], n_tied[there] = ranks_within_group(slates.query[there], values[there])
-    cut = {} if there.all() else {"max_rank": longest, "list_length": length}
+    list_length = np.bincount(slates.query[is_scored], minlength=slates.query_ids.size)
+    longest = int(list_length.max(initial=0))
+    n_above = np.full(len(slates), longest)
+    n_tied = np.zeros(len(slates), dtype=np.int64)
+    scored_queries = slates.query[is_scored]
+    n_above[is_scored], n_tied[is_scored] = ranks_within_group(scored_queries, values[is_scored])
+
+    truncation: dict[str, Any] = {}
+    if not is_scored.all():
+        truncation = {"max_rank": longest, "list_length": list_length}
+    rows = slates.positive_rows
     return RankedPositives.trusted(
         user=slates.query[rows],
         item=slates.item[rows],
@@ -68,14 +83,15 @@ def rank_slates(
         item_ids=slates.item_ids,
         gain=slates.label[rows],
         candidates_by_user=slates.size,
-        candidates=LISTED,
+        candidates=CANDIDATE_RULE,
         cluster=slates.user,
         cluster_ids=slates.user_ids,
-        **cut,
+        **truncation,
     )
 
 
-def _scores(scores: Any, slates: Slates, name: str) -> AnyArray:
+def _check_scores(scores: Any, slates: Slates, name: str) -> AnyArray:
+    """Return one number for each row of the slates, or raise `InputError`."""
     values = np.asarray(by_row(scores, f"{name}: scores", slates.row_labels))
     if values.dtype.kind not in "iuf" or values.shape != (len(slates),):
         raise InputError(
@@ -92,49 +108,64 @@ def _scores(scores: Any, slates: Slates, name: str) -> AnyArray:
 
 
 @dataclass(frozen=True)
-class _Ids:
+class _SlateIds:
+    """The ids that a propensity of users and items is checked against."""
+
     item_ids: AnyArray
     user_ids: AnyArray
 
 
-def of_queries(propensity: Propensity, slates: Slates) -> Propensity:
+def expand_to_queries(propensity: Propensity, slates: Slates) -> Propensity:
     """Return a propensity of users and items as P of the positives of their queries."""
     if propensity.item is not None:
-        return _matched(propensity, slates.item_ids)
+        return _align_to_items(propensity, slates.item_ids)
     if propensity.user_ids is not None and np.array_equal(propensity.user_ids, slates.query_ids):
         return propensity
-    users = slates.query_ids if slates.user_ids is None else slates.user_ids
-    propensity.check_ids(_Ids(slates.item_ids, users))
+
     rows = slates.positive_rows
-    query = slates.query[rows]
-    user = query if slates.user is None else slates.user[query]
-    unclipped = None if propensity.unclipped is None else of_queries(propensity.unclipped, slates)
-    values = propensity.at(user, slates.item[rows])
+    queries = slates.query[rows]
+    if slates.user is None or slates.user_ids is None:
+        users = queries
+        user_ids = slates.query_ids
+    else:
+        users = slates.user[queries]
+        user_ids = slates.user_ids
+    propensity.check_ids(_SlateIds(slates.item_ids, user_ids))
+    unclipped = None
+    if propensity.unclipped is not None:
+        unclipped = expand_to_queries(propensity.unclipped, slates)
+    values = propensity.at(users, slates.item[rows])
     return slates.of_positives(values, propensity.is_probability, propensity.model, unclipped)
 
 
-def _matched(propensity: Propensity, item_ids: AnyArray) -> Propensity:
-    """Return a propensity per item for other items, matched by ids; what it does not know has none."""
-    own = propensity.item_ids
-    if own is None or np.array_equal(own, item_ids):
+def _align_to_items(propensity: Propensity, item_ids: AnyArray) -> Propensity:
+    """Return a propensity per item in the order of `item_ids`; NaN for items that it does not have."""
+    known_ids = propensity.item_ids
+    if known_ids is None or np.array_equal(known_ids, item_ids):
         return propensity
-    place = pd.Index(own).get_indexer(pd.Index(item_ids))
-    if (place < 0).all():
+    codes = pd.Index(known_ids).get_indexer(pd.Index(item_ids))
+    if (codes < 0).all():
         raise PropensityError(
-            f"the propensity knows none of the {item_ids.size:,} items of the slates ({examples(own)} "
+            f"the propensity knows none of the {item_ids.size:,} items of the slates ({examples(known_ids)} "
             f"against {examples(item_ids)}); fit it to a log with the same item ids."
         )
+    return _reorder_items(propensity, codes, item_ids)
 
-    def at(one: Propensity) -> Propensity:
-        assert one.item is not None
-        counts = None if one.popularity is None else np.append(one.popularity, 0.0)[place]
-        return replace(
-            one,
-            item=np.append(one.item, np.nan)[place],
-            n_items=item_ids.size,
-            popularity=counts,
-            item_ids=item_ids,
-            unclipped=None if one.unclipped is None else at(one.unclipped),
-        )
 
-    return at(propensity)
+def _reorder_items(propensity: Propensity, codes: AnyArray, item_ids: AnyArray) -> Propensity:
+    """Return a propensity per item with its values at `codes`; -1 stands for no value."""
+    assert propensity.item is not None
+    popularity = None
+    if propensity.popularity is not None:
+        popularity = np.append(propensity.popularity, 0.0)[codes]
+    unclipped = None
+    if propensity.unclipped is not None:
+        unclipped = _reorder_items(propensity.unclipped, codes, item_ids)
+    return replace(
+        propensity,
+        item=np.append(propensity.item, np.nan)[codes],
+        n_items=item_ids.size,
+        popularity=popularity,
+        item_ids=item_ids,
+        unclipped=unclipped,
+    )

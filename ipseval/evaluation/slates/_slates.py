@@ -1,4 +1,4 @@
-"""Slates: queries with the items listed for each, their labels, and whose queries they are."""
+"""Slates: queries with the items listed for each, their labels, and the user of each query."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from ipseval.utils.columns import columns_of, frame_columns, to_numbers
 from ipseval.utils.counts import Count, counts_frame, some
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, owned, readonly
 
-OPTIONAL = ("user", "position", "propensity")
+OPTIONAL_COLUMNS = ("user", "position", "propensity")
+ARRAYS = ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", "position", "propensity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +37,18 @@ class Slates:
         Relevance, >= 0; items with a label above 0 are the positives, and the label is their gain.
     query_ids, item_ids : arrays
         The universe of ids.
-    user : (n_queries,) int array or None
-        Whose query each is, a code of `user_ids`; None: every query is independent.
-    user_ids : array or None
-    position : (n,) int array or None
-        Place at which the item was shown, 1 is the first.
-    propensity : (n,) float array or None
+    user : (n_queries,) int array, optional
+        User of each query, a code of `user_ids`. Default: every query is independent.
+    user_ids : array, optional
+        The ids of the users.
+    position : (n,) int array, optional
+        Position at which the item was shown, 1 is the first.
+    propensity : (n,) float array, optional
         Probability in (0, 1] that the item, if relevant, was observed.
     counted : tuple of Count
-        What was read; `data` shows it as a table.
-    row_labels : pandas index or None
-        Of the frame that was read: a Series of scores with the same labels may be in any order.
+        Counts of the rows that were read; `data` shows them as a table.
+    row_labels : pandas index, optional
+        Index of the frame that was read: a Series of scores with the same labels may be in any order.
 
     Raises
     ------
@@ -75,37 +77,55 @@ class Slates:
     row_labels: pd.Index | None = None
 
     def __post_init__(self) -> None:
-        for name in ("query", "item", "label", "query_ids", "item_ids", "user", "user_ids", *OPTIONAL[1:]):
+        for name in ARRAYS:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, readonly(owned(getattr(self, name))))
         check_codes("query", self.query, self.query_ids.size)
         check_codes("item", self.item, self.item_ids.size)
+        self._check_users()
+        self._check_lengths()
+        _check_distinct(self)
+        self._check_values()
+
+    def _check_users(self) -> None:
+        """Raise `InputError` unless every query has a user, or there are no users."""
         if (self.user is None) != (self.user_ids is None):
             raise InputError("user and user_ids go together.")
-        if self.user is not None and self.user_ids is not None:
-            check_codes("user", self.user, self.user_ids.size)
-            if self.user.size != self.query_ids.size:
-                raise InputError(
-                    f"user must have one entry for each of {self.query_ids.size:,} queries; got "
-                    f"{self.user.size:,}."
-                )
-        sizes = {name: getattr(self, name).size for name in ("query", "item", "label")}
-        sizes |= {
-            n: getattr(self, n).size for n in ("position", "propensity") if getattr(self, n) is not None
-        }
+        if self.user is None or self.user_ids is None:
+            return
+        check_codes("user", self.user, self.user_ids.size)
+        if self.user.size != self.query_ids.size:
+            raise InputError(
+                f"user must have one entry for each of {self.query_ids.size:,} queries; got "
+                f"{self.user.size:,}."
+            )
+
+    def _check_lengths(self) -> None:
+        """Raise `InputError` unless all arrays have one entry for each row."""
+        sizes = {}
+        for name in ("query", "item", "label", "position", "propensity"):
+            array = getattr(self, name)
+            if array is not None:
+                sizes[name] = array.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of slates must have one length; got {sizes}.")
-        _check_distinct(self)
-        label, chance = self.label, self.propensity
-        relevance = "label must be finite and >= 0, 0 for what is not relevant"
+
+    def _check_values(self) -> None:
+        """Raise an error for labels, positions or propensities out of range."""
         _check_rows(
-            (label >= 0) & np.isfinite(label), relevance, "Set labels below 0 to 0 where they mean the same."
+            (self.label >= 0) & np.isfinite(self.label),
+            "label must be finite and >= 0, 0 for what is not relevant",
+            "Set labels below 0 to 0 where they mean the same.",
         )
         if self.position is not None:
             _check_rows(self.position >= 1, "position must be 1, 2, 3, …")
-        if chance is not None:
-            out = "A row that cannot be observed belongs in no slate."
-            _check_rows((chance > 0) & (chance <= 1), "propensity must be in (0, 1]", out, PropensityError)
+        if self.propensity is not None:
+            _check_rows(
+                (self.propensity > 0) & (self.propensity <= 1),
+                "propensity must be in (0, 1]",
+                "A row that cannot be observed belongs in no slate.",
+                PropensityError,
+            )
 
     @classmethod
     def from_frame(
@@ -121,19 +141,23 @@ class Slates:
         users: Any | None = None,
         items: Any | None = None,
     ) -> Slates:
-        """Return slates read from a data frame with one row for each listed item.
+        """Read slates from a data frame with one row for each listed item.
 
         Parameters
         ----------
         frame : data frame
-            pandas, polars, pyarrow and whatever narwhals reads.
+            pandas, polars, pyarrow and other frames that narwhals reads.
         query, item, label : str
             Column names. Labels are relevance >= 0, or True and False.
         user, position, propensity : str, optional
             Column names. Default: the column of that name, where there is one. Without users every query is
-            independent of the others.
+            independent.
         users, items : array-like of ids, optional
             The whole universe. Default: the ids in the frame, sorted.
+
+        Returns
+        -------
+        Slates
 
         Raises
         ------
@@ -142,34 +166,54 @@ class Slates:
         PropensityError
             For propensities outside (0, 1].
         """
-        have = frame_columns(frame)
-        given = {"user": user, "position": position, "propensity": propensity}
+        available_columns = frame_columns(frame)
+        requested = {"user": user, "position": position, "propensity": propensity}
         names = {"query": query, "item": item, "label": label}
-        names |= {one: given[one] or one for one in OPTIONAL if given[one] is not None or one in have}
+        for name in OPTIONAL_COLUMNS:
+            if requested[name] is not None or name in available_columns:
+                names[name] = requested[name] or name
         columns = columns_of(frame, list(dict.fromkeys(names.values())))
         data = {name: columns[column] for name, column in names.items()}
         if not data["query"].size:
             raise InputError("the frame has no rows; at least one item of one query is needed.")
-        queries, query_ids = encode(data["query"], None, f"column {query!r}")
-        found, item_ids = encode(data["item"], items, f"column {item!r}")
-        more: dict[str, Any] = {}
+
+        query_codes, query_ids = encode(data["query"], None, f"column {query!r}")
+        item_codes, item_ids = encode(data["item"], items, f"column {item!r}")
+        optional_fields: dict[str, Any] = {}
         if "user" in names:
-            codes, more["user_ids"] = encode(data["user"], users, f"column {names['user']!r}")
-            more["user"] = _of_query(queries, codes, query_ids, more["user_ids"])
+            user_codes, user_ids = encode(data["user"], users, f"column {names['user']!r}")
+            optional_fields["user_ids"] = user_ids
+            optional_fields["user"] = _find_query_users(query_codes, user_codes, query_ids, user_ids)
         if "position" in names:
-            more["position"] = _whole(to_numbers(data["position"], f"column {names['position']!r}"))
+            positions = to_numbers(data["position"], f"column {names['position']!r}")
+            optional_fields["position"] = _to_whole_numbers(positions)
         if "propensity" in names:
-            column = to_numbers(data["propensity"], f"column {names['propensity']!r}")
-            more["propensity"] = column.astype(np.float64)
-        labels = to_numbers(data["label"], f"column {label!r}").astype(np.float64)
-        rows = (Count("rows read", queries.size, None, "slates"),)
+            propensities = to_numbers(data["propensity"], f"column {names['propensity']!r}")
+            optional_fields["propensity"] = propensities.astype(np.float64)
         if isinstance(frame, pd.DataFrame):
-            more["row_labels"] = frame.index
-        return cls(queries, found, labels, query_ids, item_ids, counted=rows, **more)
+            optional_fields["row_labels"] = frame.index
+        return cls(
+            query=query_codes,
+            item=item_codes,
+            label=to_numbers(data["label"], f"column {label!r}").astype(np.float64),
+            query_ids=query_ids,
+            item_ids=item_ids,
+            counted=(Count("rows read", query_codes.size, None, "slates"),),
+            **optional_fields,
+        )
 
     @classmethod
     def from_log(cls, log: ImpressionLog) -> Slates:
-        """Return the slates of an exposure log: its queries, what was shown, and clicks as labels.
+        """Make slates of an impression log: its queries, the items shown, and clicks as labels.
+
+        Parameters
+        ----------
+        log : ImpressionLog
+            A log with queries.
+
+        Returns
+        -------
+        Slates
 
         Raises
         ------
@@ -180,24 +224,25 @@ class Slates:
         if log.query is None or log.query_ids is None:
             raise InputError("the log has no queries; name their column with query= when it is read.")
         return cls(
-            log.query,
-            log.item,
-            log.clicked.astype(np.float64),
-            log.query_ids,
-            log.item_ids,
-            _of_query(log.query, log.user, log.query_ids, log.user_ids),
-            log.user_ids,
-            log.position,
-            log.propensity,
-            log.counted,
+            query=log.query,
+            item=log.item,
+            label=log.clicked.astype(np.float64),
+            query_ids=log.query_ids,
+            item_ids=log.item_ids,
+            user=_find_query_users(log.query, log.user, log.query_ids, log.user_ids),
+            user_ids=log.user_ids,
+            position=log.position,
+            propensity=log.propensity,
+            counted=log.counted,
         )
 
     def __len__(self) -> int:
         return int(self.query.size)
 
     def __repr__(self) -> str:
-        whose = "" if self.user is None else f" of {counted(np.unique(self.user).size, 'user')}"
-        queries = counted(np.unique(self.query).size, "query") + whose
+        queries = counted(np.unique(self.query).size, "query")
+        if self.user is not None:
+            queries = f"{queries} of {counted(np.unique(self.user).size, 'user')}"
         sizes = f"{counted(len(self), 'row')}, {queries}, {counted(self.item_ids.size, 'item')}"
         return f"Slates({sizes}; {counted(int(self.is_positive.sum()), 'positive')})"
 
@@ -213,24 +258,25 @@ class Slates:
 
     @property
     def data(self) -> pd.DataFrame:
-        """What was read: one row for each thing counted, with columns subject, what, count, of."""
+        """Table of the counts of the rows that were read: subject, what, count, of."""
         return counts_frame(self.counts)
 
     @cached_property
     def counts(self) -> tuple[Count, ...]:
-        """What was read, and how many queries have no positive, or nothing else."""
-        n = self.query_ids.size
-        found = np.bincount(self.query[self.is_positive], minlength=n)
+        """Counts of the rows that were read, of queries without a positive, and with positives only."""
+        n_queries = self.query_ids.size
+        n_positives = np.bincount(self.query[self.is_positive], minlength=n_queries)
+        n_users = 0 if self.user is None else np.unique(self.user).size
         counts = (
-            Count("queries", n),
-            *some(Count("users", 0 if self.user is None else np.unique(self.user).size)),
-            Count("positives", int(found.sum()), len(self)),
+            Count("queries", n_queries),
+            *some(Count("users", n_users)),
+            Count("positives", int(n_positives.sum()), len(self)),
             *some(
-                Count("queries without a positive", int((found == 0).sum()), n),
-                Count("queries of positives alone", int((found == self.size).sum()), n),
+                Count("queries without a positive", int((n_positives == 0).sum()), n_queries),
+                Count("queries with positives only", int((n_positives == self.size).sum()), n_queries),
             ),
         )
-        return (*self.counted, *(one.about("slates") for one in counts))
+        return (*self.counted, *(count.about("slates") for count in counts))
 
     @cached_property
     def positive_rows(self) -> IntArray:
@@ -241,21 +287,26 @@ class Slates:
     def examination(
         self, by_position: Mapping[int, float] | npt.ArrayLike, *, is_probability: bool = True
     ) -> Propensity:
-        """Return P of each positive from the place at which it was shown.
+        """Return P of each positive from the position at which it was shown.
 
         Parameters
         ----------
         by_position : mapping, or (n,) array-like
             P that an item at position 1, 2, 3, … is examined; an array begins with position 1.
-        is_probability : bool
+        is_probability : bool, default True
             False: known up to a common factor.
+
+        Returns
+        -------
+        Propensity
+            P of each positive, in the order of `positive_rows`.
 
         Raises
         ------
         InputError
             When the slates have no positions.
         PropensityError
-            When a positive stands at a position without a value, or a value is out of range.
+            When a positive is at a position without a value, or a value is out of range.
 
         Examples
         --------
@@ -267,18 +318,28 @@ class Slates:
             raise InputError("these slates have no positions; name their column with position=.")
         if not isinstance(by_position, Mapping):
             by_position = dict(enumerate(as_float_vector("by_position", by_position), start=1))
-        places = self.position[self.positive_rows]
-        missing = [place for place in np.unique(places).tolist() if place not in by_position]
+        positions = self.position[self.positive_rows]
+        missing = [position for position in np.unique(positions).tolist() if position not in by_position]
         if missing:
             raise PropensityError(
                 f"by_position has no value for {counted(len(missing), 'position')} of positives "
                 f"({examples(missing)}); give P of every position."
             )
-        values = np.array([float(by_position[place]) for place in places.tolist()])
+        values = np.array([float(by_position[position]) for position in positions.tolist()])
         return self.of_positives(values, is_probability, "examination by position")
 
     def logged(self, *, is_probability: bool = True) -> Propensity:
-        """Return the column of propensities as P of each positive; `is_probability` False: up to a factor.
+        """Return the column of propensities as P of each positive.
+
+        Parameters
+        ----------
+        is_probability : bool, default True
+            False: known up to a common factor.
+
+        Returns
+        -------
+        Propensity
+            P of each positive, in the order of `positive_rows`.
 
         Raises
         ------
@@ -294,13 +355,30 @@ class Slates:
     def of_positives(
         self, values: FloatArray, is_probability: bool, model: str, unclipped: Propensity | None = None
     ) -> Propensity:
-        """Return a propensity from P of each positive, (n_positives,), in the order of `positive_rows`."""
-        rows, n_items = self.positive_rows, self.item_ids.size
+        """Return a propensity from P of each positive.
+
+        Parameters
+        ----------
+        values : (n_positives,) float array
+            P in the order of `positive_rows`.
+        is_probability : bool
+            False: known up to a common factor.
+        model : str
+            Name of the propensity in reports.
+        unclipped : Propensity, optional
+            The propensity before clipping.
+
+        Returns
+        -------
+        Propensity
+        """
+        rows = self.positive_rows
+        n_items = self.item_ids.size
         return Propensity(
-            None,
-            is_probability,
-            model,
-            n_items,
+            item=None,
+            is_probability=is_probability,
+            model=model,
+            n_items=n_items,
             pair=values,
             pair_key=self.query[rows] * np.int64(n_items) + self.item[rows],
             item_ids=self.item_ids,
@@ -309,41 +387,46 @@ class Slates:
         )
 
 
-def _check_rows(good: BoolArray, must: str, advice: str = "", kind: type[InputError] = InputError) -> None:
-    n_bad = int((~good).sum())
-    if n_bad:
-        raise kind(f"{must}; {n_bad:,} of {good.size:,} rows are not. {advice}".rstrip())
+def _check_rows(
+    is_valid: BoolArray, requirement: str, advice: str = "", error: type[InputError] = InputError
+) -> None:
+    """Raise an error with the number of rows that do not meet a requirement."""
+    n_invalid = int((~is_valid).sum())
+    if n_invalid:
+        raise error(f"{requirement}; {n_invalid:,} of {is_valid.size:,} rows are not. {advice}".rstrip())
 
 
 def _check_distinct(slates: Slates) -> None:
-    ordered = np.sort(slates.query * np.int64(slates.item_ids.size) + slates.item)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if repeated.size:
-        query, item = divmod(int(repeated[0]), slates.item_ids.size)
+    """Raise `InputError` when an item is listed twice in a query."""
+    keys = np.sort(slates.query * np.int64(slates.item_ids.size) + slates.item)
+    repeated_keys = keys[1:][keys[1:] == keys[:-1]]
+    if repeated_keys.size:
+        query, item = divmod(int(repeated_keys[0]), slates.item_ids.size)
         raise InputError(
-            f"{repeated.size:,} of {len(slates):,} rows list an item again in its query (first: query "
+            f"{repeated_keys.size:,} of {len(slates):,} rows list an item again in its query (first: query "
             f"{examples(slates.query_ids[[query]])}, item {examples(slates.item_ids[[item]])}); "
             "list each once."
         )
 
 
-def _of_query(query: IntArray, user: IntArray, query_ids: AnyArray, user_ids: AnyArray) -> IntArray:
+def _find_query_users(query: IntArray, user: IntArray, query_ids: AnyArray, user_ids: AnyArray) -> IntArray:
     """Return the user of each query, (n_queries,), or raise `InputError` when a query has two."""
-    owner = np.zeros(query_ids.size, dtype=np.int64)
-    owner[query] = user
-    other = np.flatnonzero(owner[query] != user)
-    if other.size:
-        one = query[other[0]]
-        names = examples([user_ids[user[other[0]]], user_ids[owner[one]]])
+    query_users = np.zeros(query_ids.size, dtype=np.int64)
+    query_users[query] = user
+    conflicts = np.flatnonzero(query_users[query] != user)
+    if conflicts.size:
+        first_query = query[conflicts[0]]
+        names = examples([user_ids[user[conflicts[0]]], user_ids[query_users[first_query]]])
         raise InputError(
-            f"{np.unique(query[other]).size:,} of {query_ids.size:,} queries have rows of several users "
-            f"(first: query {examples(query_ids[[one]])} of {names}). "
+            f"{np.unique(query[conflicts]).size:,} of {query_ids.size:,} queries have rows of several users "
+            f"(first: query {examples(query_ids[[first_query]])} of {names}). "
             "Number queries so that each has one user."
         )
-    return owner
+    return query_users
 
 
-def _whole(position: AnyArray) -> IntArray:
-    if position.dtype.kind == "f" and (position != np.floor(position)).any():
+def _to_whole_numbers(positions: AnyArray) -> IntArray:
+    """Return positions as integers, or raise `InputError` for fractions."""
+    if positions.dtype.kind == "f" and (positions != np.floor(positions)).any():
         raise InputError("position must hold whole numbers: 1, 2, 3, …")
-    return position.astype(np.int64)
+    return positions.astype(np.int64)

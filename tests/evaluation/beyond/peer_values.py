@@ -22,7 +22,7 @@ def rectools(world: dict) -> dict[str, float]:
         """1 − cos of pairs of items."""
 
         def __getitem__(self, pair):
-            a, b = (np.array([world["vectors"][int(i)] for i in one]) for one in pair)
+            a, b = (np.array([world["vectors"][int(i)] for i in entry]) for entry in pair)
             return 1 - (a * b).sum(axis=1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)
 
     k, reco, train = world["k"], frame(world["lists"], "user_id", "item_id", rank=True), log(world)
@@ -37,9 +37,9 @@ def rectools(world: dict) -> dict[str, float]:
 def replay(world: dict) -> dict[str, float]:
     from replay.metrics import Coverage, Surprisal
 
-    lists = {u: [(i, -place) for place, i in enumerate(own)] for u, own in enumerate(world["lists"])}
+    lists = {u: [(i, -place) for place, i in enumerate(items)] for u, items in enumerate(world["lists"])}
     train = log(world).groupby("user_id")["item_id"].apply(list).to_dict()
-    (covered,), (surprise,) = (one(world["k"])(lists, train).values() for one in (Coverage, Surprisal))
+    (covered,), (surprise,) = (metric(world["k"])(lists, train).values() for metric in (Coverage, Surprisal))
     return {"coverage": covered, "novelty": surprise}
 
 
@@ -49,7 +49,7 @@ def recommenders(world: dict) -> dict[str, float]:
     reco, train = frame(world["lists"], "user_id", "item_id"), log(world)
     columns = {"col_user": "user_id", "col_item": "item_id"}
     features = pd.DataFrame(
-        {"item_id": range(world["n_items"]), "features": [np.array(one) for one in world["vectors"]]}
+        {"item_id": range(world["n_items"]), "features": [np.array(vector) for vector in world["vectors"]]}
     )
     return {
         "coverage": theirs.catalog_coverage(train, reco, **columns),
@@ -72,16 +72,16 @@ def lenskit(world: dict) -> dict[str, float]:
 
     k, items = world["k"], world["n_items"]
     lists = dict(enumerate(world["lists"]))
-    lists = {u: ItemList(item_ids=own, ordered=True) for u, own in lists.items()}
-    given = ItemListCollection.from_dict(lists, "user_id")
+    lists = {u: ItemList(item_ids=items, ordered=True) for u, items in lists.items()}
+    item_lists = ItemListCollection.from_dict(lists, "user_id")
     run = RunAnalysis(
         ListLength(),
         MeanPopRank(from_interactions_df(log(world)), n=k),
         ListGini(k, items=items),
         ExposureGini(k, items=items),
     )
-    found = run.measure(given, given)
-    of_lists, of_all = found.list_summary()["mean"], found.global_metrics()
+    metrics = run.measure(item_lists, item_lists)
+    of_lists, of_all = metrics.list_summary()["mean"], metrics.global_metrics()
     return {
         "length": of_lists["N"],
         "arp": of_lists[f"MeanPopRank@{k}"],
@@ -91,7 +91,7 @@ def lenskit(world: dict) -> dict[str, float]:
 
 
 def frame(lists: list[list[int]], user: str, item: str, *, rank: bool = False) -> pd.DataFrame:
-    rows = [(u, i, place + 1) for u, own in enumerate(lists) for place, i in enumerate(own)]
+    rows = [(u, i, place + 1) for u, items in enumerate(lists) for place, i in enumerate(items)]
     made = pd.DataFrame(rows, columns=[user, item, "rank"])
     return made if rank else made[[user, item]]
 
@@ -101,5 +101,7 @@ def log(world: dict) -> pd.DataFrame:
 
 
 if __name__ == "__main__":
-    values = {one.__name__: one for one in (rectools, replay, recommenders, lenskit)}[sys.argv[1]]
-    print(json.dumps([{name: float(one) for name, one in values(w).items()} for w in json.load(sys.stdin)]))
+    values = {library.__name__: library for library in (rectools, replay, recommenders, lenskit)}[sys.argv[1]]
+    print(
+        json.dumps([{name: float(value) for name, value in values(w).items()} for w in json.load(sys.stdin)])
+    )

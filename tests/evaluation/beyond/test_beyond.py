@@ -39,15 +39,15 @@ def result(labels, **options):
 
 
 def test_values_by_hand():
-    found = result(list(BY_HAND)).frame.set_index("measure")["estimate"]
-    assert found.to_dict() == pytest.approx(BY_HAND, abs=1e-12)
+    frame = result(list(BY_HAND)).frame.set_index("measure")["estimate"]
+    assert frame.to_dict() == pytest.approx(BY_HAND, abs=1e-12)
 
 
 def test_calibration_by_hand():
     # Groups by n*: c and d with 0, b with 1, a with 2. Ann: p = (0, 1/2, 1/2), q = (1, 0, 0).
     # Bob: p = (0, 0, 1), q = (1/2, 1/2, 0). Every group of p is met by the smoothing alone: −log2 .01 each.
-    found = result(["calibration@2"]).frame["estimate"].iloc[0]
-    assert found == pytest.approx(-np.log2(0.01), abs=1e-12)
+    estimates = result(["calibration@2"]).frame["estimate"].iloc[0]
+    assert estimates == pytest.approx(-np.log2(0.01), abs=1e-12)
 
 
 @pytest.mark.parametrize(("n_items", "item", "listed", "same"), [(10, 5, 4, False), (11, 5, 6, True)])
@@ -58,9 +58,9 @@ def test_calibration_reads_ten_groups_of_items(n_items, item, listed, same):
     log = ipseval.Interactions(user, codes, np.arange(42), np.arange(n_items))
     # User 0 has no list, and 41 no history.
     data = Recommended(TopLists(np.array([0, 40, 41]), np.array([[-1], [listed], [0]])), log)
-    found = measure("calibration@1").rule(data)
-    assert found.value() == pytest.approx(0 if same else -np.log2(0.01), abs=1e-12)
-    assert (found.n_users, found.n_undefined) == (1, 2)
+    sums = measure("calibration@1").rule(data)
+    assert sums.value() == pytest.approx(0 if same else -np.log2(0.01), abs=1e-12)
+    assert (sums.n_users, sums.n_undefined) == (1, 2)
     # Cy has no history. Ann's items have 2 and 1 training users, and b, which both are shown, has 1.
     lift = measure("popularity_lift@1").rule(
         Recommended(TopLists(np.array([0, 2]), np.array([[1], [1]])), SPLIT.train)
@@ -71,32 +71,32 @@ def test_calibration_reads_ten_groups_of_items(n_items, item, listed, same):
 def test_a_vector_of_zeros_is_like_no_other():
     ranked = ipseval.rank_positives(LISTS, SPLIT, top_k=2)
     vectors = np.array([[1.0, 0], [1, 0], [0, 0], [1, 0]])  # of c, which both lists hold
-    found = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=["ild@2"], item_vectors=vectors)
-    assert found.frame["estimate"].item() == 1
+    accuracy = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=["ild@2"], item_vectors=vectors)
+    assert accuracy.frame["estimate"].item() == 1
 
 
 @pytest.mark.parametrize(("name", "value"), [("coverage", 1 / 2), ("gini", 1 / 2), ("entropy", 1)])
 def test_the_catalogue_by_a_single_user_has_a_value_without_an_error(name, value):
     data = Recommended(TopLists(np.array([1]), np.array([[2, 3]])), SPLIT.train)
-    found = measure(f"{name}@2").rule(data)
-    assert found.value() == pytest.approx(value, abs=1e-15)
-    assert np.isnan(found.standard_error())
+    sums = measure(f"{name}@2").rule(data)
+    assert sums.value() == pytest.approx(value, abs=1e-15)
+    assert np.isnan(sums.standard_error())
 
 
 @pytest.mark.parametrize("name", ["gini", "entropy"])
 def test_exposure_that_nobody_has_is_undefined(name):
     lists = LISTS[:2].assign(user="cy")  # who has no positive
     ranked = ipseval.rank_positives(lists, SPLIT, top_k=2)
-    found = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=[f"{name}@2"]).frame
-    assert np.isnan(found["estimate"].item())
-    assert found["n_users"].item() == 0
+    frame = ipseval.beyond_accuracy({"m": ranked}, SPLIT, measures=[f"{name}@2"]).frame
+    assert np.isnan(frame["estimate"].item())
+    assert frame["n_users"].item() == 0
 
 
 def test_vectors_are_added_up_a_few_users_at_a_time(monkeypatch):
-    whole = result(["ild@2"]).frame
+    frame = result(["ild@2"]).frame
     for entries in (1, 4):
-        monkeypatch.setattr(_measures, "ENTRIES", entries)
-        pd.testing.assert_frame_equal(result(["ild@2"]).frame, whole, check_exact=True)
+        monkeypatch.setattr(_measures, "CHUNK_ENTRIES", entries)
+        pd.testing.assert_frame_equal(result(["ild@2"]).frame, frame, check_exact=True)
 
 
 def lists_of(seed, n_users=400, n_items=60):
@@ -111,21 +111,21 @@ def lists_of(seed, n_users=400, n_items=60):
 @pytest.mark.parametrize("name", MEASURES)
 def test_the_standard_error_is_what_the_jackknife_gives(name):
     split, ranked, vectors = lists_of(1, n_users=60 if name == "popularity_lift" else 15)
-    one = measure(f"{name}@5")
+    chosen_measure = measure(f"{name}@5")
     top = ranked.top
 
     def value(keep):
         data = Recommended(type(top)(top.users[keep], top.item[keep]), split.train, vectors)
-        return one.rule(data).value()
+        return chosen_measure.rule(data).value()
 
     n = top.users.size
     without = np.array([value(np.arange(n) != left_out) for left_out in range(n)])
     jackknife = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
-    found = ipseval.beyond_accuracy({"m": ranked}, split, measures=[one], item_vectors=vectors)
+    accuracy = ipseval.beyond_accuracy({"m": ranked}, split, measures=[chosen_measure], item_vectors=vectors)
     # A ratio of means has the error of its derivative: the same up to terms of order 1/n.
     rel = 0.02 if name == "popularity_lift" else 1e-9
-    assert found.frame["std_error"].iloc[0] == pytest.approx(jackknife, rel=rel)
-    assert found.frame["estimate"].iloc[0] == pytest.approx(value(np.ones(n, bool)), abs=1e-12)
+    assert accuracy.frame["std_error"].iloc[0] == pytest.approx(jackknife, rel=rel)
+    assert accuracy.frame["estimate"].iloc[0] == pytest.approx(value(np.ones(n, bool)), abs=1e-12)
 
 
 @pytest.mark.slow
@@ -134,32 +134,32 @@ def test_intervals_of_the_catalogue_hold_the_mean_over_samples_of_as_many_users(
     # The estimand is the expected value for lists of 200 users; samples are drawn from 4,000 users.
     split, ranked, _ = lists_of(2, n_users=4_000)
     top, rng = ranked.top, np.random.default_rng(3)
-    one, values, errors = measure(f"{name}@5"), [], []
+    chosen_measure, values, errors = measure(f"{name}@5"), [], []
     for _ in range(1_500):
         keep = rng.choice(top.users.size, 200, replace=False)
-        sums = one.rule(Recommended(type(top)(top.users[keep], top.item[keep]), split.train))
+        sums = chosen_measure.rule(Recommended(type(top)(top.users[keep], top.item[keep]), split.train))
         values.append(sums.value())
         errors.append(sums.standard_error())
     values, errors = np.array(values), np.array(errors)
-    held = np.abs(values - values.mean()) <= 1.96 * errors
-    assert 0.93 <= held.mean() <= 0.99  # the jackknife errs on the large side (Efron and Stein 1981)
+    is_covered = np.abs(values - values.mean()) <= 1.96 * errors
+    assert 0.93 <= is_covered.mean() <= 0.99  # the jackknife errs on the large side (Efron and Stein 1981)
 
 
 def test_lists_come_from_models_from_ranks_and_from_an_evaluation_alike():
     world = random_world(7, n_users=60, n_items=40)
     models = {"a": world.scores, "pop": ipseval.baselines.popularity(world.split.train)}
     labels = ["coverage@3", "arp@5", "novelty@5"]
-    ranks = {name: ipseval.rank_positives(one, world.split, top_k=5) for name, one in models.items()}
-    apart = ipseval.beyond_accuracy(ranks, world.split, measures=labels)
+    ranks = {name: ipseval.rank_positives(model, world.split, top_k=5) for name, model in models.items()}
+    accuracy = ipseval.beyond_accuracy(ranks, world.split, measures=labels)
     evaluation = ipseval.evaluate(ranks, world.split, metrics=["recall@5"])
-    for given in (models, evaluation):
-        other = ipseval.beyond_accuracy(given, world.split, measures=labels)
-        pd.testing.assert_frame_equal(other.frame, apart.frame)
-    assert repr(apart) in repr(Report([evaluation, apart]))
-    gaps = apart.compare().set_index("measure")
-    frame = apart.frame.set_index(["measure", "model"])["estimate"]
+    for source in (models, evaluation):
+        other_accuracy = ipseval.beyond_accuracy(source, world.split, measures=labels)
+        pd.testing.assert_frame_equal(other_accuracy.frame, accuracy.frame)
+    assert repr(accuracy) in repr(Report([evaluation, accuracy]))
+    gaps = accuracy.compare().set_index("measure")
+    frame = accuracy.frame.set_index(["measure", "model"])["estimate"]
     assert gaps.loc["arp@5", "difference"] == pytest.approx(frame["arp@5", "a"] - frame["arp@5", "pop"])
-    assert "coverage: higher" in apart.to_markdown()
+    assert "coverage: higher" in accuracy.to_markdown()
     percentile = ipseval.beyond_accuracy(ranks, world.split, measures=["arp@5"], interval="percentile", rng=0)
     assert (percentile.frame["ci_low"] < percentile.frame["estimate"]).all()
 
@@ -178,11 +178,13 @@ def test_users_without_a_list_and_short_lists_are_left_out_and_counted():
 
 def test_the_report_has_digits_of_the_error_and_says_who_is_left_out():
     short = LISTS[(LISTS["user"] == "ann") & (LISTS["rank"] == 1)]
-    ranks = {name: ipseval.rank_positives(one, SPLIT, top_k=2) for name, one in (("m", short), ("n", LISTS))}
-    found = ipseval.beyond_accuracy(
+    ranks = {
+        name: ipseval.rank_positives(lists, SPLIT, top_k=2) for name, lists in (("m", short), ("n", LISTS))
+    }
+    accuracy = ipseval.beyond_accuracy(
         ranks, SPLIT, measures=["arp@2", "ild@2", "arp@1", "length@2"], item_vectors=VECTORS
     )
-    table, notes = repr(found).split("\n\n")[1:]
+    table, notes = repr(accuracy).split("\n\n")[1:]
     assert [line.split("  ") for line in re.sub("   +", "  ", table).splitlines()] == [
         ["lists", "arp@2", "ild@2", "arp@1", "length@2"],
         ["m", "0.000", "undefined", "0.000", "0.50 ± 0.50"],
@@ -201,8 +203,8 @@ def test_the_report_has_digits_of_the_error_and_says_who_is_left_out():
         "length@2: 1 user without a list.",
         "length@2: 1 list shorter than 2.",
     ]
-    assert found.frame["n_users"].tolist() == [1, 0, 1, 2, 2, 2, 2, 2]
-    hints = [[cell.hint for cell in line[1:]] for line in found.tables().parts[0].rows]
+    assert accuracy.frame["n_users"].tolist() == [1, 0, 1, 2, 2, 2, 2, 2]
+    hints = [[cell.hint for cell in line[1:]] for line in accuracy.tables().parts[0].rows]
     assert "nan" not in str(hints)
     assert hints[1][0] == "interval -0.24 to 0.74"  # 1/4 ± 1.96/4
 
@@ -223,8 +225,8 @@ def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
         data = Recommended(TopLists(np.arange(5), item), log)
         sums, n = measure(f"{rule}@3").rule(data), 5
         without = np.array([value(rule, np.arange(n) != user) for user in range(n)])
-        whole = value(rule, np.arange(n))
-        assert sums.value() == pytest.approx(whole, abs=1e-12)
+        expected = value(rule, np.arange(n))
+        assert sums.value() == pytest.approx(expected, abs=1e-12)
         jackknife = np.sqrt((n - 1) / n * ((without - without.mean()) ** 2).sum())
         assert sums.standard_error() == pytest.approx(jackknife, abs=1e-12)
 
@@ -233,11 +235,11 @@ def test_a_gini_and_an_entropy_without_each_user_are_those_of_the_other_lists():
 def test_users_that_an_evaluation_left_out_are_left_out_of_all_lists():
     # By n only Bob has a list, b (n* = 1) and c (0); Ann's list by m, c and d, leaves as well.
     lists = {"m": LISTS, "n": LISTS[LISTS["user"] == "bob"]}
-    ranks = {name: ipseval.rank_positives(one, SPLIT, top_k=2) for name, one in lists.items()}
+    ranks = {name: ipseval.rank_positives(items, SPLIT, top_k=2) for name, items in lists.items()}
     evaluation = ipseval.evaluate(ranks, SPLIT, metrics=["recall@2"], missing_lists="drop")
-    found = ipseval.beyond_accuracy(evaluation, SPLIT, measures=["coverage@2", "arp@2"]).frame
-    assert found["estimate"].tolist() == [0.5] * 4
-    assert found["n_users"].tolist() == [1] * 4
+    frame = ipseval.beyond_accuracy(evaluation, SPLIT, measures=["coverage@2", "arp@2"]).frame
+    assert frame["estimate"].tolist() == [0.5] * 4
+    assert frame["n_users"].tolist() == [1] * 4
 
 
 def test_labels_are_read():

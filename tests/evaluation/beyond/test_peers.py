@@ -32,8 +32,8 @@ def world(seed):
     seen[:, :3], seen[0] = False, False
     seen[1, 3:5] = True
     lists = []
-    for own in seen:
-        free = rng.permutation(np.flatnonzero(~own))
+    for is_seen in seen:
+        free = rng.permutation(np.flatnonzero(~is_seen))
         lists.append(free[: rng.integers(1, 8)].tolist())
     return {
         "k": K,
@@ -48,14 +48,16 @@ WORLDS = [world(seed) for seed in range(N_WORLDS)]
 
 
 def first(lists):
-    return [one[:K] for one in lists]
+    return [items[:K] for items in lists]
 
 
 @cache
 def theirs(library: str) -> list[dict[str, float]]:
     # Of lists that are longer than k, measures without k are given the first k.
     short = library in ("recommenders", "lenskit")
-    return values_of(library, [{**one, "lists": first(one["lists"])} for one in WORLDS] if short else WORLDS)
+    return values_of(
+        library, [{**world, "lists": first(world["lists"])} for world in WORLDS] if short else WORLDS
+    )
 
 
 def values_of(library: str, worlds: list[dict]) -> list[dict[str, float]]:
@@ -76,14 +78,14 @@ def values_of(library: str, worlds: list[dict]) -> list[dict[str, float]]:
 
 def ours(one, name):
     train = pd.DataFrame(one["train"], columns=["user", "item"])
-    rows = [(u, i, place + 1) for u, own in enumerate(one["lists"]) for place, i in enumerate(own)]
+    rows = [(u, i, place + 1) for u, items in enumerate(one["lists"]) for place, i in enumerate(items)]
     lists = pd.DataFrame(rows, columns=["user", "item", "rank"])
     test = lists[lists["rank"] == 1][["user", "item"]]  # every user has a positive
     split = ipseval.Split.from_frames(train, test, users=range(N_USERS), items=range(N_ITEMS))
     ranked = ipseval.rank_positives(lists, split, top_k=K)
     vectors = one["vectors"] if name == "ild" else None
-    found = ipseval.beyond_accuracy({"m": ranked}, split, measures=[f"{name}@{K}"], item_vectors=vectors)
-    return found.frame["estimate"].iloc[0]
+    accuracy = ipseval.beyond_accuracy({"m": ranked}, split, measures=[f"{name}@{K}"], item_vectors=vectors)
+    return accuracy.frame["estimate"].iloc[0]
 
 
 def counts(one: dict) -> np.ndarray:
@@ -98,7 +100,7 @@ def shown(one: dict) -> np.ndarray:
 
 def ild_with_zeros(one: dict) -> float:
     """A list of one item has diversity 0."""
-    many = [len(own) > 1 for own in first(one["lists"])]
+    many = [len(items) > 1 for items in first(one["lists"])]
     return float(ours(one, "ild") * np.mean(many))
 
 
@@ -116,7 +118,7 @@ def surprisal(one: dict) -> float:
     """Novelty over log2 U, and over k also where a list is shorter."""
     n_users = len({user for user, _ in one["train"]})
     bits = -np.log2(np.maximum(counts(one), 1) / n_users) / np.log2(n_users)
-    return float(np.mean([bits[own].sum() / K for own in first(one["lists"])]))
+    return float(np.mean([bits[items].sum() / K for items in first(one["lists"])]))
 
 
 def pooled_novelty(one: dict) -> float:
@@ -130,7 +132,7 @@ def popularity_rank(one: dict) -> float:
     """The rank of n* among the items of the training log, as a share of them; 0 for other items."""
     n = pd.Series(counts(one))
     rank = (n[n > 0].rank() / (n > 0).sum()).reindex(n.index, fill_value=0.0).to_numpy()
-    return float(np.mean([rank[own].mean() for own in first(one["lists"])]))
+    return float(np.mean([rank[items].mean() for items in first(one["lists"])]))
 
 
 # What a library computes under the name of one of our measures: None where it is the same.
@@ -150,23 +152,23 @@ CASES = [(library, name) for library, names in PEERS.items() for name in names]
 
 @pytest.mark.parametrize(("library", "name"), CASES)
 def test_values_equal_those_of_the_package_on_fifty_worlds(library, name):
-    expected = [one[name] for one in theirs(library)]
-    rule = PEERS[library][name] or (lambda one: ours(one, name))
-    np.testing.assert_allclose([rule(one) for one in WORLDS], expected, rtol=0, atol=1e-10)
+    expected = [world[name] for world in theirs(library)]
+    rule = PEERS[library][name] or (lambda world: ours(world, name))
+    np.testing.assert_allclose([rule(world) for world in WORLDS], expected, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(("library", "name"), [case for case in CASES if PEERS[case[0]][case[1]]])
 def test_what_another_library_defines_in_another_way_is_another_number(library, name):
-    gaps = [abs(ours(one, name) - PEERS[library][name](one)) for one in WORLDS[:10]]
+    gaps = [abs(ours(world, name) - PEERS[library][name](world)) for world in WORLDS[:10]]
     assert max(gaps) > 1e-6
 
 
 def test_exposure_gini_of_lenskit_weighs_places_and_is_the_number_of_the_page():
-    found = theirs("lenskit")
-    for one, values in zip(WORLDS, found, strict=True):
+    actual = theirs("lenskit")
+    for world, values in zip(WORLDS, actual, strict=True):
         weight = np.zeros(N_ITEMS)
-        for own in first(one["lists"]):
-            weight[own] += 0.85 ** np.arange(len(own))
+        for items in first(world["lists"]):
+            weight[items] += 0.85 ** np.arange(len(items))
         ordered = np.sort(weight)
         gini = ((2 * np.arange(1, N_ITEMS + 1) - N_ITEMS - 1) * ordered).sum() / (N_ITEMS * ordered.sum())
         assert values["exposure gini"] == pytest.approx(gini, abs=1e-6)  # single precision there

@@ -35,26 +35,26 @@ KIND = ipseval.evaluation.segments.item_groups(["rare", "popular", "popular"], n
 
 
 def test_shares_values_and_terms_by_hand():
-    found = by_hand().decomposition(by=KIND)
+    decomposition = by_hand().decomposition(by=KIND)
     # Weights 4, 2, 2: rare has 1/3 of the positives and half of the weight.
-    frame = found.frame.set_index(["model", "group"])
+    frame = decomposition.frame.set_index(["model", "group"])
     assert frame.loc[("a", "rare"), ["share", "share_weighted", "value"]].tolist() == [1 / 3, 0.5, 1.0]
     # a: 1/3 plain, 1/2 weighted; moved (1/2 − 1/3)(1 − 1/3) + (1/2 − 2/3)(0 − 1/3) = 1/6.
-    totals = found.totals.set_index("model")
+    totals = decomposition.totals.set_index("model")
     expected = [1 / 3, 1 / 2, 1 / 6, 1 / 6, 0.0]
     assert totals.loc["a"].tolist() == pytest.approx(expected)
     assert frame.loc["a", "moved"].to_dict() == pytest.approx({"rare": 1 / 9, "popular": 1 / 18})
     # b leads by 1/3 with equal weights: 2/3 in popular against 1/3 in rare; weighted they are even.
-    rows = found.tables(digits=1).parts[0].rows
+    rows = decomposition.tables(digits=1).parts[0].rows
     assert [[cell.text for cell in line] for line in rows] == [
         ["popular", "66.7%", "50.0%", "0.000", "0.000", "1.000", "1.000"],
         ["rare", "33.3%", "50.0%", "1.000", "1.000", "0.000", "0.000"],
         ["all", "100.0%", "100.0%", "0.333", "0.500", "0.667", "0.500"],
     ]
-    text = repr(found)
-    assert "aoa: b leads a by 0.3333. It gains 0.6667 in popular and loses 0.3333 in rare." in text
-    assert "snips-global: a and b have the same value." in text
-    assert "Gains most weight: rare, 33.3% of the positives and 50.0% of the weight." in text
+    text = repr(decomposition)
+    assert "By AOA, b exceeds a by 0.3333: it gains 0.6667 in popular and loses 0.3333 in rare." in text
+    assert "By SNIPS, a and b have the same value." in text
+    assert "The share of weight rises most in rare: 33.3% by AOA and 50.0% by SNIPS." in text
 
 
 def check(evaluation, found, plain="aoa", weighted="snips-global", atol=1e-12):
@@ -66,8 +66,8 @@ def check(evaluation, found, plain="aoa", weighted="snips-global", atol=1e-12):
         gap = weighted[model] - plain[model]
         assert totals.loc[model, "moved"] + totals.loc[model, "within"] == pytest.approx(gap, abs=atol)
         assert totals.loc[model, "difference"] == pytest.approx(gap, abs=atol)
-    for one, sums in ((plain, totals["plain"]), (weighted, totals["weighted"])):
-        assert sums.to_dict() == pytest.approx(one.to_dict(), abs=atol)
+    for values, sums in ((plain, totals["plain"]), (weighted, totals["weighted"])):
+        assert sums.to_dict() == pytest.approx(values.to_dict(), abs=atol)
 
 
 @cache
@@ -97,38 +97,43 @@ def test_the_terms_sum_to_the_difference_in_random_worlds(seed, weighted, plain)
 
 def test_a_group_without_positives_adds_nothing_and_is_said_to_have_none():
     groups = ipseval.evaluation.segments.item_groups(["rare", "popular", "never"], name="kind")
-    found = by_hand().decomposition(by=groups)
-    row = found.frame.set_index(["model", "group"]).loc[("a", "never")]
+    decomposition = by_hand().decomposition(by=groups)
+    row = decomposition.frame.set_index(["model", "group"]).loc[("a", "never")]
     assert np.isnan(row["value"])
     assert (row["moved"], row["within"]) == (0, 0)
-    several = replace(found, labels=tuple("abcdef"))
-    assert several._named(np.array([True, False, True, True, False, True])) == "a, c to d, f"
-    assert several._named(np.array([True, True, True, False, True, False])) == "a to c, e"
-    assert "none" in repr(found)
+    several = replace(decomposition, labels=tuple("abcdef"))
+    assert several._name_groups(np.array([True, False, True, True, False, True])) == "a, c to d, f"
+    assert several._name_groups(np.array([True, True, True, False, True, False])) == "a to c, e"
+    assert "none" in repr(decomposition)
 
 
 def test_most_of_a_lead_is_named_or_what_is_gained_and_lost():
-    found = replace(by_hand().decomposition(by=KIND), labels=tuple("abcd"))
+    decomposition = replace(by_hand().decomposition(by=KIND), labels=tuple("abcd"))
 
     def said(*parts):
-        return found._said(0, 1, "aoa", np.array(parts), 4)
+        return decomposition._describe_lead(0, 1, "AOA", np.array(parts), 4)
 
-    assert said(0.125, 0.375, 0, 0) == "aoa: a leads b by 0.5000. 75% of the lead is in b."
-    assert said(0.25, 0.25, 0, 0) == "aoa: a leads b by 0.5000. 50% of the lead is in a."
-    assert said(-0.125, -0.125, -0.125, -0.125) == "aoa: b leads a by 0.5000. 50% of the lead is in a to b."
-    assert said(0.5, 0, -0.25, 0) == "aoa: a leads b by 0.2500. It gains 0.5000 in a and loses 0.2500 in c."
-    assert said(0, 0, 0, 0) == "aoa: a and b have the same value."
-    assert replace(found, share_weighted=found.share)._weight_moves() == []
+    assert said(0.125, 0.375, 0, 0) == "By AOA, a exceeds b by 0.5000: 75% of the difference is in b."
+    assert said(0.25, 0.25, 0, 0) == "By AOA, a exceeds b by 0.5000: 50% of the difference is in a."
+    assert (
+        said(-0.125, -0.125, -0.125, -0.125)
+        == "By AOA, b exceeds a by 0.5000: 50% of the difference is in a to b."
+    )
+    assert (
+        said(0.5, 0, -0.25, 0) == "By AOA, a exceeds b by 0.2500: it gains 0.5000 in a and loses 0.2500 in c."
+    )
+    assert said(0, 0, 0, 0) == "By AOA, a and b have the same value."
+    assert replace(decomposition, share_weighted=decomposition.share)._describe_weights() == []
 
 
 def test_it_is_drawn_and_its_questions_are_checked():
     evaluation = by_hand(("recall@1", "hit@1"))
-    found = evaluation.decomposition(by=KIND)
-    ax = found.plot()
+    decomposition = evaluation.decomposition(by=KIND)
+    ax = decomposition.plot()
     bars = [patch.get_width() / 100 for patch in ax.patches]
-    assert bars == pytest.approx([*found.share, *found.share_weighted])
+    assert bars == pytest.approx([*decomposition.share, *decomposition.share_weighted])
     assert len(ax.figure.axes) == 1
-    with pytest.raises(ipseval.InputError, match=r"hit@1 by aoa is no sum over positives.*recall@k"):
+    with pytest.raises(ipseval.InputError, match=r"hit@1 by aoa is not a sum over positives.*recall@k"):
         evaluation.decomposition("hit@1", by=KIND)
     with pytest.raises(ipseval.InputError, match="metric"):
         evaluation.decomposition("recall@2", by=KIND)
@@ -137,9 +142,12 @@ def test_it_is_drawn_and_its_questions_are_checked():
         plain.decomposition(by=KIND)
     segments = evaluation.by(KIND)
     counts = segments.frame.groupby("group")["n_users"].unique()
-    assert {group: found.tolist() for group, found in counts.items()} == {"popular": [2], "rare": [1]}
-    said = f"recall@1, {segments.estimators[-1]}, intervals for all groups at once"
-    assert segments.plot().get_xlabel() == said
+    assert {group: users.tolist() for group, users in counts.items()} == {
+        "popular": [2],
+        "rare": [1],
+    }
+    text = f"recall@1, {segments.estimators[-1]}, intervals for all groups at once"
+    assert segments.plot().get_xlabel() == text
     drawn = segments.plot("hit@1", "aoa")
     assert [line.get_label() for line in drawn.containers] == ["a", "b"]
     assert drawn.get_xlabel().startswith("hit@1, aoa")

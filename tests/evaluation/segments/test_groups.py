@@ -18,16 +18,20 @@ COUNTS = TrainingCounts(popularity=np.array([0, 5, 5, 9]), activity=np.array([3,
 
 
 def groups(by):
-    (found,) = resolve(by, USERS, ITEMS, COUNTS)
-    return found
+    (actual,) = resolve(by, USERS, ITEMS, COUNTS)
+    return actual
 
 
 def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_counted():
     frame = pd.DataFrame({"user": ["cy", "ann"], "device": ["web", "app"]})
-    found = groups(frame)
-    assert (found.axis, found.name, found.labels) == ("user", "device", ("app", "web", "(no group)"))
-    assert found.codes.tolist() == [0, 2, 1]
-    assert found.note == "1 user of 3 have no device"
+    resolved_groups = groups(frame)
+    assert (resolved_groups.axis, resolved_groups.name, resolved_groups.labels) == (
+        "user",
+        "device",
+        ("app", "web", "(no group)"),
+    )
+    assert resolved_groups.codes.tolist() == [0, 2, 1]
+    assert resolved_groups.note == "1 user of 3 have no device"
     assert groups(pl.from_pandas(frame)).codes.tolist() == [0, 2, 1]
 
 
@@ -43,23 +47,27 @@ def test_a_frame_names_the_axis_and_users_without_an_entry_form_a_group_that_is_
     ],
 )
 def test_series_dicts_arrays_and_functions_give_the_same_groups(by):
-    found = groups(by)
-    assert (found.axis, found.name, found.labels) == ("item", "kind", ("a", "b"))
-    assert found.codes.tolist() == [0, 1, 0, 1]
+    resolved_groups = groups(by)
+    assert (resolved_groups.axis, resolved_groups.name, resolved_groups.labels) == (
+        "item",
+        "kind",
+        ("a", "b"),
+    )
+    assert resolved_groups.codes.tolist() == [0, 1, 0, 1]
     assert groups({10: "a", 20: "b", 30: "a", 40: "b"}).codes.tolist() == [0, 1, 0, 1]
     assert groups({10: "a", 40: "b"}).codes.tolist() == [0, 2, 2, 1]
 
 
 def test_categories_of_a_frame_keep_missing_entries_apart():
-    found = groups(pd.DataFrame({"item": [10, 20, 30, 40], "price": ["low", None, "high", np.nan]}))
-    assert found.labels == ("high", "low", "(no group)")
-    assert found.sizes.tolist() == [1, 1, 2]
+    resolved_groups = groups(pd.DataFrame({"item": [10, 20, 30, 40], "price": ["low", None, "high", np.nan]}))
+    assert resolved_groups.labels == ("high", "low", "(no group)")
+    assert resolved_groups.sizes.tolist() == [1, 1, 2]
 
 
 def test_popularity_groups_hold_equal_counts_together_whatever_the_order_of_items():
-    found = groups("popularity:2")
-    assert found.labels == ("1 (n* 0)", "2 (n* 5–9)")
-    assert found.codes.tolist() == [0, 1, 1, 1]
+    resolved_groups = groups("popularity:2")
+    assert resolved_groups.labels == ("1 (n* 0)", "2 (n* 5–9)")
+    assert resolved_groups.codes.tolist() == [0, 1, 1, 1]
     counts = np.arange(1000)
     decile = resolve("popularity", USERS, np.arange(1000), TrainingCounts(counts, np.zeros(3, int)))[0]
     assert decile.sizes.tolist() == [100] * 10
@@ -94,7 +102,7 @@ def test_activity_and_cold_groups_read_the_training_counts():
 
 def test_several_groupings_come_in_their_order_and_names_must_differ():
     frame = pd.DataFrame({"user": USERS, "device": list("aab"), "country": list("xyx")})
-    assert [one.name for one in resolve([frame, "popularity:2"], USERS, ITEMS, COUNTS)] == [
+    assert [groups.name for groups in resolve([frame, "popularity:2"], USERS, ITEMS, COUNTS)] == [
         "device",
         "country",
         "popularity",
@@ -152,13 +160,13 @@ def kind(ids):
 
 
 def test_a_grouping_has_the_name_that_is_given_or_that_of_the_series_or_function():
-    for source, own in (
+    for source, value in (
         (pd.Series(["a"], index=["ann"], name="device"), "device"),
         (kind, "kind"),
         (lambda ids: ids, "user group"),
         (["a", "b", "c"], "user group"),
     ):
-        assert ipseval.evaluation.segments.user_groups(source).name == own
+        assert ipseval.evaluation.segments.user_groups(source).name == value
         assert ipseval.evaluation.segments.user_groups(source, name="mine").name == "mine"
     with pytest.raises(ipseval.InputError, match=r"^groups must be a Series or dict by id, .*; got int"):
         ipseval.evaluation.segments.user_groups(3)
@@ -227,9 +235,9 @@ def test_users_for_whom_one_positive_is_undefined_are_in_no_group_of_items(seed)
     last = np.zeros(world.split.n_users)
     np.maximum.at(last, ranked.user, ranked.n_above + ranked.n_tied / 2 + 1)
     groups = ipseval.evaluation.segments.item_groups(np.arange(40) % 3)
-    found, expected = (
-        ipseval.evaluate_ranks({"a": one}, metrics=[Beginning()], estimators=["aoa"]).by(groups).frame
-        for one in (ranked, ranked.select(last[ranked.user] <= 20))
+    frame, expected = (
+        ipseval.evaluate_ranks({"a": candidate}, metrics=[Beginning()], estimators=["aoa"]).by(groups).frame
+        for candidate in (ranked, ranked.select(last[ranked.user] <= 20))
     )
     assert 0 < np.sum(last > 20) < np.sum(last > 0)
-    np.testing.assert_allclose(found["estimate"], expected["estimate"])
+    np.testing.assert_allclose(frame["estimate"], expected["estimate"])

@@ -15,7 +15,7 @@ from ipseval.errors import PositivityWarning
 from ipseval.estimators import ESTIMATORS, Parts
 from ipseval.reporting import Report
 from tests.conftest import examples
-from tests.inside.evaluation import _trust, resolve
+from tests.inside.evaluation import _assess_reliability, resolve
 from tests.worlds import random_world
 
 # The median user of these small worlds has few positives, which per-user snips warns of.
@@ -95,8 +95,8 @@ def test_item_groups_by_hand():
         ["all", "0.5882", "100.0%", ""],
     ]
     assert (table.rows[0][1].error, table.rows[0][1].hint) == ("", constant)
-    assert notes.lines[-1] == "By aoa and ips: .frame, .differences(), .to_html()."
-    assert [one.title for one in segments.tables(page=True).parts[:-1]] == [
+    assert notes.lines[-1] == "Results by AOA and IPS: .frame, .differences(), .to_html()."
+    assert [table.title for table in segments.tables(page=True).parts[:-1]] == [
         f"recall@1, {words}" for words in ("AOA", "SNIPS", "IPS")
     ]
 
@@ -104,48 +104,53 @@ def test_item_groups_by_hand():
 @pytest.mark.parametrize("seed", range(examples(10)))
 def test_parts_add_up_to_the_whole_and_shares_to_one(seed):
     estimators = [*ALONE, "ips"]
-    found = evaluated(seed, ["recall@5", "mean_dcg"], estimators, models=1, n_relevant=40)
-    others = evaluated(seed, ["ndcg@5", "dcg@5", "auc", "atop"], models=1)
+    reference_evaluation = evaluated(seed, ["recall@5", "mean_dcg"], estimators, models=1, n_relevant=40)
+    second_evaluation = evaluated(seed, ["ndcg@5", "dcg@5", "auc", "atop"], models=1)
     sums = evaluated(seed, ["dcg@5"], ["ips"])
-    for evaluation, by in itertools.product((found, others, sums), ("popularity:5", "activity:3")):
+    for evaluation, by in itertools.product(
+        (reference_evaluation, second_evaluation, sums), ("popularity:5", "activity:3")
+    ):
         segments = evaluation.by(by)
         for (metric, estimator), cell in segments.cells.items():
-            whole = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
+            expected = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
             if by.startswith("popularity"):
                 if (metric, estimator) == ("auc", "snips-pooled"):
                     continue  # the share of pairs won is no sum over positives
                 product = np.nansum(cell.share * cell.value, axis=1)
-                np.testing.assert_allclose(product, whole, rtol=0, atol=1e-12)
-            np.testing.assert_allclose(np.nansum(cell.part, axis=1), whole, rtol=0, atol=1e-12)
+                np.testing.assert_allclose(product, expected, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(np.nansum(cell.part, axis=1), expected, rtol=0, atol=1e-12)
             np.testing.assert_allclose(np.nansum(cell.share, axis=1), 1.0, rtol=0, atol=1e-12)
 
 
 def test_a_group_of_users_has_the_estimate_and_error_of_an_evaluation_of_these_users():
-    asked = {"metrics": ["ndcg@5", "dcg@5", "auc", "ap@5"], "estimators": [*ALONE, "snips-shrunk(0.5)"]}
-    evaluation = evaluated(1, models=1, **asked)
+    options = {"metrics": ["ndcg@5", "dcg@5", "auc", "ap@5"], "estimators": [*ALONE, "snips-shrunk(0.5)"]}
+    evaluation = evaluated(1, models=1, **options)
     groups = devices(evaluation).resolve(evaluation.user_ids)
     key = ["model", "metric", "estimator"]
     rows = evaluation.by(groups).frame.set_index(key)
     columns = ["estimate", "std_error", "n_users"]
-    mine = groups.codes == 1
-    ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
-    alone = ipseval.evaluate_ranks(
-        ranks, propensity=evaluation.propensity, low_ess="ignore", **asked
+    in_group = groups.codes == 1
+    ranks = {
+        name: sample.ranked.select(in_group[sample.ranked.user])
+        for name, sample in evaluation.samples.items()
+    }
+    frame = ipseval.evaluate_ranks(
+        ranks, propensity=evaluation.propensity, low_ess="ignore", **options
     ).frame.set_index(key)[columns]
-    found = rows.loc[rows["group"] == groups.labels[1], columns].reindex(alone.index)
-    assert len(alone) == 4 * 6
-    np.testing.assert_allclose(found, alone, rtol=0, atol=1e-12)
+    result_frame = rows.loc[rows["group"] == groups.labels[1], columns].reindex(frame.index)
+    assert len(frame) == 4 * 6
+    np.testing.assert_allclose(result_frame, frame, rtol=0, atol=1e-12)
 
 
 def test_ips_counts_the_users_of_a_group_without_positives():
     evaluation = by_hand()
-    one = ipseval.evaluation.segments.user_groups(["x", "x"], name="one")
-    everyone = evaluation.by(one).frame.set_index("estimator")
+    grouping = ipseval.evaluation.segments.user_groups(["x", "x"], name="one")
+    everyone = evaluation.by(grouping).frame.set_index("estimator")
     assert everyone.loc["ips", "estimate"] == pytest.approx(evaluation.estimate("m", "recall@1", "ips").value)
 
 
 def test_users_who_left_with_missing_lists_are_not_undefined_users_of_their_group():
-    train, test = (pd.DataFrame({"user": range(3), "item": one}) for one in (0, 1))
+    train, test = (pd.DataFrame({"user": range(3), "item": value}) for value in (0, 1))
     lists = pd.DataFrame({"user": [0, 1], "item": 1, "rank": 1})  # user 2 has none
     evaluation = ipseval.evaluate(
         {"m": lists},
@@ -193,7 +198,7 @@ def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influen
     )[0]
     code, n = groups.codes[sample.ranked.item], sample.ranked.users.size
     psi = [influence(parts.weight, parts.value, code == g, sample.ranked.segment, n) for g in range(3)]
-    expected = [np.sqrt(np.sum(one**2) / (n * (n - 1))) for one in psi]
+    expected = [np.sqrt(np.sum(influences**2) / (n * (n - 1))) for influences in psi]
     np.testing.assert_allclose(segments.frame["std_error"], expected, rtol=1e-10)
     gap = segments.gaps(reference=segments.labels[0]).iloc[0]
     error = np.sqrt(np.sum((psi[1] - psi[0]) ** 2) / (n * (n - 1)))
@@ -203,20 +208,23 @@ def test_the_error_of_a_group_of_items_and_of_a_gap_is_that_of_the_users_influen
 def test_differences_within_a_group_are_the_paired_ones():
     evaluation = evaluated(3, ["recall@5"], ["snips-global"])
     groups = devices(evaluation).resolve(evaluation.user_ids)
-    found = evaluation.by(groups).differences()
+    differences = evaluation.by(groups).differences()
     tested = ["difference", "std_error", "ci_low", "ci_high", "p_value", "p_adjusted"]
     keys = ["by", "group", "metric", "estimator", "model", "reference"]
-    assert list(found) == [*keys, *tested, "n_users", "note"]
-    found = found.set_index("group")
+    assert list(differences) == [*keys, *tested, "n_users", "note"]
+    differences = differences.set_index("group")
     for number, label in enumerate(groups.labels):
-        mine = groups.codes == number
-        ranks = {name: one.ranked.select(mine[one.ranked.user]) for name, one in evaluation.samples.items()}
-        alone = ipseval.evaluate_ranks(
+        in_group = groups.codes == number
+        ranks = {
+            name: sample.ranked.select(in_group[sample.ranked.user])
+            for name, sample in evaluation.samples.items()
+        }
+        single = ipseval.evaluate_ranks(
             ranks, propensity=evaluation.propensity, metrics=["recall@5"], low_ess="ignore"
         ).compare()
-        row = alone[alone["estimator"] == "snips-global"].iloc[0]
-        assert found.loc[label, "difference"] == pytest.approx(row["difference"], abs=1e-12)
-        assert found.loc[label, "std_error"] == pytest.approx(row["std_error"], rel=1e-9)
+        row = single[single["estimator"] == "snips-global"].iloc[0]
+        assert differences.loc[label, "difference"] == pytest.approx(row["difference"], abs=1e-12)
+        assert differences.loc[label, "std_error"] == pytest.approx(row["std_error"], rel=1e-9)
 
 
 def test_groups_of_users_are_tested_by_students_t():
@@ -225,11 +233,11 @@ def test_groups_of_users_are_tested_by_students_t():
     groups = devices(evaluation).resolve(evaluation.user_ids)
     segments = evaluation.by(groups)
     code = pd.Series(groups.codes, index=evaluation.user_ids)
-    one, two = (evaluation.per_user(model, "recall@5", "aoa") for model in "ab")
-    code = code[one.index]
-    found = segments.differences().set_index("group")
+    first, second = (evaluation.per_user(model, "recall@5", "aoa") for model in "ab")
+    code = code[first.index]
+    frame = segments.differences().set_index("group")
     for number, label in enumerate(groups.labels):
-        gap, row = (one - two)[code == number], found.loc[label]
+        gap, row = (first - second)[code == number], frame.loc[label]
         assert row["p_value"] == pytest.approx(stats.ttest_1samp(gap, 0).pvalue, rel=1e-8)
         half = stats.t.ppf((1 + 0.95 ** (1 / 3)) / 2, gap.size - 1) * stats.sem(gap)
         ends = [gap.mean() - half, gap.mean() + half]
@@ -237,9 +245,9 @@ def test_groups_of_users_are_tested_by_students_t():
         assert (row["n_users"], row["note"]) == (gap.size, "")
     gaps = segments.gaps().query("model == 'b'").set_index(["group", "reference"])
     assert len(gaps) == 3
-    for (label, other), row in gaps.iterrows():
-        mine, theirs = (two[code == groups.labels.index(name)] for name in (label, other))
-        expected = stats.ttest_ind(mine, theirs, equal_var=False)
+    for (label, reference), row in gaps.iterrows():
+        values, reference_values = (second[code == groups.labels.index(name)] for name in (label, reference))
+        expected = stats.ttest_ind(values, reference_values, equal_var=False)
         assert row["p_value"] == pytest.approx(expected.pvalue, rel=1e-8)
         ends = expected.confidence_interval(0.95)
         assert row[["ci_low", "ci_high"]].tolist() == pytest.approx([ends.low, ends.high], rel=1e-8)
@@ -252,10 +260,10 @@ def test_metrics_whose_positives_do_not_add_up_say_so_and_have_no_part():
     assert frame["note"].str.contains("over the positives of the group alone").all()
     ranked = evaluation.samples["a"].ranked
     groups = resolve("popularity:3", evaluation.user_ids, ranked.item_ids, evaluation._training_counts)[0]
-    mine = ranked.select(groups.codes[ranked.item] == 0)
-    alone = ipseval.evaluate_ranks({"a": mine}, metrics=["hit@3"], estimators=["aoa"])
+    subset = ranked.select(groups.codes[ranked.item] == 0)
+    reference_evaluation = ipseval.evaluate_ranks({"a": subset}, metrics=["hit@3"], estimators=["aoa"])
     row = frame[(frame["metric"] == "hit@3") & (frame["model"] == "a")].iloc[0]
-    assert row["estimate"] == pytest.approx(alone.frame["estimate"].iloc[0], abs=1e-12)
+    assert row["estimate"] == pytest.approx(reference_evaluation.frame["estimate"].iloc[0], abs=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")
@@ -290,25 +298,25 @@ def test_small_groups_are_suppressed_and_flagged_by_their_effective_users():
     label = np.array(["few"] * 4 + ["some"] * 20 + ["many"] * 36)
     size = ipseval.evaluation.segments.user_groups(label, name="size")
     scores = {"m": world.scores, "n": -world.scores}
-    two = ipseval.evaluate(scores, world.split, metrics=["recall@5"], estimators=["aoa"]).by(size)
-    rows = two.frame.query("model == 'm'").set_index("group")
+    segments = ipseval.evaluate(scores, world.split, metrics=["recall@5"], estimators=["aoa"]).by(size)
+    rows = segments.frame.query("model == 'm'").set_index("group")
     assert np.isnan(rows.loc["few", "estimate"])
     assert rows.loc["few", "note"].startswith("suppressed: 4 effective users")
     assert rows.loc["some", "note"] == "20 effective users, fewer than 30"
     assert rows.loc["some", "estimate"] > 0
     assert rows.loc["many", "note"] == ""
-    assert "suppressed" in repr(two)
-    lead, gaps = two.differences().set_index("group"), two.gaps().set_index(["group", "reference"])
+    assert "suppressed" in repr(segments)
+    lead, gaps = segments.differences().set_index("group"), segments.gaps().set_index(["group", "reference"])
     columns = ["difference", "std_error", "ci_low", "p_value"]
     assert lead[columns].isna().all(axis=1).to_dict() == {"few": True, "many": False, "some": False}
     assert lead["note"]["few"] == "suppressed: 4 effective users, fewer than 30"
-    hidden = gaps[columns].isna().all(axis=1)
-    assert (hidden == [("few" in pair) for pair in gaps.index]).all()
+    is_hidden = gaps[columns].isna().all(axis=1)
+    assert (is_hidden == [("few" in pair) for pair in gaps.index]).all()
     assert set(gaps["note"][("many", "some")]) == {"20 effective users, fewer than 30"}
-    hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], low_ess="nan").by(
+    is_hidden = ipseval.evaluate({"m": world.scores}, world.split, metrics=["recall@5"], low_ess="nan").by(
         "activity:6"
     )
-    assert hidden.frame["estimate"].isna().all()  # each group of about 10
+    assert is_hidden.frame["estimate"].isna().all()  # each group of about 10
     chance = np.full(world.split.n_items, 0.5)
     chance[world.split.test.item[world.split.test.user == 24][0]] = 1e-4  # of two users of the third group
     with pytest.warns(PositivityWarning):
@@ -334,40 +342,47 @@ def test_a_group_is_flagged_below_30_effective_users_and_suppressed_below_5_or_w
     covariance[6, 6] = 1.21  # a standard error of 1.1 in the last group of the first model
 
     def trust(low_ess):
-        given = np.zeros((2, 7)), covariance, effective, None, np.ones(7, dtype=int), metric
-        flags, hidden = _trust(*given, low_ess)
-        assert (hidden[0] == hidden[1]).all()
-        return flags, np.flatnonzero(hidden[0]).tolist()
+        flags, is_hidden = _assess_reliability(
+            np.zeros((2, 7)),
+            covariance,
+            effective,
+            weights=None,
+            n_positives=np.ones(7, dtype=int),
+            metric=metric,
+            low_ess=low_ess,
+        )
+        assert (is_hidden[0] == is_hidden[1]).all()
+        return flags, np.flatnonzero(is_hidden[0]).tolist()
 
-    flags, hidden = trust("warn")
+    flags, is_hidden = trust("warn")
     few = [f"{n} effective users, fewer than 30" for n in ("1", "4.5", "5", "29.5")]
     assert flags[:6] == ("", *few, "")
     assert "1.1 beyond the range of recall@5, 0 to 1" in flags[6]
-    assert hidden == [1, 2, 6]
+    assert is_hidden == [1, 2, 6]
     assert trust("nan") == (flags, [1, 2, 3, 4, 6])
     assert trust("ignore") == (("",) * 7, [])
 
 
 def test_a_report_holds_an_evaluation_with_its_segments():
     evaluation = evaluated(6, ["recall@5", "hit@3"], ["aoa"])
-    found = evaluation.by("popularity:3")
-    assert (found.metrics, found.estimators) == (["recall@5", "hit@3"], ["aoa"])
+    segments = evaluation.by("popularity:3")
+    assert (segments.metrics, segments.estimators) == (["recall@5", "hit@3"], ["aoa"])
     assert evaluation.popularity.empty  # the plain average moves no weight
-    units = [cell.in_unit for cell in found.cells.values()]
-    assert (units, found.differences().index.tolist()) == ([True, True], list(range(6)))
+    units = [cell.in_unit for cell in segments.cells.values()]
+    assert (units, segments.differences().index.tolist()) == ([True, True], list(range(6)))
     plain = evaluated(6, ["recall@5"], ["aoa", "aoa-pooled"], models=1).by("activity:2")
-    assert [one.title for one in plain.tables().parts[:-1]] == ["recall@5, AOA pooled"]
-    text = repr(Report([evaluation, found, plain]))
+    assert [table.title for table in plain.tables().parts[:-1]] == ["recall@5, AOA pooled"]
+    text = repr(Report([evaluation, segments, plain]))
     assert text.index("3 groups of items") < text.index("2 groups of users")
     assert "By popularity: 3 groups of items" in text
     items = text[text.index("3 groups of items") : text.index("2 groups of users")]
     assert items.count("100.0%") == 1  # positives of hit@3 do not add up
-    whole = evaluation.frame.set_index("metric").loc["recall@5", "estimate"]
-    assert "all {:.3f} {:.3f} 100.0%".format(*whole) in " ".join(items.split())
+    expected = evaluation.frame.set_index("metric").loc["recall@5", "estimate"]
+    assert "all {:.3f} {:.3f} 100.0%".format(*expected) in " ".join(items.split())
     assert max(map(len, text.splitlines())) <= 110
     # By its metric a report leaves a table out of a page.
-    assert [(one.metric, one.title) for one in found.tables(page=True).parts[:-1]] == [
-        (metric, f"{metric}, AOA") for metric in found.metrics
+    assert [(table.metric, table.title) for table in segments.tables(page=True).parts[:-1]] == [
+        (metric, f"{metric}, AOA") for metric in segments.metrics
     ]
 
 
@@ -397,10 +412,10 @@ def test_questions_that_cannot_be_answered_say_why():
         ranks.by("popularity")
     assert len(ranks.by("popularity:3", counts=evaluation._training_counts).frame) == 3
     assert "snips" in ESTIMATORS
-    both = evaluated(8, ["ndcg@5"], ["aoa"]).by("activity:3")
+    segments = evaluated(8, ["ndcg@5"], ["aoa"]).by("activity:3")
     with pytest.raises(ipseval.errors.UnknownNameError, match="correction"):
-        both.differences(correction="none")
-    assert both.gaps(correction=None)["p_adjusted"].equals(both.gaps(correction=None)["p_value"])
-    once = both.gaps(both.labels[1], correction="bonferroni")
-    assert once["reference"].unique().tolist() == [both.labels[1]]
-    assert once["p_adjusted"].to_numpy() == pytest.approx((2 * once["p_value"]).clip(upper=1).to_numpy())
+        segments.differences(correction="none")
+    assert segments.gaps(correction=None)["p_adjusted"].equals(segments.gaps(correction=None)["p_value"])
+    single = segments.gaps(segments.labels[1], correction="bonferroni")
+    assert single["reference"].unique().tolist() == [segments.labels[1]]
+    assert single["p_adjusted"].to_numpy() == pytest.approx((2 * single["p_value"]).clip(upper=1).to_numpy())

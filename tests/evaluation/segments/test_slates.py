@@ -33,24 +33,24 @@ def slates(seed=0):
 
 
 def evaluated(frame, **options):
-    given = {"metrics": METRICS, "estimators": ESTIMATORS, "low_ess": "ignore", **options}
-    return ipseval.evaluate_slates({"one": "one", "two": "two"}, frame, **given)
+    request = {"metrics": METRICS, "estimators": ESTIMATORS, "low_ess": "ignore", **options}
+    return ipseval.evaluate_slates({"one": "one", "two": "two"}, frame, **request)
 
 
 def test_a_group_of_users_has_the_estimate_and_error_of_its_queries_alone():
     frame = slates()
-    found = evaluated(frame).by(ipseval.evaluation.segments.user_groups(DEVICE, name="device"))
-    rows = found.frame.set_index(["model", "metric", "estimator", "group"])
-    leads = found.differences().set_index(["metric", "estimator", "group"])
-    alone = evaluated(frame[frame["user"].map(DEVICE) == "tv"])
-    expected = alone.frame.set_index(["model", "metric", "estimator"])
+    segments = evaluated(frame).by(ipseval.evaluation.segments.user_groups(DEVICE, name="device"))
+    rows = segments.frame.set_index(["model", "metric", "estimator", "group"])
+    leads = segments.differences().set_index(["metric", "estimator", "group"])
+    evaluation = evaluated(frame[frame["user"].map(DEVICE) == "tv"])
+    expected = evaluation.frame.set_index(["model", "metric", "estimator"])
     here = rows.xs("tv", level="group").reindex(expected.index)
     numbers = ["estimate", "std_error"]
     np.testing.assert_allclose(here[numbers], expected[numbers], rtol=0, atol=1e-12)
     # Users with queries of positives alone have no pairs to win, and no weight in that of pairs.
-    same = (here["n_users"] == expected["n_users"]).groupby(level=["metric", "estimator"]).all()
-    assert same.drop(("auc", "snips-pooled")).all()
-    expected = alone.compare().set_index(["metric", "estimator"])
+    is_equal = (here["n_users"] == expected["n_users"]).groupby(level=["metric", "estimator"]).all()
+    assert is_equal.drop(("auc", "snips-pooled")).all()
+    expected = evaluation.compare().set_index(["metric", "estimator"])
     here, sign = leads.xs("tv", level="group").reindex(expected.index), expected["model"].map(SIGN)
     np.testing.assert_allclose(here["difference"] * sign, expected["difference"], rtol=0, atol=1e-12)
     np.testing.assert_allclose(here["std_error"], expected["std_error"], rtol=1e-9)
@@ -63,8 +63,8 @@ def test_parts_of_users_and_items_sum_to_the_need_samples():
     for by in (ipseval.evaluation.segments.user_groups(DEVICE, name="device"), kind):
         segments = evaluation.by(by)
         for (metric, estimator), cell in segments.cells.items():
-            whole = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
-            np.testing.assert_allclose(np.nansum(cell.part, axis=1), whole, rtol=0, atol=1e-12)
+            expected = [evaluation.estimate(model, metric, estimator).value for model in segments.models]
+            np.testing.assert_allclose(np.nansum(cell.part, axis=1), expected, rtol=0, atol=1e-12)
             np.testing.assert_allclose(np.nansum(cell.share, axis=1), 1, rtol=0, atol=1e-12)
 
 
@@ -79,28 +79,28 @@ def test_errors_of_groups_of_items_are_those_of_users_not_of_queries():
     user = ranked.cluster[ranked.user]
     users = np.unique(user)
     rare = ranked.item_ids[ranked.item] % 4 == 0
-    for group, mine in (("a", rare), ("b", ~rare)):
-        top = np.bincount(user, parts.weight * parts.value * mine, N_USERS)[users]
-        low = np.bincount(user, parts.weight * mine, N_USERS)[users]
+    for group, is_member in (("a", rare), ("b", ~rare)):
+        top = np.bincount(user, parts.weight * parts.value * is_member, N_USERS)[users]
+        low = np.bincount(user, parts.weight * is_member, N_USERS)[users]
         ratio = top.sum() / low.sum()
         psi = (top - ratio * low) / low.mean()
         error = np.sqrt((psi**2).sum() / (users.size * (users.size - 1)))
         assert rows.loc[("one", "recall@3", group), "estimate"] == pytest.approx(ratio, abs=1e-12)
         assert rows.loc[("one", "recall@3", group), "std_error"] == pytest.approx(error, rel=1e-10)
     # hit is no sum over positives: it is of those of the group alone.
-    alone = {"metrics": ["hit@2"], "estimators": ["aoa"], "low_ess": "ignore"}
-    expected = ipseval.evaluate_ranks({"m": ranked.select(rare)}, **alone).frame["estimate"].item()
-    hits = evaluated(frame, **alone).by(kind).frame.set_index(["model", "group"])
+    options = {"metrics": ["hit@2"], "estimators": ["aoa"], "low_ess": "ignore"}
+    expected = ipseval.evaluate_ranks({"m": ranked.select(rare)}, **options).frame["estimate"].item()
+    hits = evaluated(frame, **options).by(kind).frame.set_index(["model", "group"])
     assert hits.loc[("one", "a"), "estimate"] == pytest.approx(expected, abs=1e-12)
 
 
 def test_what_is_undefined_is_counted_in_queries_and_counts_must_fit():
     frame = slates(2)
     device = ipseval.evaluation.segments.user_groups(DEVICE, name="device")
-    found = evaluated(frame, metrics=["auc"], estimators=["aoa"]).by(device)
+    segments = evaluated(frame, metrics=["auc"], estimators=["aoa"]).by(device)
     of_query = frame.groupby("query").agg(user=("user", "first"), mean=("label", "mean"))
     only_positives = of_query[of_query["mean"] == 1]["user"].map(DEVICE).value_counts()
-    rows = found.frame.query("model == 'one'").set_index("group")
+    rows = segments.frame.query("model == 'one'").set_index("group")
     for group, n in only_positives.items():
         assert f"{n} quer" in rows.loc[group, "note"]
     evaluation = evaluated(frame, metrics=["rr"], estimators=["aoa"])

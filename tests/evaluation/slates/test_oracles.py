@@ -26,8 +26,10 @@ CUT = 5
 
 def values(frame: pd.DataFrame, metrics: list[str], **options) -> pd.DataFrame:
     """Return the value of each query, one column for each metric."""
-    found = evaluate_slates({"m": frame.drop(columns="user")}, metrics=metrics, estimators=["aoa"], **options)
-    return pd.DataFrame({label: found.per_user("m", label, "aoa") for label in found.metrics})
+    evaluation = evaluate_slates(
+        {"m": frame.drop(columns="user")}, metrics=metrics, estimators=["aoa"], **options
+    )
+    return pd.DataFrame({label: evaluation.per_user("m", label, "aoa") for label in evaluation.metrics})
 
 
 def by_query(frame: pd.DataFrame) -> list[tuple[int, np.ndarray, np.ndarray]]:
@@ -42,12 +44,12 @@ def by_query(frame: pd.DataFrame) -> list[tuple[int, np.ndarray, np.ndarray]]:
 def test_ndcg_agrees_with_scikit_learn_on_tied_scores(n_queries: int, grades: int):
     metrics = pytest.importorskip("sklearn.metrics")
     frame = random_slates(np.random.default_rng(11), n_queries, grades=grades)
-    ours = values(frame, ["ndcg(gain=linear)", f"ndcg(gain=linear)@{CUT}"])
+    actual = values(frame, ["ndcg(gain=linear)", f"ndcg(gain=linear)@{CUT}"])
     expected = [
         (metrics.ndcg_score([label], [score]), metrics.ndcg_score([label], [score], k=CUT))
         for _, label, score in by_query(frame)
     ]
-    np.testing.assert_allclose(ours, expected, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(actual, expected, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("n_queries", SIZES)
@@ -59,9 +61,9 @@ def test_auc_with_ties_and_average_precision_without_agree_with_scikit_learn(
 ):
     score_of = getattr(pytest.importorskip("sklearn.metrics"), theirs)
     frame = random_slates(np.random.default_rng(15), n_queries, levels=levels)
-    ours = values(frame, [metric])[metric]
+    actual = values(frame, [metric])[metric]
     expected = [score_of(label, score) for _, label, score in by_query(frame)]
-    np.testing.assert_allclose(ours, expected, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(actual, expected, atol=1e-12, rtol=0)
 
 
 def resolved(frame: pd.DataFrame, positives: str) -> pd.DataFrame:
@@ -79,18 +81,18 @@ def test_slates_agree_with_ranx_and_trec_eval_at_both_ends_of_a_tie(
 ):
     frame = random_slates(np.random.default_rng(12), n_queries)
     labels = ["rr", "ap", "ndcg", f"ndcg@{CUT}", f"precision@{CUT}", f"recall@{CUT}", f"hit@{CUT}"]
-    ours = values(frame, labels, ties=ties)
+    actual = values(frame, labels, ties=ties)
     strict = resolved(frame, positives)
-    compare(ours, strict, dict(zip(labels, RANX, strict=True)), dict(zip(labels, TREC, strict=True)))
+    compare(actual, strict, dict(zip(labels, RANX, strict=True)), dict(zip(labels, TREC, strict=True)))
 
 
 @pytest.mark.parametrize("n_queries", SIZES)
 def test_graded_slates_agree_with_ranx_and_trec_eval_on_scores_without_ties(n_queries: int):
     frame = random_slates(np.random.default_rng(13), n_queries, grades=3, levels=None)
     labels = ["ndcg(gain=linear)", f"ndcg(gain=linear)@{CUT}"]
-    ours = values(frame, labels)
+    actual = values(frame, labels)
     compare(
-        ours,
+        actual,
         frame,
         dict(zip(labels, ["ndcg", f"ndcg@{CUT}"], strict=True)),
         dict(zip(labels, ["ndcg", f"ndcg_cut_{CUT}"], strict=True)),
@@ -111,23 +113,25 @@ def compare(ours: pd.DataFrame, strict: pd.DataFrame, ranx_names, trec_names) ->
         run.setdefault(query, {})[item] = float(score)
         qrels.setdefault(query, {})[item] = int(label)
     names = set(trec_names.values())
-    found = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
+    measures = pytrec_eval.RelevanceEvaluator(qrels, names).evaluate(run)
     queries = [str(query) for query in ours.index]
     for label, name in trec_names.items():
-        theirs = np.array([found[query][name] for query in queries])
-        np.testing.assert_allclose(ours[label], theirs, atol=1e-12, rtol=0, err_msg=f"trec_eval {name}")
+        expected = np.array([measures[query][name] for query in queries])
+        np.testing.assert_allclose(ours[label], expected, atol=1e-12, rtol=0, err_msg=f"trec_eval {name}")
     if len(queries) < WHOLE:
         return
     ranx = pytest.importorskip("ranx")
     # It wants positives only among judgements.
-    judged = {q: {item: label for item, label in one.items() if label > 0} for q, one in qrels.items()}
+    judgements = {
+        q: {item: label for item, label in labels.items() if label > 0} for q, labels in qrels.items()
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        mine, theirs_run = ranx.Qrels(judged), ranx.Run(run)
-        ranx.evaluate(mine, theirs_run, list(ranx_names.values()), make_comparable=True)
+        ranx_qrels, ranx_run = ranx.Qrels(judgements), ranx.Run(run)
+        ranx.evaluate(ranx_qrels, ranx_run, list(ranx_names.values()), make_comparable=True)
     for label, name in ranx_names.items():
-        theirs = np.array([theirs_run.scores[name][query] for query in queries])
-        np.testing.assert_allclose(ours[label], theirs, atol=1e-12, rtol=0, err_msg=f"ranx {name}")
+        expected = np.array([ranx_run.scores[name][query] for query in queries])
+        np.testing.assert_allclose(ours[label], expected, atol=1e-12, rtol=0, err_msg=f"ranx {name}")
 
 
 def test_the_expected_value_of_a_tie_lies_between_its_ends():

@@ -33,13 +33,13 @@ def test_impressions_in_the_layout_of_mind(tmp_path):
     assert frame["position"].tolist() == [1, 2, 3, 1, 2, 1, 2]
     assert frame["history"].tolist()[0] == "N8668 N39081"
     assert frame["history"].tolist()[3] == ""
-    found = evaluate_slates(
+    evaluation = evaluate_slates(
         {"as shown": -frame["position"]}, frame, metrics=["rr", "auc"], estimators=["aoa"]
     )
     # Ranks 2 of 3, 2 of 2, and two positives alone, which have no auc.
-    assert found.estimate("as shown", "rr", "aoa").value == (1 / 2 + 1 / 2 + 1) / 3
-    assert found.estimate("as shown", "auc", "aoa").value == (1 / 2 + 0) / 2
-    assert found.estimate("as shown", "rr", "aoa").sums.n_users == 2
+    assert evaluation.estimate("as shown", "rr", "aoa").value == (1 / 2 + 1 / 2 + 1) / 3
+    assert evaluation.estimate("as shown", "auc", "aoa").value == (1 / 2 + 0) / 2
+    assert evaluation.estimate("as shown", "rr", "aoa").sums.n_users == 2
     path.write_text('1\t"U1\tnow\tNA\tN1-1\n2\t"U1\tnow\tnull\tN1-1\n')
     quoted = read_mind(path)
     assert (quoted["user"].tolist(), quoted["history"].tolist()) == (['"U1', '"U1'], ["NA", "null"])
@@ -54,7 +54,7 @@ def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
         (tmp_path / name).write_text(text)
     with pytest.warns(DataWarning) as caught:
         pool, scores = read_trec(tmp_path / "qrels", {name: tmp_path / name for name in ("bm25", "marco")})
-    assert [str(one.message) for one in caught] == [
+    assert [str(warning.message) for warning in caught] == [
         "left out: 1 query that no run has ('q3').",
         "left out: 1 query that nobody judged ('q4').",
     ]
@@ -64,23 +64,27 @@ def test_runs_and_judgements_in_the_layouts_of_trec_and_ms_marco(tmp_path):
     ]
     assert scores["marco"].to_numpy().tolist() == [["q1", "d1", -1], ["q1", "d3", -2], ["q2", "d4", -1]]
     options = {"unscored": "miss", "estimators": ["aoa"]}
-    found = evaluate_slates(scores, pool, metrics=["mrr@10", "recall@2", "recall@10"], **options)
-    values = found.frame.set_index(["metric", "model"])["estimate"]
+    evaluation = evaluate_slates(scores, pool, metrics=["mrr@10", "recall@2", "recall@10"], **options)
+    values = evaluation.frame.set_index(["metric", "model"])["estimate"]
     assert values["rr@10", "bm25"] == (1 / 2 + 1) / 2
     assert values["rr@10", "marco"] == (1 + 0) / 2  # q2: the only item retrieved is not relevant
     assert values["recall@2", "bm25"] == (1 / 2 + 1) / 2
     assert values["recall@10", "marco"] == (1 + 0) / 2
     pytrec_eval = pytest.importorskip("pytrec_eval")
-    judged = {
-        q: {i: int(g) for i, g in zip(one["item"], one["label"], strict=True)}
-        for q, one in pool.groupby("query")
+    judgements = {
+        q: {i: int(g) for i, g in zip(rows["item"], rows["label"], strict=True)}
+        for q, rows in pool.groupby("query")
     }
     for name, run in scores.items():
-        lists = {q: dict(zip(one["item"], one["score"], strict=True)) for q, one in run.groupby("query")}
-        theirs = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank", "ndcg_cut_10"}).evaluate(lists)
-        for ours, measure in (("rr@10", "recip_rank"), ("ndcg(gain=linear)@10", "ndcg_cut_10")):
-            got = evaluate_slates({name: run}, pool, metrics=[ours], **options).per_user(name, ours, "aoa")
-            assert got.to_dict() == pytest.approx({q: one[measure] for q, one in theirs.items()}, abs=1e-12)
+        lists = {q: dict(zip(rows["item"], rows["score"], strict=True)) for q, rows in run.groupby("query")}
+        trec_values = pytrec_eval.RelevanceEvaluator(judgements, {"recip_rank", "ndcg_cut_10"}).evaluate(
+            lists
+        )
+        for label, measure in (("rr@10", "recip_rank"), ("ndcg(gain=linear)@10", "ndcg_cut_10")):
+            got = evaluate_slates({name: run}, pool, metrics=[label], **options).per_user(name, label, "aoa")
+            assert got.to_dict() == pytest.approx(
+                {q: values[measure] for q, values in trec_values.items()}, abs=1e-12
+            )
 
 
 @pytest.mark.parametrize(
@@ -109,11 +113,11 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
         (tmp_path / name).write_text(text)
     cases = [
         ("qrels", "q1 d1 1\n", "has 3 columns; expected query, iteration, item, relevance"),
-        ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is no relevance"),
+        ("qrels", "q1 0 d1 yes\n", "line 1: 'yes' is not a valid relevance"),
         (
             "qrels",
             "q1 0 a 1\nq1 0 b no\nq1 0 c inf\n",
-            "line 2: 'no' is no relevance; 2 of 3 lines have none",
+            "line 2: 'no' is not a valid relevance; 2 of 3 lines have none",
         ),
         ("run", RUN + "q1 Q0 d2 4 1 x\nq1 Q0 d2 5 1 x\n", "2 lines with an item of its query again.*line 6"),
         ("qrels", "q9 0 d1 1\n", "no query of the runs is judged"),
@@ -122,10 +126,10 @@ def test_runs_of_another_layout_are_refused_in_words(tmp_path):
         ("qrels", QRELS + "q1 0 d2 1\n", "1 line with an item of its query again.*line 7"),
     ]
     for name, text, words in cases:
-        other = tmp_path / f"other {name}"
-        other.write_text(text)
-        paths = {"qrels": tmp_path / "qrels", "run": tmp_path / "run"} | {name: other}
+        second = tmp_path / f"other {name}"
+        second.write_text(text)
+        paths = {"qrels": tmp_path / "qrels", "run": tmp_path / "run"} | {name: second}
         with pytest.raises(InputError, match=words):
             read_trec(paths["qrels"], {"run": paths["run"]})
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match=r"must be an existing file\. Check the path\."):
         read_mind(tmp_path / "missing.tsv")

@@ -47,16 +47,16 @@ def value(evaluation: ipseval.Evaluation, metric: str, estimator: str = "aoa") -
 
 
 def test_the_reciprocal_rank_of_two_queries_with_ranks_2_and_1_is_three_quarters():
-    found = evaluate_slates({"model": TRIPLES}, metrics=["mrr", "hits@1", "hits@3"])
-    assert [value(found, label) for label in ("rr", "hits@1", "hits@3")] == [0.75, 0.5, 1.0]
+    evaluation = evaluate_slates({"model": TRIPLES}, metrics=["mrr", "hits@1", "hits@3"])
+    assert [value(evaluation, label) for label in ("rr", "hits@1", "hits@3")] == [0.75, 0.5, 1.0]
 
 
 def test_candidates_of_a_query_are_exactly_its_items_and_every_metric_can_be_read():
     slates = Slates.from_frame(SHOWN.drop(columns="propensity"))
-    other = SHOWN.rename(columns={"user": "who", "position": "place"})
-    renamed = Slates.from_frame(other, user="who", position="place")
+    second = SHOWN.rename(columns={"user": "who", "position": "place"})
+    renamed = Slates.from_frame(second, user="who", position="place")
     assert (renamed.user.tolist(), renamed.position.tolist()) == ([0, 0, 1], SHOWN["position"].tolist())
-    assert (Slates.from_frame(other).user, Slates.from_frame(other).position) == (None, None)
+    assert (Slates.from_frame(second).user, Slates.from_frame(second).position) == (None, None)
     assert repr(slates) == "Slates(7 rows, 3 queries of 2 users, 3 items; 4 positives)"
     ranked = rank_slates(SHOWN["score"].to_numpy(), slates)
     columns = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
@@ -64,21 +64,21 @@ def test_candidates_of_a_query_are_exactly_its_items_and_every_metric_can_be_rea
     # query, item, above, tied, listed, label
     assert rows == [[0, 1, 1, 0, 3, 2], [0, 2, 2, 0, 3, 1], [1, 0, 0, 1, 2, 1], [2, 1, 1, 0, 2, 1]]
     with pytest.warns(DataWarning, match=r"labels have grades.*: ndcg, ndcg@2, .*gain=linear"):
-        found = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=EVERY)
-    assert found.frame["estimate"].notna().all()
+        evaluation = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=EVERY)
+    assert evaluation.frame["estimate"].notna().all()
     # Query 1: both positives below the only other item; 2: a tie; 3: below.
-    assert value(found, "auc") == (0 + 0.5 + 0) / 3
-    assert value(found, "rr") == pytest.approx((1 / 2 + 3 / 4 + 1 / 2) / 3, abs=1e-15)
-    assert value(found, "precision@2") == pytest.approx((1 / 2 + 1 / 2 + 1 / 2) / 3, abs=1e-15)
+    assert value(evaluation, "auc") == (0 + 0.5 + 0) / 3
+    assert value(evaluation, "rr") == pytest.approx((1 / 2 + 3 / 4 + 1 / 2) / 3, abs=1e-15)
+    assert value(evaluation, "precision@2") == pytest.approx((1 / 2 + 1 / 2 + 1 / 2) / 3, abs=1e-15)
 
 
 def test_graded_labels_are_gains():
     slates = Slates.from_frame(SHOWN.drop(columns="propensity"))
-    found = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=["ndcg(gain=linear)"])
+    evaluation = evaluate_slates({"m": SHOWN["score"]}, slates, metrics=["ndcg(gain=linear)"])
     second = 1 / np.log2(3)
     first = (2 * second + 1 / 2) / (2 + second)  # gains 2, 1 at ranks 2, 3
     tied = (1 + second) / 2
-    assert value(found, "ndcg(gain=linear)") == pytest.approx((first + tied + second) / 3, abs=1e-15)
+    assert value(evaluation, "ndcg(gain=linear)") == pytest.approx((first + tied + second) / 3, abs=1e-15)
 
 
 def test_queries_of_one_user_are_added_up_before_the_error_is_computed():
@@ -86,28 +86,32 @@ def test_queries_of_one_user_are_added_up_before_the_error_is_computed():
 
     ψ = (Σ v − R m)/D̄: Ann (1.25 − 7/6)/1.5 = 1/18, Ben −1/18. SE² = 2/18²/(2·1).
     """
-    found = evaluate_slates({"m": SHOWN}, metrics=["rr"], estimators=["aoa"])
-    one = found.estimate("m", "rr", "aoa")
-    assert one.sums.n_users == 2
-    assert one.value == pytest.approx(7 / 12, abs=1e-15)
-    assert one.standard_error == pytest.approx(1 / 18, abs=1e-15)
-    assert found.per_user("m", "rr", "aoa").to_dict() == {"ann": 0.625, "ben": 0.5}
-    assert "3 queries of 2 users, 4 held-out interactions" in str(found)
-    apart = evaluate_slates({"m": SHOWN.drop(columns="user")}, metrics=["rr"], estimators=["aoa"])
+    evaluation = evaluate_slates({"m": SHOWN}, metrics=["rr"], estimators=["aoa"])
+    estimate = evaluation.estimate("m", "rr", "aoa")
+    assert estimate.sums.n_users == 2
+    assert estimate.value == pytest.approx(7 / 12, abs=1e-15)
+    assert estimate.standard_error == pytest.approx(1 / 18, abs=1e-15)
+    assert evaluation.per_user("m", "rr", "aoa").to_dict() == {"ann": 0.625, "ben": 0.5}
+    assert "3 queries of 2 users, 4 held-out interactions" in str(evaluation)
+    reference_evaluation = evaluate_slates(
+        {"m": SHOWN.drop(columns="user")}, metrics=["rr"], estimators=["aoa"]
+    )
     # Independent queries: the standard error of a mean of three values.
-    assert apart.estimate("m", "rr", "aoa").value == one.value
+    assert reference_evaluation.estimate("m", "rr", "aoa").value == estimate.value
     expected = np.std([0.5, 0.75, 0.5], ddof=1) / np.sqrt(3)
-    assert apart.estimate("m", "rr", "aoa").standard_error == pytest.approx(expected, abs=1e-15)
+    assert reference_evaluation.estimate("m", "rr", "aoa").standard_error == pytest.approx(
+        expected, abs=1e-15
+    )
 
 
 def test_differences_are_tested_over_users():
     rng = np.random.default_rng(1)
     frame = random_slates(rng, 200, per_user=5)
     scores = {"one": frame["score"], "two": rng.normal(size=len(frame))}
-    found = evaluate_slates(scores, frame, metrics=["rr"], estimators=["aoa"])
-    table = found.compare()
+    evaluation = evaluate_slates(scores, frame, metrics=["rr"], estimators=["aoa"])
+    table = evaluation.compare()
     by_user = pd.DataFrame(
-        {name: found.per_user(name, "rr", "aoa") for name in scores}
+        {name: evaluation.per_user(name, "rr", "aoa") for name in scores}
     )  # five queries each: equal weights
     gap = by_user["one"] - by_user["two"]
     assert table["n_users"].item() == 40
@@ -132,17 +136,19 @@ def test_the_error_agrees_with_a_jackknife_over_users(metrics: list[str], estima
     options = {"metrics": metrics, "estimators": estimators, "low_ess": "ignore", "n_relevant": 20}
     user = frame["user"].unique()[5]
     place = np.flatnonzero(np.unique(frame["user"]) == user)[0]
-    whole = evaluate_slates({"m": frame}, **options)
-    rest = evaluate_slates({"m": frame[frame["user"] != user]}, **options)
+    evaluation = evaluate_slates({"m": frame}, **options)
+    reference_evaluation = evaluate_slates({"m": frame[frame["user"] != user]}, **options)
     for metric, estimator in itertools.product(metrics, estimators):
-        one = whole.estimate("m", metric, estimator)
-        left = leave_one_out(one.user_sums)
-        n = left.size
-        jackknife = np.sqrt((n - 1) / n * np.sum((left - left.mean()) ** 2))
-        assert one.sums.n_users == frame["user"].nunique() < 1000
-        assert one.standard_error == pytest.approx(jackknife, rel=0.02)
+        estimate = evaluation.estimate("m", metric, estimator)
+        values_without_user = leave_one_out(estimate.user_sums)
+        n = values_without_user.size
+        jackknife = np.sqrt((n - 1) / n * np.sum((values_without_user - values_without_user.mean()) ** 2))
+        assert estimate.sums.n_users == frame["user"].nunique() < 1000
+        assert estimate.standard_error == pytest.approx(jackknife, rel=0.02)
         # Each value of the jackknife is the estimate on the other users.
-        assert left[place] == pytest.approx(rest.estimate("m", metric, estimator).value, rel=1e-11)
+        assert values_without_user[place] == pytest.approx(
+            reference_evaluation.estimate("m", metric, estimator).value, rel=1e-11
+        )
 
 
 @pytest.mark.filterwarnings("ignore:the median query has")
@@ -153,12 +159,14 @@ def test_sensitivity_carries_the_errors_of_users():
     )
     half = ipseval.PowerLawPropensity(gamma=0.5).fit(train)
     options = {"metrics": ["recall@2", "dcg", "rr"], "estimators": ["aoa", "snips", "snips-global"]}
-    found = evaluate_slates({"m": frame}, propensity=half, **options)
-    curve = found.sensitivity([0.0, 0.5, 1.0]).frame
-    at = curve[np.isclose(curve["gamma"], 0.5)].reset_index(drop=True)
-    np.testing.assert_allclose(at["estimate"], found.frame["estimate"], rtol=1e-12)
-    np.testing.assert_allclose(at["std_error"], found.frame["std_error"], rtol=1e-10)
-    assert found.bounds(2.0)["estimate"].to_numpy() == pytest.approx(found.frame["estimate"].to_numpy())
+    evaluation = evaluate_slates({"m": frame}, propensity=half, **options)
+    curve = evaluation.sensitivity([0.0, 0.5, 1.0]).frame
+    result_frame = curve[np.isclose(curve["gamma"], 0.5)].reset_index(drop=True)
+    np.testing.assert_allclose(result_frame["estimate"], evaluation.frame["estimate"], rtol=1e-12)
+    np.testing.assert_allclose(result_frame["std_error"], evaluation.frame["std_error"], rtol=1e-10)
+    assert evaluation.bounds(2.0)["estimate"].to_numpy() == pytest.approx(
+        evaluation.frame["estimate"].to_numpy()
+    )
 
 
 def test_a_bootstrap_with_refits_draws_users_too():
@@ -173,12 +181,12 @@ def test_a_bootstrap_with_refits_draws_users_too():
     slates = Slates.from_frame(frame, users=np.arange(100), items=items)
     train = ipseval.Interactions.from_frame(train.to_frame(), users=np.arange(100), items=items)
     fitted = ipseval.PowerLawPropensity(gamma=0.5, unseen="smooth").fit(train)
-    found = evaluate_slates(
+    evaluation = evaluate_slates(
         {"m": frame["score"]}, slates, propensity=fitted, metrics=["dcg"], estimators=["snips-global"]
     )
     refit = ipseval.PowerLawPropensity(gamma=0.5, unseen="smooth").refit(train)
-    again = found.with_intervals("percentile", refit=refit, n_resamples=100, rng=0).frame
-    ratio = again["std_error"] / found.frame["std_error"]
+    result_frame = evaluation.with_intervals("percentile", refit=refit, n_resamples=100, rng=0).frame
+    ratio = result_frame["std_error"] / evaluation.frame["std_error"]
     assert ((ratio > 0.75) & (ratio < 1.3)).all()
 
 
@@ -196,11 +204,11 @@ def test_weights_by_item_by_pair_and_by_position():
     by_item = ipseval.KnownPropensity(
         item=pd.DataFrame({"item": ["w", "x", "y", "z"], "propensity": [0.1, 1.0, 0.5, 0.25]})
     ).fit(ipseval.Interactions.from_frame(pd.DataFrame({"user": [0] * 4, "item": list("wxyz")})))
-    same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=by_item, metrics=["recall@1"])
-    assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
+    evaluation = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=by_item, metrics=["recall@1"])
+    assert evaluation.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
     without_ids = ipseval.propensity.Propensity(np.array([1.0, 0.5, 0.25]), True, "known", 3)
-    same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=without_ids, metrics=["recall@1"])
-    assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
+    evaluation = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=without_ids, metrics=["recall@1"])
+    assert evaluation.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
     pairs = pd.DataFrame(
         {"user": ["ann"] * 3 + ["ben"], "item": list("xyzy"), "propensity": [1, 0.5, 0.25, 0.5]}
     )
@@ -208,45 +216,45 @@ def test_weights_by_item_by_pair_and_by_position():
         pairs[["user", "item"]], users=slates.user_ids, items=slates.item_ids
     )
     of_user = ipseval.KnownPropensity(pair=pairs).fit(train)
-    same = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=of_user, metrics=["recall@1"])
-    assert same.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
+    evaluation = evaluate_slates({"m": SHOWN["score"]}, slates, propensity=of_user, metrics=["recall@1"])
+    assert evaluation.frame["estimate"].tolist() == logged.frame["estimate"].tolist()
 
 
 def test_a_positive_whose_item_the_training_log_lacks_leaves_as_a_pair_and_is_counted():
     known = ipseval.propensity.Propensity(
         np.array([0.5, 0.5]), True, "known", 2, item_ids=np.array(["x", "y"], dtype=object)
     )
-    found = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=known, metrics=["rr"])
-    left_out = found.data.set_index("what").loc["positives without a propensity, left out"]
+    evaluation = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=known, metrics=["rr"])
+    left_out = evaluation.data.set_index("what").loc["positives without a propensity, left out"]
     assert (left_out["count"], left_out["of"]) == (1, 4)
-    ranked = found.samples["m"].ranked
+    ranked = evaluation.samples["m"].ranked
     assert ranked.n_candidates.tolist() == [2, 2, 2]  # z left query 1
     log = ipseval.Interactions.from_frame(pd.DataFrame({"user": [0, 1], "item": ["x", "x"]}))
     fitted = ipseval.PowerLawPropensity(gamma=0).fit(log)  # knows x alone, the first item of the slates
-    found = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=fitted, metrics=["rr"])
-    assert found.propensity.popularity.tolist() == [2, 0, 0]
-    assert np.isfinite(found.propensity.item).tolist() == [True, False, False]
+    evaluation = evaluate_slates({"m": SHOWN.drop(columns="propensity")}, propensity=fitted, metrics=["rr"])
+    assert evaluation.propensity.popularity.tolist() == [2, 0, 0]
+    assert np.isfinite(evaluation.propensity.item).tolist() == [True, False, False]
 
 
 def test_the_ips_of_a_sum_metric_divides_by_the_propensity_and_by_all_queries():
     frame = pd.concat([BINARY, BINARY.tail(2).assign(query=4, label=0)])
-    found = evaluate_slates({"m": frame}, metrics=["dcg"], estimators=["ips"], low_ess="ignore")
+    evaluation = evaluate_slates({"m": frame}, metrics=["dcg"], estimators=["ips"], low_ess="ignore")
     second = 1 / np.log2(3)
     # Four queries, one without a positive: contributions c/P.
     expected = (second / 0.5 + 0.5 / 0.25 + (1 + second) / 2 / 1.0 + second / 0.5 + 0) / 4
-    assert value(found, "dcg", "ips") == pytest.approx(expected, abs=1e-15)
-    assert found.estimate("m", "dcg", "ips").sums.n_users == 2
+    assert value(evaluation, "dcg", "ips") == pytest.approx(expected, abs=1e-15)
+    assert evaluation.estimate("m", "dcg", "ips").sums.n_users == 2
 
 
 def test_what_was_read_is_in_the_table_of_counts():
     frame = pd.concat([SHOWN, SHOWN.tail(2).assign(query=4, label=0), SHOWN.tail(1).assign(query=5, label=1)])
     data = evaluate_slates({"m": frame}, metrics=["auc", "rr"]).data.set_index("what")
     counts = {"rows read": 10, "queries": 5, "users": 2, "positives": 5}
-    counts |= {"queries without a positive": 1, "queries of positives alone": 1}
+    counts |= {"queries without a positive": 1, "queries with positives only": 1}
     assert {name: int(data.loc[name, "count"]) for name in counts} == counts
     assert data.loc["queries that entered", "count"] == 4
-    found = evaluate_slates({"m": frame}, metrics=["auc"], estimators=["aoa"]).frame
-    assert "1 query left out: the metric is undefined for them" in found["note"].item()
+    result_frame = evaluate_slates({"m": frame}, metrics=["auc"], estimators=["aoa"]).frame
+    assert "1 query left out: the metric is undefined for them" in result_frame["note"].item()
     # Without users and odd queries there is nothing to say of them.
     assert Slates.from_frame(TRIPLES).data[["what", "count"]].to_numpy().tolist() == [
         ["rows read", 6],
@@ -264,12 +272,12 @@ def test_scores_come_as_arrays_columns_or_frames_in_any_order():
         "column": "score",
         "frame": mixed[["query", "item", "score"]],
     }
-    found = evaluate_slates(ways, frame, metrics=["auc", "ndcg", "ap"], estimators=["aoa"]).frame
-    for _, rows in found.groupby("metric"):
+    result_frame = evaluate_slates(ways, frame, metrics=["auc", "ndcg", "ap"], estimators=["aoa"]).frame
+    for _, rows in result_frame.groupby("metric"):
         assert rows["estimate"].nunique() == 1
         assert rows["std_error"].nunique() == 1
-    whole = evaluate_slates({"one": frame, "two": mixed}, metrics=["auc"], estimators=["aoa"]).frame
-    assert whole["estimate"].nunique() == 1
+    expected = evaluate_slates({"one": frame, "two": mixed}, metrics=["auc"], estimators=["aoa"]).frame
+    assert expected["estimate"].nunique() == 1
 
 
 def test_a_model_that_scores_a_part_is_a_list_that_ends():
@@ -277,10 +285,12 @@ def test_a_model_that_scores_a_part_is_a_list_that_ends():
     with pytest.raises(InputError, match=r"no score for 4 of 7 listed items \(first: .* 1, 'z'\)"):
         evaluate_slates({"m": part}, BINARY)
     with pytest.warns(DataWarning, match="missing for some of the 3 queries with test positives"):
-        found = evaluate_slates({"m": part}, SHOWN, unscored="miss", metrics=["recall@2"], estimators=["aoa"])
+        evaluation = evaluate_slates(
+            {"m": part}, SHOWN, unscored="miss", metrics=["recall@2"], estimators=["aoa"]
+        )
     # Query 1: y of two positives is second; query 2 has no list; query 3: y is first.
-    assert value(found, "recall@2") == (0.5 + 0 + 1) / 3
-    assert found.data.set_index("what").loc["listed items without a score, misses", "count"] == 4
+    assert value(evaluation, "recall@2") == (0.5 + 0 + 1) / 3
+    assert evaluation.data.set_index("what").loc["listed items without a score, misses", "count"] == 4
     with pytest.raises(InputError, match="reads the whole ranking"):
         evaluate_slates({"m": part}, SHOWN, unscored="miss", metrics=["auc"])
 
@@ -290,26 +300,29 @@ def test_an_impression_log_with_queries_is_slates():
         SHOWN.assign(clicked=SHOWN["label"] > 0), query="query", position="position", propensity="propensity"
     )
     slates = Slates.from_log(log)
-    mine = Slates.from_frame(SHOWN.assign(label=SHOWN["label"] > 0))
-    one, two = (
-        evaluate_slates({"m": SHOWN["score"]}, one, metrics=["rr", "auc"]).frame for one in (slates, mine)
+    log_slates = Slates.from_frame(SHOWN.assign(label=SHOWN["label"] > 0))
+    frame, log_frame = (
+        evaluate_slates({"m": SHOWN["score"]}, source, metrics=["rr", "auc"]).frame
+        for source in (slates, log_slates)
     )
-    pd.testing.assert_frame_equal(one, two)
+    pd.testing.assert_frame_equal(frame, log_frame)
     with pytest.raises(InputError, match="no queries"):
         Slates.from_log(ipseval.ImpressionLog.from_frame(SHOWN.assign(clicked=SHOWN["label"] > 0)))
 
 
 def test_ranks_of_slates_are_stored_and_the_hash_of_an_evaluation_covers_their_users(tmp_path):
-    found = evaluate_slates({"m": BINARY}, metrics=["rr", "dcg"])
-    ranked = found.samples["m"].ranked
+    evaluation = evaluate_slates({"m": BINARY}, metrics=["rr", "dcg"])
+    ranked = evaluation.samples["m"].ranked
     ranked.to_parquet(tmp_path / "ranks.parquet")
     stored = ipseval.RankedPositives.from_parquet(tmp_path / "ranks.parquet")
     assert stored.cluster.tolist() == ranked.cluster.tolist()
     assert stored.cluster_ids.tolist() == ["ann", "ben"]
-    one = ipseval.evaluate_ranks({"m": stored}, metrics=["rr"]).estimate("m", "rr", "aoa")
-    assert one.standard_error == found.estimate("m", "rr", "aoa").standard_error
-    other = evaluate_slates({"m": BINARY.assign(user=["cid"] * 5 + ["ben"] * 2)}, metrics=["rr", "dcg"])
-    hashes = [json.loads(one.to_json())["data"] for one in (found, other)]
+    estimate = ipseval.evaluate_ranks({"m": stored}, metrics=["rr"]).estimate("m", "rr", "aoa")
+    assert estimate.standard_error == evaluation.estimate("m", "rr", "aoa").standard_error
+    reference_evaluation = evaluate_slates(
+        {"m": BINARY.assign(user=["cid"] * 5 + ["ben"] * 2)}, metrics=["rr", "dcg"]
+    )
+    hashes = [json.loads(result.to_json())["data"] for result in (evaluation, reference_evaluation)]
     assert hashes[0]["positives_sha256"] == hashes[1]["positives_sha256"]
     assert hashes[0]["users_sha256"] != hashes[1]["users_sha256"]
 
@@ -361,9 +374,9 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         ({"m": np.ones(7)}, None, "without slates= a model is a frame"),
         ({"m": BINARY, "n": BINARY.head(5)}, None, "list other items or labels"),
     ]
-    for models, given, words in cases:
+    for models, slates_argument, words in cases:
         with pytest.raises(InputError, match=words):
-            evaluate_slates(models, given)
+            evaluate_slates(models, slates_argument)
     with pytest.raises(InputError, match=r"^m: 2 of 7 scores are NaN; "):
         evaluate_slates({"m": np.array([1, np.nan, 2, 3, np.nan, 4, 5])}, slates)
     with pytest.raises(InputError, match=r"^listed must have one entry for each of the 7 rows of"):
@@ -379,11 +392,11 @@ def test_scores_that_do_not_fit_are_refused_in_words():
         slates.examination([1.0, 0.5])
     with pytest.raises(InputError, match="not fitted"):
         evaluate_slates({"m": BINARY}, propensity=ipseval.PowerLawPropensity(gamma=0))
-    other = ipseval.propensity.Propensity(
+    propensity = ipseval.propensity.Propensity(
         np.array([0.5]), True, "known", 1, item_ids=np.array(["q"], dtype=object)
     )
     with pytest.raises(PropensityError, match="knows none of the 3 items"):
-        evaluate_slates({"m": BINARY}, propensity=other)
+        evaluate_slates({"m": BINARY}, propensity=propensity)
     arrays = np.zeros(1, dtype=int), np.zeros(1, dtype=int), np.ones(1), np.array([7]), np.array([8])
     with pytest.raises(InputError, match="one entry for each of 1 queries; got 2"):
         Slates(*arrays, user=np.zeros(2, dtype=int), user_ids=np.array([1]))
@@ -397,9 +410,9 @@ def test_scores_that_do_not_fit_are_refused_in_words():
 
 
 def test_models_of_one_table_must_rank_the_queries_of_the_same_users():
-    one, two = (
+    first, second = (
         rank_slates(SHOWN["score"].to_numpy(), Slates.from_frame(SHOWN.assign(user=users)))
         for users in (SHOWN["user"], list("bbbbbaa"))
     )
     with pytest.raises(InputError, match="rank different test positives"):
-        ipseval.evaluate_ranks({"one": one, "two": two})
+        ipseval.evaluate_ranks({"one": first, "two": second})
