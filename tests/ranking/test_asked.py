@@ -8,7 +8,7 @@ import pytest
 
 from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import Targets, _exact
+from tests.inside.ranking import Targets, _rank_positives
 
 TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
 SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
@@ -123,13 +123,13 @@ def test_the_best_of_users_without_positives_are_found_too():
 
 
 def test_scores_that_users_share_are_sorted_once(monkeypatch):
-    calls, original = [], _exact.rank_shared
+    calls, original = [], _rank_positives.rank_shared
 
     def spy(scores, *rest):
         calls.append(scores.shape)
         return original(scores, *rest)
 
-    monkeypatch.setattr(_exact, "rank_shared", spy)
+    monkeypatch.setattr(_rank_positives, "rank_shared", spy)
     for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
         rank_positives(model, SPLIT)
     assert calls == []

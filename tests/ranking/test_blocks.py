@@ -11,7 +11,7 @@ import pytest
 from ipseval import ComputeOptions, SampledCandidates, Split, rank_positives
 from ipseval.ranking.kernels import numpy_kernels as _kernels
 from ipseval.ranking.kernels.blocks import Shape
-from tests.inside.ranking import Factors, _passes
+from tests.inside.ranking import Factors, _rank_counts
 from tests.inside.ranking import top_lists as _kept
 from tests.ranking.worlds import world_of
 
@@ -51,14 +51,14 @@ def noted(monkeypatch, owner, name, what):
 def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positive(n_positives):
     n_users, n_items = 200, 4000
     rng = np.random.default_rng(0)
-    factors = Factors.of(rng.normal(size=(n_users, 4)), rng.normal(size=(n_items, 4)), None, "m")
+    factors = Factors.from_arrays(rng.normal(size=(n_users, 4)), rng.normal(size=(n_items, 4)), None, "m")
     shape = Shape(n_users, n_items, 4, SINGLE)
     pairs = pd.DataFrame(
         {"user": np.repeat(np.arange(n_users), n_positives), "item": np.tile(np.arange(n_positives), n_users)}
     )
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [n_items - 1]}), pairs, items=range(n_items))
-    targets = _passes.Targets.from_split(split)
-    batch = _passes.Batch.of(targets)
+    targets = _rank_counts.Targets.from_split(split)
+    batch = _rank_counts.Batch.from_targets(targets)
     block = factors.block(batch, factors.exact(batch, _kernels))
     tracemalloc.start()
     worker = _kernels.Worker(shape)
@@ -116,5 +116,5 @@ def test_candidates_of_each_user_are_scored_for_32_mebibytes_with_their_copy():
 def test_the_score_that_k_entries_reach_is_that_of_maxima_of_groups(k, width):
     # 64 groups of two entries at least, or 4 k: of 2 · n groups, entry j and entry j + n share one.
     scores = np.stack([np.arange(width, dtype=float), np.full(width, np.nan)])
-    assert _kept.reached_by(scores, k).tolist() == [width - k, -np.inf]
-    assert _kept.reached_by(scores[:, : width - 1], k).tolist() == [-np.inf, -np.inf]
+    assert _kept.topk_lower_bound(scores, k).tolist() == [width - k, -np.inf]
+    assert _kept.topk_lower_bound(scores[:, : width - 1], k).tolist() == [-np.inf, -np.inf]

@@ -16,7 +16,7 @@ SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 
 def made(user, item, bias=None) -> Factors:
     bias = None if bias is None else np.array(bias, dtype=np.float64)
-    return Factors.of(np.asarray(user), np.asarray(item), bias, "als")
+    return Factors.from_arrays(np.asarray(user), np.asarray(item), bias, "als")
 
 
 @pytest.mark.parametrize(
@@ -136,22 +136,22 @@ def test_a_common_step_is_of_use_while_the_largest_value_of_a_part_is_below_two_
 
 @pytest.mark.parametrize(("exponent", "step"), [(-49, 2.0**-99), (-50, 0.0), (-51, 0.0), (0, 2.0**-50)])
 def test_steps_of_scores_are_of_use_above_two_to_the_minus_100(exponent, step):
-    assert Factors.of(np.array([[2.0**exponent]]), np.array([[2.0**-50]]), None, "m").step == step
+    assert Factors.from_arrays(np.array([[2.0**exponent]]), np.array([[2.0**-50]]), None, "m").step == step
 
 
 def test_the_step_of_scores_is_that_of_the_bias_where_it_is_smaller():
     user, item = np.array([[2.0]]), np.array([[4.0], [8.0]])
     for bias, step in (([0.5, 3.0], 0.5), ([16.0, 32.0], 8.0), ([0.0, 0.0], 8.0), ([-np.inf, 0.5], 0.5)):
-        assert Factors.of(user, item, np.array(bias), "m").step == step
-    assert Factors.of(user, item, None, "m").step == 8.0
-    assert Factors.of(np.zeros((1, 1)), item, None, "m").step == 0.0  # all scores are 0
+        assert Factors.from_arrays(user, item, np.array(bias), "m").step == step
+    assert Factors.from_arrays(user, item, None, "m").step == 8.0
+    assert Factors.from_arrays(np.zeros((1, 1)), item, None, "m").step == 0.0  # all scores are 0
 
 
 def test_products_are_exact_below_two_to_the_24_steps():
     # The norm is an upper bound, √1.001 as long as the row for each of the two.
     for size, is_exact in ((2.0**24 / 1.0011, True), (2.0**24 / 1.0009, False)):
         whole = 2 * float(int(size / 2)) + 1
-        factors = Factors.of(np.array([[1.0]]), np.array([[whole]]), None, "m")
+        factors = Factors.from_arrays(np.array([[1.0]]), np.array([[whole]]), None, "m")
         assert factors.step == 1.0
         assert (factors.error_bound(np.array([0])) == 0.0).tolist() == [is_exact]
 
@@ -167,8 +167,8 @@ def test_tiny_products_have_a_bound_for_what_underflows():
 
 
 def test_bounds_of_products_are_rounded_outwards_and_those_of_exact_ones_not_at_all():
-    factors = Factors.of(np.ones((1, 1)), np.ones((1, 1)), None, "m")
-    lo, hi = factors._window(np.array([1.0, 1.0, 1e39]), np.array([0.0, 1e-12, 1.0]))
+    factors = Factors.from_arrays(np.ones((1, 1)), np.ones((1, 1)), None, "m")
+    lo, hi = factors._bounds_of_close_products(np.array([1.0, 1.0, 1e39]), np.array([0.0, 1e-12, 1.0]))
     one = np.float32(1.0)
     assert (lo.dtype, hi.dtype) == (np.float32, np.float32)
     assert lo[:2].tolist() == [1.0, np.nextafter(one, np.float32(-np.inf))]
@@ -189,7 +189,7 @@ def test_a_block_begins_with_the_scores_of_its_positives_and_nothing_counted(bia
         np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
         np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
     )
-    factors = Factors.of(user, item, bias, "m")
+    factors = Factors.from_arrays(user, item, bias, "m")
     # Users 0 and 2: positives 0, 2 and 0; training items 1 and 1, 2.
     batch = Batch(*(np.array(one) for one in ([0, 2], [0, 2, 3], [0, 2, 0], [0, 1, 3], [1, 1, 2])), 0)
     exact = factors.exact(batch, _kernels)
@@ -210,4 +210,7 @@ def test_a_block_begins_with_the_scores_of_its_positives_and_nothing_counted(bia
 
 @pytest.mark.parametrize(("bias", "dtype"), [(1e36, np.float32), (-1e38, np.float64), (np.inf, np.float32)])
 def test_a_bias_beyond_single_precision_is_read_in_double(bias, dtype):
-    assert Factors.of(np.ones((1, 1)), np.ones((2, 1)), np.array([0.0, bias]), "m").fast_item.dtype == dtype
+    assert (
+        Factors.from_arrays(np.ones((1, 1)), np.ones((2, 1)), np.array([0.0, bias]), "m").fast_item.dtype
+        == dtype
+    )

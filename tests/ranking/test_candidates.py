@@ -16,9 +16,9 @@ from tests.inside.ranking import (
     CandidateLists,
     Targets,
     as_candidates,
+    keep_candidates,
     restrict_items,
     restrict_lists,
-    without,
 )
 from tests.ranking.worlds import world_of
 
@@ -77,8 +77,9 @@ def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
     with pytest.warns(DataWarning) as caught:
         some = restrict_items(TARGETS, np.array([0, 1, 3]))
     assert str(caught[0].message) == (
-        "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are left out: what does "
-        "not compete has no rank. A candidate set must not depend on what was observed."
+        "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are excluded, because "
+        "an item that does not compete has no rank. A candidate set must not depend on which interactions "
+        "were observed."
     )
     assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [1, 0], [1.0, 3.0])
     assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
@@ -92,7 +93,7 @@ def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
 
 def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
     pairs = pd.DataFrame({"user": list("caaacc"), "item": list("trpqqp")})
-    lists = CandidateLists.of(pairs, SPLIT, "m")
+    lists = CandidateLists.from_frame(pairs, SPLIT, "m")
     assert (lists.start.tolist(), lists.item.tolist()) == ([0, 2, 2, 4], [1, 2, 0, 4])
     user, item = np.divmod(np.arange(15), 5)
     inside = lists.contains(user, item, 5)
@@ -119,11 +120,11 @@ def test_what_are_no_lists_of_candidates_is_said():
 def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert without(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
+        assert keep_candidates(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
     with pytest.raises(InputError, match=r"^none of the 4 test positives can be ranked: they leave\.$"):
-        without(TARGETS, np.zeros(4, dtype=bool), "leave")
+        keep_candidates(TARGETS, np.zeros(4, dtype=bool), "leave")
     with pytest.warns(DataWarning, match=r"^3 of 4 test positives leave \(first: 'a', 'q'\)"):
-        one = without(TARGETS, np.arange(4) == 3, "leave")
+        one = keep_candidates(TARGETS, np.arange(4) == 3, "leave")
     assert (one.user.tolist(), one.item.tolist(), one.gain.tolist(), one.n_not_candidates) == (
         [2],
         [4],
@@ -134,7 +135,7 @@ def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error(
 
 def test_work_is_that_of_users_with_positives_or_of_all():
     targets = Targets.from_split(world_of(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
-    some, every = Batch.of(targets), Batch.of(targets, all_users=True)
+    some, every = Batch.from_targets(targets), Batch.from_targets(targets, all_users=True)
     assert (some.users.tolist(), some.start.tolist(), some.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])
     assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
     assert (every.users.tolist(), every.start.tolist(), every.item.tolist()) == (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval import ComputeOptions, InputError, rank_positives
-from tests.inside.ranking import DuplicateItems, Factors, _exact_topk, twins
+from tests.inside.ranking import DuplicateItems, Factors, _duplicate_items, group_equal_rows
 from tests.ranking.worlds import ENGINES, world_of
 
 
@@ -23,13 +23,13 @@ def test_many_ties_need_few_exact_scores(engine, monkeypatch):
     for k in range(8):
         scores += user[:, k : k + 1] * item[:, k]
     n_scored = []
-    original = _exact_topk.DuplicateItems.counts
+    original = _duplicate_items.DuplicateItems.count
 
     def spy(self, factors, batch, exact, kernels):
-        n_scored.append(batch.users.size * self.first.size)
+        n_scored.append(batch.users.size * self.representative.size)
         return original(self, factors, batch, exact, kernels)
 
-    monkeypatch.setattr(_exact_topk.DuplicateItems, "counts", spy)
+    monkeypatch.setattr(_duplicate_items.DuplicateItems, "count", spy)
     compute = ComputeOptions(engine=engine, n_threads=1)
     ranked = rank_positives((user, item), world.split, compute=compute)
     assert sum(n_scored) == n_users - 5  # one class of zeros; users of zeros need no product
@@ -47,30 +47,30 @@ def test_a_nan_in_a_shared_score_is_counted_for_every_user():
 
 def classes(monkeypatch, fewest: int, most: int, bias=None) -> DuplicateItems | None:
     """Return the classes of items of which five, four, three and two are alike, the others alone."""
-    monkeypatch.setattr(_exact_topk, "FEWEST", fewest)
-    monkeypatch.setattr(_exact_topk, "MOST", most)
+    monkeypatch.setattr(_duplicate_items, "FEWEST", fewest)
+    monkeypatch.setattr(_duplicate_items, "MOST", most)
     kind = np.array([9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5])
     item = np.column_stack([kind, np.ones(kind.size)]).astype(float)
     # Items of one norm are looked at by their first four factors, then by all of them.
     item = np.column_stack([item, np.zeros((kind.size, 4))])
     item[kind == 9] = [0, 0, 0, 0, 1, 3]
-    return DuplicateItems.of(Factors.of(np.ones((1, 6)), item, bias, "m"))
+    return DuplicateItems.from_factors(Factors.from_arrays(np.ones((1, 6)), item, bias, "m"))
 
 
 def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
     alike = classes(monkeypatch, 3, 2)
     number = {5: 0, 4: 1}
     kind = [9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5]
-    assert alike.number.tolist() == [number.get(one, -1) for one in kind]
-    assert (alike.first.tolist(), alike.size.tolist()) == ([3, 2], [5, 4])
+    assert alike.class_of_item.tolist() == [number.get(one, -1) for one in kind]
+    assert (alike.representative.tolist(), alike.size.tolist()) == ([3, 2], [5, 4])
     assert classes(monkeypatch, 3, 9).size.tolist() == [5, 4, 3]
     assert classes(monkeypatch, 2, 9).size.tolist() == [5, 4, 3, 2]
-    assert classes(monkeypatch, 5, 9).first.tolist() == [3]
+    assert classes(monkeypatch, 5, 9).representative.tolist() == [3]
     assert classes(monkeypatch, 6, 9) is None
     bias = np.zeros(16)
     bias[3] = 0.5  # one of the five is another
     alike = classes(monkeypatch, 4, 9, bias)
-    assert sorted(alike.first.tolist()) == [2, 7]
+    assert sorted(alike.representative.tolist()) == [2, 7]
     assert alike.size.tolist() == [4, 4]
     assert classes(monkeypatch, 5, 9, bias) is None
 
@@ -83,6 +83,6 @@ def test_twins_are_the_items_of_equal_factors_and_bias():
     bias = rng.integers(0, 2, size=60).astype(float)
     bias[7], bias[8] = 0.0, -0.0
     for column, dtype in ((bias, np.float64), (np.zeros(0), np.float32)):
-        found = twins(item.astype(dtype), column)
+        found = group_equal_rows(item.astype(dtype), column)
         rows = item if not column.size else np.column_stack([item, column])
         np.testing.assert_array_equal(found[:, None] == found, (rows[:, None] == rows).all(axis=2))

@@ -20,14 +20,14 @@ from ipseval.ranking import top_items
 from ipseval.ranking.kernels import numpy_count
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank_all
-from tests.inside.ranking import _exact_topk, _factors, kernels_for, top_lists
+from tests.inside.ranking import _factor_topk, _factors, select_kernels, top_lists
 from tests.ranking.adapters.checks import exact_scores
 from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, random_world, rows, world_of
 
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", ">f4", ">i8")
 
 KERNELS: dict[str, tuple[ModuleType, ...]] = {
-    engine: (kernels_for(engine, 0), _factors, _exact_topk, top_lists) for engine in INSTALLED
+    engine: (select_kernels(engine, 0), _factors, _factor_topk, top_lists) for engine in INSTALLED
 }
 KERNELS["numpy"] += (numpy_count,)
 COMPILED = ("ROWS", "FEW")  # what Numba takes as it is when it compiles
@@ -311,7 +311,7 @@ def several_tiles(kind, dtype):
 @pytest.mark.parametrize("kind", [clear, one_place, almost_copies, short, tenths])
 def test_catalogues_of_several_tiles_are_ranked_as_their_scores_are(engine, kind, dtype, monkeypatch):
     if engine == "numpy":  # its tiles are eight times as wide
-        monkeypatch.setattr(kernels_for(engine, 0), "TILE", 1000)
+        monkeypatch.setattr(select_kernels(engine, 0), "TILE", 1000)
     world, factors, scores = several_tiles(kind, dtype)
     hidden = scores.copy()
     hidden[world.split.train.user, world.split.train.item] = np.nan

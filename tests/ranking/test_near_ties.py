@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from ipseval import Split
-from ipseval.ranking.kernels.blocks import Batch, Counted, Shape, Tile
+from ipseval.ranking.kernels.blocks import Batch, Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, Targets, kernels_for
+from tests.inside.ranking import Factors, Targets, select_kernels
 from tests.ranking.worlds import ENGINES
 
 WIDTH = 400
@@ -23,7 +23,7 @@ NONE = np.zeros(0, dtype=np.int64)
 @pytest.fixture(params=ENGINES)
 def kernels(request, monkeypatch):
     """Return the kernels of an engine; those of Numba run as Python (test_exact.py has them compiled)."""
-    found = kernels_for(request.param, 0)
+    found = select_kernels(request.param, 0)
     if request.param == "numba":
         from ipseval.ranking.kernels import numba_count
 
@@ -47,7 +47,11 @@ def made(reads, n_items: int = WIDTH * 3):
     pairs = pd.DataFrame({"user": np.arange(n_users), "item": 5})
     train = pd.DataFrame({"user": [0], "item": [7]})
     split = Split.from_frames(train, pairs, items=range(n_items))
-    return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
+    return (
+        Factors.from_arrays(user, item, None, "m"),
+        Batch.from_targets(Targets.from_split(split)),
+        user @ item.T,
+    )
 
 
 def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernels):
@@ -58,8 +62,8 @@ def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernel
         pairs = pd.DataFrame({"user": [0], "item": [5]})
         split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
         factors, batch = (
-            Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m"),
-            Batch.of(Targets.from_split(split)),
+            Factors.from_arrays(np.array([[1.0, 1 / 3]]), item, None, "m"),
+            Batch.from_targets(Targets.from_split(split)),
         )
         block = factors.block(batch, factors.exact(batch, kernels))
         worker = kernels.Worker(Shape(1, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
@@ -105,7 +109,7 @@ def test_every_tile_knows_its_items_of_infinite_bias(width):
     n_items = 35
     bias = np.where(np.arange(n_items) % 3 == 0, -np.inf, 0.5)
     bias[34] = np.inf
-    factors = Factors.of(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
+    factors = Factors.from_arrays(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
     seen: dict[int, float] = {}
 
     class Noting:
@@ -113,7 +117,7 @@ def test_every_tile_knows_its_items_of_infinite_bias(width):
             places = tile.infinite.tolist()
             assert all(0 <= place < tile.fast_item.shape[0] for place in places)
             seen.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
-            return Counted(0, NONE, NONE, NONE)
+            return UndecidedItems(0, NONE, NONE, NONE)
 
     assert len(list(factors.count(Noting(), None, width, None))) == -(-n_items // width)
     assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}

@@ -116,7 +116,7 @@ def test_a_damaged_cache_of_numba_is_built_again(suffix, share, tmp_path, monkey
         spec = importlib.util.spec_from_file_location("kernel", source)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return _compiled.compiled(module.twice)
+        return _compiled.compile_kernel(module.twice)
 
     assert fresh()(4) == 8
     files = list((tmp_path / "cache").rglob(f"*{suffix}"))
@@ -278,8 +278,8 @@ def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)
     with pytest.raises(InputError, match=r"ipseval\[fast\]"):
-        _run.kernels_for("numba", 1e12)
-    assert _run.kernels_for(None, 1e12).NAME == "numpy"
+        _run.select_kernels("numba", 1e12)
+    assert _run.select_kernels(None, 1e12).NAME == "numpy"
 
 
 @pytest.mark.parametrize(

@@ -11,15 +11,15 @@ import pytest
 
 from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking.kernels.numpy_count import SLOTS, Counter
+from ipseval.ranking.kernels.numpy_count import SLOTS, ThresholdCounter
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
-    TopK,
-    comparable,
-    counted_above,
+    TopKCollector,
+    count_ranked_above,
+    entries_above_bound,
     is_list_frame,
-    reaching,
+    to_comparable,
 )
 from tests.inside.ranking import _threads as _run
 
@@ -57,7 +57,7 @@ def test_rows_of_consecutive_users_are_no_copy():
 )
 @pytest.mark.parametrize("order", "<>")
 def test_scores_are_compared_in_a_type_that_loses_nothing(order, given, compared):
-    found = comparable(np.array([1, 0, 100], dtype=order + given))
+    found = to_comparable(np.array([1, 0, 100], dtype=order + given))
     assert found.dtype == np.dtype(compared)
     assert found.dtype.isnative
     assert (found - found[1]).tolist() == [1, 0, 100]
@@ -66,10 +66,10 @@ def test_scores_are_compared_in_a_type_that_loses_nothing(order, given, compared
 def test_scores_that_no_kernel_compares_are_refused():
     for scores in (np.array(["a"]), np.array([1j]), np.array([True])):
         with pytest.raises(InputError, match=r"scores must be real numbers of at most 64 bits; got"):
-            comparable(scores)
+            to_comparable(scores)
     if np.dtype(np.longdouble).itemsize > 8:
         with pytest.raises(InputError, match="got"):
-            comparable(np.zeros(2, dtype=np.longdouble))
+            to_comparable(np.zeros(2, dtype=np.longdouble))
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_positives_leave_samples_that_say_which_were_drawn(missing, pool, is_kno
     user, mask, gone = np.array([0, 0]), np.array([True, False]), np.array([1])
     if not is_known:
         with pytest.raises(InputError, match="do not say which positives were drawn; rank the"):
-            record.without(user, mask, gone)
+            record.remove_positives(user, mask, gone)
         return
-    above, tied, taken, rest = record.without(user, mask, gone)
+    above, tied, taken, rest = record.remove_positives(user, mask, gone)
     left = {"candidates": 1, "unobserved": 0, "unobserved+positives": 1}[pool]
     # The first positive stands above the second, and was drawn once as its competitor.
     assert (above[1], tied[1], taken[1]) == (left, 0, left)
@@ -144,8 +144,8 @@ class Handed:
 def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_are_wanted(all_ties, items):
     handed = Handed()
     scores = np.array([5.0, 9.0, 5.0, 5.0, 5.0, 1.0])  # user 0 may not have item 1
-    top = TopK(2, handed, np.array([7]), exhaustive=all_ties)
-    top.put_shared(scores, np.array([0, 1]), np.array([1]))
+    top = TopKCollector(2, handed, np.array([7]), exhaustive=all_ties)
+    top.add_shared_scores(scores, np.array([0, 1]), np.array([1]))
     assert handed.pairs == [(7, item) for item in items]
 
 
@@ -168,17 +168,17 @@ def test_the_warning_says_what_share_of_the_competitors_is_always_there():
 
 def test_a_catalogue_of_nothing_has_no_best_items():
     handed = Handed()
-    TopK(2, handed, np.array([0])).put_shared(np.zeros(0), np.array([0, 0]), NOTHING)
-    TopK(2, handed, np.array([0])).put_stored(np.zeros((1, 0)), NOTHING, NOTHING)
+    TopKCollector(2, handed, np.array([0])).add_shared_scores(np.zeros(0), np.array([0, 0]), NOTHING)
+    TopKCollector(2, handed, np.array([0])).add_score_matrix(np.zeros((1, 0)), NOTHING, NOTHING)
     assert handed.pairs == []
-    assert [one.size for one in reaching(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
+    assert [one.size for one in entries_above_bound(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 2031, 2032, 2033, 2040, 2041, 2048, 2049, 4080, 4081, 4088])
 def test_scores_are_counted_in_rows_of_any_width(width):
     # A lane of a byte holds 255: in a row where all scores count it would overflow first.
-    counter = Counter()
-    counter.arrange(np.array([0, 1, 2]), np.array([0.5, 2.0]), np.array([1.0, 2.0]))
+    counter = ThresholdCounter()
+    counter.set_thresholds(np.array([0, 1, 2]), np.array([0.5, 2.0]), np.array([1.0, 2.0]))
     tile = np.ones((2, width))
     tile[1, 0] = 2.0
     above, reach = counter.count(tile, np.zeros(2, dtype=np.int64))
@@ -195,8 +195,8 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
     start = np.append(0, np.cumsum(sizes))
     lo = rng.integers(0, 50, size=start[-1]).astype(dtype)
     hi = lo + rng.integers(0, 9, size=lo.size).astype(dtype)  # up to nine scores between, one after the other
-    counter = Counter()
-    counter.arrange(start, lo, hi)
+    counter = ThresholdCounter()
+    counter.set_thresholds(start, lo, hi)
     row = np.repeat(np.arange(4), sizes)
     for width in (1, 30, 700):
         tile = rng.integers(0, 60, size=(4, width)).astype(dtype)
@@ -212,12 +212,12 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
 def test_numba_is_loaded_from_so_many_comparisons_of_a_process_on(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)
-    assert _run.kernels_for(None, 4e8).NAME == "numpy"
-    assert _run.kernels_for("numpy", 2e8).NAME == "numpy"  # what is named does not count
-    assert _run.kernels_for(None, 1e8).NAME == "numpy"
-    assert _run.kernels_for(None, 1).NAME == "numba"
-    assert _run.kernels_for(None, 1).NAME == "numba"
-    assert _run.kernels_for("numpy", 1e12).NAME == "numpy"
+    assert _run.select_kernels(None, 4e8).NAME == "numpy"
+    assert _run.select_kernels("numpy", 2e8).NAME == "numpy"  # what is named does not count
+    assert _run.select_kernels(None, 1e8).NAME == "numpy"
+    assert _run.select_kernels(None, 1).NAME == "numba"
+    assert _run.select_kernels(None, 1).NAME == "numba"
+    assert _run.select_kernels("numpy", 1e12).NAME == "numpy"
 
 
 def test_the_bar_reaches_the_number_of_users(monkeypatch):
@@ -260,18 +260,18 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
 
 def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
     pytest.importorskip("numba")
-    kernels = _run.kernels_for("numba", 0)
+    kernels = _run.select_kernels("numba", 0)
     with monkeypatch.context() as patch:
         patch.setattr(_run, "find_spec", lambda name: None)
-        assert _run.kernels_for("numba", 0) is kernels
+        assert _run.select_kernels("numba", 0) is kernels
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "numba")
-        assert _run.kernels_for("numba", 0) is kernels
+        assert _run.select_kernels("numba", 0) is kernels
 
 
 def test_counted_entries_above_and_beside_are_those_of_the_same_group():
     counted = np.array([False, True, True, True])
-    above, same = counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), counted)
+    above, same = count_ranked_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), counted)
     assert (above.tolist(), same.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])
 
 
