@@ -63,7 +63,7 @@ class DuplicateItems:
         row = batch.row
 
         # Number of candidates (n_users, n_classes): excluded items do not compete.
-        excluded_class = self.class_of_item[batch.excluded]
+        excluded_class = self.class_of_item[batch.excluded_items]
         excluded_row = np.repeat(np.arange(n_users), np.diff(batch.excluded_start))
         is_duplicate = excluded_class >= 0
         key = excluded_row[is_duplicate] * n_classes + excluded_class[is_duplicate]

@@ -28,9 +28,9 @@ def collect_topk(factors: Factors, batch: Batch, kernels: ModuleType, top: TopKC
         np.matmul(factors.fast_users(part.users), factors.fast_item.T, out=products)
         products[:, factors.infinite] = factors.bias[factors.infinite]
         excluded_row = np.repeat(np.arange(part.users.size), np.diff(part.excluded_start))
-        products[excluded_row, part.excluded] = np.nan
+        products[excluded_row, part.excluded_items] = np.nan
 
         bound = topk_lower_bound(products, top.k) - slack[first : first + step].astype(products.dtype)
         row, item, _ = entries_above_bound(products, bound)
         score = factors.scores(part.users[row], item, kernels)
-        top.for_users(part.users).add_candidates(row, item, score)
+        top.with_users(part.users).add_candidates(row, item, score)

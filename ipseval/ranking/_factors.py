@@ -214,26 +214,26 @@ class Factors:
 
             positive, start = _select_ranges(block.start, users)
             excluded_position, excluded_start = _select_ranges(block.excluded_start, users)
-            excluded = block.excluded[excluded_position] - tile.first
-            is_in_tile = (excluded >= 0) & (excluded < width)
+            excluded_items = block.excluded_items[excluded_position] - tile.first
+            is_in_tile = (excluded_items >= 0) & (excluded_items < width)
             tile_excluded_start = np.append(0, np.cumsum(is_in_tile))[excluded_start]
-            above = np.zeros(positive.size, dtype=np.int64)
-            reach = np.zeros(positive.size, dtype=np.int64)
+            above_counts = np.zeros(positive.size, dtype=np.int64)
+            reach_counts = np.zeros(positive.size, dtype=np.int64)
             # Arrays are read-only as for stored scores: Numba compiles the kernel for these types anyway.
-            kernels.count_stored(
+            kernels.count_score_block(
                 readonly(scores),
                 readonly(start),
                 block.exact[positive],
                 readonly(tile_excluded_start),
-                readonly(excluded[is_in_tile]),
-                above,
-                reach,
+                readonly(excluded_items[is_in_tile]),
+                above_counts,
+                reach_counts,
             )
             item = block.item[positive] - tile.first
-            tied = reach - above - ((item >= 0) & (item < width))
-            block.n_above[positive] += above
-            block.n_tied[positive] += tied
-            n_lost += int((tied < 0).sum())
+            tied_counts = reach_counts - above_counts - ((item >= 0) & (item < width))
+            block.n_above[positive] += above_counts
+            block.n_tied[positive] += tied_counts
+            n_lost += int((tied_counts < 0).sum())
         return n_lost
 
     def fast_users(self, users: IntArray) -> AnyArray:
@@ -267,7 +267,7 @@ class Factors:
             lo=lo,
             hi=hi,
             excluded_start=batch.excluded_start,
-            excluded=batch.excluded,
+            excluded_items=batch.excluded_items,
             pointer=batch.excluded_start[:-1].copy(),
             n_above=np.zeros(n_positives, np.int64),
             n_tied=np.zeros(n_positives, np.int64),

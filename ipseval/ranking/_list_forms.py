@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,6 +10,7 @@ from ipseval.data.reading import Lists
 from ipseval.data.reading.column_names import choose
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking._types import AnyModel
 from ipseval.utils.checks import kind_of
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.types import AnyArray
@@ -18,7 +18,7 @@ from ipseval.utils.types import AnyArray
 MOST_COLUMNS = 10  # of a frame of lists, whereas a frame of scores has a column for each item
 
 
-def convert_lists(model: Any, split: Split, name: str) -> Any:
+def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
     """Return recommendation lists in Python objects as `Lists`, and every other model unchanged.
 
     Parameters
@@ -55,7 +55,7 @@ def _has_list_columns(model: object) -> bool:
     return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
 
 
-def _convert_mapping(model: Mapping[Any, Any], name: str) -> Lists:
+def _convert_mapping(model: Mapping[Hashable, object], name: str) -> Lists:
     """Return a mapping from users to their items as `Lists`."""
     if not model:
         raise InputError(
@@ -71,7 +71,7 @@ def _convert_mapping(model: Mapping[Any, Any], name: str) -> Lists:
     return Lists(model)
 
 
-def _convert_rows(model: list[Any], split: Split, name: str) -> Lists | AnyArray:
+def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | AnyArray:
     """Return one list for each user, in the order of the split, as `Lists` or as an array of scores."""
     if not model or not all(isinstance(row, (list, tuple, np.ndarray)) for row in model):
         description = "an empty list"
@@ -93,12 +93,12 @@ def _convert_rows(model: list[Any], split: Split, name: str) -> Lists | AnyArray
     return Lists(dict(zip(users, model, strict=True)))
 
 
-def _read_scores(model: list[Any], split: Split) -> AnyArray | None:
+def _read_scores(model: list[AnyModel], split: Split) -> AnyArray | None:
     """Return rows of one score for each item as an array; None for lists of item ids."""
     if any(len(row) != split.n_items for row in model):
         return None
     try:
-        array = np.asarray(model)
+        array: AnyArray = np.asarray(model)
     except ValueError:  # rows of tuples of different lengths
         return None
     if array.shape != (split.n_users, split.n_items) or array.dtype.kind not in "fiu":

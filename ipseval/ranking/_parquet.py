@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from ipseval.errors import InputError
+from ipseval.ranking._types import Untyped
 from ipseval.utils.artefacts import check_is_file, check_members, reading, writing
 from ipseval.utils.codec import read as decode
 from ipseval.utils.codec import write as encode
@@ -20,12 +21,12 @@ COLUMNS = ("user", "item", "n_above", "n_tied", "n_candidates", "gain")
 HEADER = b"ipseval.stored"
 ADVICE = "Rank again and write the ranks with `RankedPositives.to_parquet(path)`."
 
-# pyarrow has no type stubs.
-Table: TypeAlias = Any
-ArrowArray: TypeAlias = Any
+Table: TypeAlias = Untyped
+ArrowArray: TypeAlias = Untyped
+Fields: TypeAlias = dict[str, Any]  # fields of RankedPositives by name
 
 
-def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
+def write(path: str | PathLike[str], fields: Fields) -> None:
     """Write the fields of RankedPositives as rows of user, item, n_above, n_tied, n_candidates[, gain]."""
     pyarrow, parquet = _import_pyarrow()
     columns = {name: fields[name] for name in COLUMNS if fields[name] is not None}
@@ -41,7 +42,7 @@ def write(path: str | PathLike[str], fields: dict[str, Any]) -> None:
         parquet.write_table(table, stream, compression="zstd", write_page_checksum=True)
 
 
-def read(path: str | PathLike[str]) -> dict[str, Any]:
+def read(path: str | PathLike[str]) -> Fields:
     """Return the fields of a file that `write` has written, with the same values and types."""
     _, parquet = _import_pyarrow()
     check_is_file(path)
@@ -52,16 +53,16 @@ def read(path: str | PathLike[str]) -> dict[str, Any]:
         return _read_fields(path, file.read())
 
 
-def _read_fields(path: str | PathLike[str], table: Table) -> dict[str, Any]:
+def _read_fields(path: str | PathLike[str], table: Table) -> Fields:
     """Return the fields of a table, or raise `InputError` if it is not a table of `write`."""
     metadata = table.schema.metadata or {}
     if HEADER not in metadata:
         raise InputError(f"{path} was not written by RankedPositives.to_parquet. {ADVICE}")
-    header: dict[str, Any] = decode(path, ADVICE, metadata[HEADER])[0]
+    header: Fields = decode(path, ADVICE, metadata[HEADER])[0]
     if header["columns"] != table.column_names or header["n_rows"] != table.num_rows:
         raise InputError(f"{path} has other rows or columns than were written. {ADVICE}")
 
-    fields: dict[str, Any] = dict.fromkeys(COLUMNS)
+    fields: Fields = dict.fromkeys(COLUMNS)
     for name in COLUMNS:
         if name in table.column_names:
             fields[name] = table[name].to_numpy()

@@ -49,20 +49,20 @@ def rank_factors(
         bias = np.zeros(factors.n_items)
     shared_top = None
     if top is not None:
-        shared_top = top.for_users(shared_batch.users)
-    n_above[is_shared], n_tied[is_shared] = rank_shared(bias, shared_batch, resources.name, shared_top)
+        shared_top = top.with_users(shared_batch.users)
+    n_above[is_shared], n_tied[is_shared] = rank_shared_scores(bias, shared_batch, resources.name, shared_top)
 
     if has_factors.any():
         is_product, product_batch = batch.choose(has_factors)
         product_top = None
         if top is not None:
-            product_top = top.for_users(product_batch.users)
+            product_top = top.with_users(product_batch.users)
         counts = _rank_products(factors, product_batch, kernels, resources, product_top)
         n_above[is_product], n_tied[is_product] = counts
     return n_above, n_tied
 
 
-def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopKCollector | None = None) -> Counts:
+def rank_shared_scores(scores: AnyArray, batch: Batch, name: str, top: TopKCollector | None = None) -> Counts:
     """Return (n_above, n_tied) of all positives when every user has the same `scores` (n_items,)."""
     scores = to_comparable(scores)
     n_users = batch.users.size
@@ -78,7 +78,7 @@ def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopKCollector | 
 
     # The key (user, level) of every excluded item, sorted.
     excluded_key = np.repeat(np.arange(n_users), np.diff(batch.excluded_start)) * np.int64(n_levels)
-    excluded_key += level[batch.excluded]
+    excluded_key += level[batch.excluded_items]
     excluded_key.sort()
     positive_key = batch.row * np.int64(n_levels) + positive_level
     first_tied = np.searchsorted(excluded_key, positive_key)
@@ -87,7 +87,7 @@ def rank_shared(scores: AnyArray, batch: Batch, name: str, top: TopKCollector | 
     n_tied -= first_above - first_tied
 
     if top is not None:
-        top.add_shared_scores(scores, batch.excluded_start, batch.excluded)
+        top.add_shared_scores(scores, batch.excluded_start, batch.excluded_items)
     return n_above, n_tied
 
 
@@ -152,7 +152,7 @@ def _rank_products(
 def _users_per_product_block(
     row_shape: Shape, tile_shape: Shape, n_users: int, kernels: ModuleType, resources: Resources
 ) -> int:
-    """Return the number of users whose products are computed and counted together."""
+    """Return the number of users in a block of products."""
     n_workers = resources.compute.threads
     fixed_bytes, bytes_per_user = kernels.block_bytes(tile_shape)
     # Each thread gets several blocks, unless these would be too small to be worth a thread.
@@ -160,14 +160,14 @@ def _users_per_product_block(
     users_worth_a_thread = WORTH // row_shape.n_items
     return resources.users_per_block(
         bytes_per_user,
-        fixed=fixed_bytes,
-        wanted=min(kernels.block_users(tile_shape), max(users_worth_a_thread, users_per_share)),
+        fixed_bytes=fixed_bytes,
+        n_users_wanted=min(kernels.block_users(tile_shape), max(users_worth_a_thread, users_per_share)),
         n_workers=n_workers,
-        what="a block of one user",
+        description="a block of one user",
     )
 
 
-def rank_stored(
+def rank_score_blocks(
     scorer: Scorer,
     batch: Batch,
     columns: IntArray | None,
@@ -191,8 +191,8 @@ def rank_stored(
         n_above[part.positives], n_tied[part.positives], n_nan[first] = counts
         if top is not None and not n_nan[first]:
             row = np.repeat(np.arange(part.users.size), np.diff(part.excluded_start))
-            part_top = top.for_users(part.users)
-            part_top.add_score_matrix(to_comparable(candidate_scores), row, part.excluded)
+            part_top = top.with_users(part.users)
+            part_top.add_score_matrix(to_comparable(candidate_scores), row, part.excluded_items)
 
     n_users = batch.users.size
     bytes_per_user = 8 * n_items * 2
@@ -206,7 +206,10 @@ def rank_stored(
         n_workers = 1
         n_users_wanted = 2 * CALL_TARGET // bytes_per_user
     n_users_per_block = resources.users_per_block(
-        bytes_per_user, wanted=n_users_wanted, n_workers=n_workers, what="the scores of one user"
+        bytes_per_user,
+        n_users_wanted=n_users_wanted,
+        n_workers=n_workers,
+        description="the scores of one user",
     )
 
     def process_block(number: int) -> Iterator[int]:
@@ -259,7 +262,7 @@ def rank_in_lists(
         n_scores += scores.size
         candidate_above, candidate_tied = ranks_within_group(row, scores)
         if top is not None and not n_nan:
-            top.for_users(block).add_candidates(row, item, scores)
+            top.with_users(block).add_candidates(row, item, scores)
 
         # The candidates are sorted by user and item, so a positive is found by its key.
         positives = slice(first_positive[first], end_positive[first + block.size - 1])
@@ -278,8 +281,8 @@ def count_block(batch: Batch, scores: AnyArray, kernels: ModuleType) -> tuple[In
     n_above = np.zeros(batch.item.size, np.int64)
     n_reach = np.zeros(batch.item.size, np.int64)
     positive_score = block[batch.row, batch.item]
-    n_nan = kernels.count_stored(
-        block, batch.start, positive_score, batch.excluded_start, batch.excluded, n_above, n_reach
+    n_nan = kernels.count_score_block(
+        block, batch.start, positive_score, batch.excluded_start, batch.excluded_items, n_above, n_reach
     )
     return n_above, n_reach - n_above - 1, int(n_nan)
 

@@ -16,10 +16,11 @@ from ipseval.data.splits.split import check_split
 from ipseval.errors import InputError, IpsevalError
 from ipseval.ranking._factors import Factors
 from ipseval.ranking._list_forms import convert_lists
-from ipseval.ranking._rank_counts import rank_factors, rank_in_lists, rank_shared, rank_stored
-from ipseval.ranking._sampled_candidates import SampledCandidates, rank_sampled
+from ipseval.ranking._rank_counts import rank_factors, rank_in_lists, rank_score_blocks, rank_shared_scores
+from ipseval.ranking._sampled_candidates import SampledCandidates, rank_sampled_candidates
 from ipseval.ranking._scorers import AnyScorer, DenseScorer, as_scorer
 from ipseval.ranking._threads import Resources, select_kernels
+from ipseval.ranking._types import AnyModel
 from ipseval.ranking.adapters import adapt
 from ipseval.ranking.candidates import (
     CandidateLists,
@@ -128,17 +129,19 @@ def rank_positives(
         targets = Targets.from_split(split)
         if isinstance(candidates, SampledCandidates):
             _check_can_sample(scores, name, k)
-            return rank_sampled(as_scorer(scores, split, name), split, targets, candidates, resources)
+            return rank_sampled_candidates(
+                as_scorer(scores, split, name), split, targets, candidates, resources
+            )
 
-        lists, allowed = as_candidates(candidates, split, name)
+        lists, allowed_items = as_candidates(candidates, split, name)
         if lists is not None:
             targets = restrict_lists(targets, lists)
-        elif allowed is not None:
-            targets = restrict_items(targets, allowed)
+        elif allowed_items is not None:
+            targets = restrict_items(targets, allowed_items)
         if not k:
-            return _rank_among_candidates(scores, split, targets, lists, allowed, resources, None)
+            return _rank_among_candidates(scores, split, targets, lists, allowed_items, resources, None)
         builder = TopListBuilder(distinct(targets.user), split.n_users, k)
-        ranked = _rank_among_candidates(scores, split, targets, lists, allowed, resources, builder.top)
+        ranked = _rank_among_candidates(scores, split, targets, lists, allowed_items, resources, builder.top)
         return with_top_lists(ranked, builder.build())
 
 
@@ -237,12 +240,12 @@ def _concatenate_parts(
     return user[order], item[order], n_above[order], n_tied[order]
 
 
-def _resolve_model(model: Any, split: Split, name: str) -> Any:
+def _resolve_model(model: AnyModel, split: Split, name: str) -> AnyModel:
     """Return a model as scores, lists or ranks: converted lists, and trained models as scorers."""
-    converted = convert_lists(model, split, name)
-    if isinstance(converted, (Lists, ListEntries)):
-        return converted
-    return adapt(converted, split, name=name)
+    converted_model = convert_lists(model, split, name)
+    if isinstance(converted_model, (Lists, ListEntries)):
+        return converted_model
+    return adapt(converted_model, split, name=name)
 
 
 def _is_lists(model: object) -> bool:
@@ -281,18 +284,18 @@ def _reuse_ranks(ranked: RankedPositives, candidates: object, name: str, k: int)
 
 
 def _rank_among_candidates(
-    model: Any,
+    model: AnyModel,
     split: Split,
     targets: Targets,
     lists: CandidateLists | None,
-    allowed: IntArray | None,
+    allowed_items: IntArray | None,
     resources: Resources,
     top: TopKCollector | None,
 ) -> RankedPositives:
     """Return the ranks among each user's list of candidates, the allowed items, or all items."""
     name = resources.name
     if _is_lists(model):
-        return rank_lists(model, split, targets, lists=lists, allowed=allowed, name=name, top=top)
+        return rank_lists(model, split, targets, lists=lists, allowed_items=allowed_items, name=name, top=top)
 
     scorer = as_scorer(model, split, name)
     n_rows = targets.user.size
@@ -303,7 +306,7 @@ def _rank_among_candidates(
         counts = rank_in_lists(scorer, targets, lists, kernels, resources, top)
     else:
         batch = Batch.from_targets(targets, all_users=top is not None and top.exhaustive)
-        counts = _rank_catalogue(scorer, targets.item_ids.size, batch, allowed, kernels, resources, top)
+        counts = _rank_catalogue(scorer, targets.item_ids.size, batch, allowed_items, kernels, resources, top)
     n_above, n_tied = counts
     return targets.ranked(n_above, n_tied)
 
@@ -312,31 +315,31 @@ def _rank_catalogue(
     scorer: AnyScorer,
     n_items: int,
     batch: Batch,
-    allowed: IntArray | None,
+    allowed_items: IntArray | None,
     kernels: ModuleType,
     resources: Resources,
     top: TopKCollector | None,
 ) -> tuple[IntArray, IntArray]:
     """Return (n_above, n_tied) among all items, or among the allowed items."""
     if top is not None:
-        top = top.for_users(batch.users).for_items(allowed)
-    if allowed is not None:
+        top = top.with_users(batch.users).with_items(allowed_items)
+    if allowed_items is not None:
         batch = replace(
             batch,
-            item=np.searchsorted(allowed, batch.item),
-            excluded=np.searchsorted(allowed, batch.excluded),
+            item=np.searchsorted(allowed_items, batch.item),
+            excluded_items=np.searchsorted(allowed_items, batch.excluded_items),
         )
 
     if isinstance(scorer, Factors):
         factors = scorer
-        if allowed is not None:
-            factors = scorer.subset(allowed)
+        if allowed_items is not None:
+            factors = scorer.subset(allowed_items)
         return rank_factors(factors, batch, kernels, resources, top)
 
     if isinstance(scorer, DenseScorer) and scorer.scores.strides[0] == 0 and n_items:
         shared_scores = scorer.scores[0]  # all rows are views of one row, as in `baselines.popularity`
-        if allowed is not None:
-            shared_scores = shared_scores[allowed]
-        return rank_shared(shared_scores, batch, resources.name, top)
+        if allowed_items is not None:
+            shared_scores = shared_scores[allowed_items]
+        return rank_shared_scores(shared_scores, batch, resources.name, top)
 
-    return rank_stored(scorer, batch, allowed, n_items, kernels, resources, top)
+    return rank_score_blocks(scorer, batch, allowed_items, n_items, kernels, resources, top)

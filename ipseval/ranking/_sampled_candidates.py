@@ -154,27 +154,29 @@ class Drawer:
         """Return n, the size of the set drawn from with the positive, and the draws for `items` (s,)."""
         targets = self.targets
         candidates = self.candidates
-        excluded = targets.excluded[targets.excluded_start[user] : targets.excluded_start[user + 1]]
+        excluded_items = targets.excluded_items[
+            targets.excluded_start[user] : targets.excluded_start[user + 1]
+        ]
         includes_positives = candidates.pool == "candidates"
         if not includes_positives:
-            excluded = np.union1d(excluded, items)
+            excluded_items = np.union1d(excluded_items, items)
 
-        n_competitors = self.n_items - excluded.size - includes_positives
-        self._check_size(user, n_competitors, excluded)
+        n_competitors = self.n_items - excluded_items.size - includes_positives
+        self._check_size(user, n_competitors, excluded_items)
         # Philox is keyed by (seed, user): the draws do not depend on the other users that are ranked.
         key = np.array([candidates.key, user], dtype=np.uint64)
         generator = np.random.Generator(np.random.Philox(key=key))
         if candidates.per == "user":
-            draws = self._draw_sequence(generator, excluded, items)
+            draws = self._draw_sequence(generator, excluded_items, items)
         else:
-            draws = self._draw_for_each(generator, excluded, items)
+            draws = self._draw_for_each(generator, excluded_items, items)
         return n_competitors + 1, draws
 
-    def _check_size(self, user: int, n_competitors: int, excluded: IntArray) -> None:
+    def _check_size(self, user: int, n_competitors: int, excluded_items: IntArray) -> None:
         """Raise `InputError` if the user has too few candidates to draw from."""
         n_drawable = n_competitors
         if self.weights is not None:
-            n_drawable = self.n_drawable - int((self.weights[excluded] > 0).sum())
+            n_drawable = self.n_drawable - int((self.weights[excluded_items] > 0).sum())
             if self.candidates.pool == "candidates":
                 n_drawable -= 1  # the positive itself, in the worst case
         n_needed = 1 if self.candidates.replacement else self.candidates.n_sampled
@@ -184,64 +186,74 @@ class Drawer:
                 f"be drawn, but {n_needed} are needed; use a smaller n_sampled or replacement=True."
             )
 
-    def _draw_for_each(self, generator: np.random.Generator, excluded: IntArray, items: IntArray) -> Draws:
+    def _draw_for_each(
+        self, generator: np.random.Generator, excluded_items: IntArray, items: IntArray
+    ) -> Draws:
         """Return draws with a separate sequence for each of the positives `items`."""
         competitors = []
         inverses = []
         for i in range(items.size):
-            drawn, inverse = self._draw_sequence(generator, excluded, items[i : i + 1])
-            competitors.append(drawn)
+            drawn_items, inverse = self._draw_sequence(generator, excluded_items, items[i : i + 1])
+            competitors.append(drawn_items)
             if inverse is not None:
                 inverses.append(inverse)
         if not inverses:
             return np.concatenate(competitors), None
         return np.concatenate(competitors), np.concatenate(inverses)
 
-    def _draw_sequence(self, generator: np.random.Generator, excluded: IntArray, items: IntArray) -> Draws:
+    def _draw_sequence(
+        self, generator: np.random.Generator, excluded_items: IntArray, items: IntArray
+    ) -> Draws:
         """Return draws from one sequence that the positives `items` share."""
         candidates = self.candidates
         if self.weights is not None and not candidates.replacement:
-            return self._draw_by_keys(generator, excluded, items)
+            return self._draw_by_keys(generator, excluded_items, items)
 
         m = candidates.n_sampled
         includes_positives = candidates.pool == "candidates"
         if candidates.replacement:
-            sequence = self._draw_with_replacement(generator, excluded, m)
+            sequence = self._draw_with_replacement(generator, excluded_items, m)
             # A positive skips itself in the shared sequence: draw more until each has m other items.
             while ((sequence == items[:, None]).sum(axis=1) > sequence.size - m).any():
-                sequence = np.concatenate([sequence, self._draw_with_replacement(generator, excluded, m)])
+                sequence = np.concatenate(
+                    [sequence, self._draw_with_replacement(generator, excluded_items, m)]
+                )
         else:
-            n_free = self.n_items - excluded.size
+            n_free = self.n_items - excluded_items.size
             chosen = generator.choice(n_free, size=m + includes_positives, replace=False, shuffle=True)
-            sequence = skip_excluded(chosen, excluded)
+            sequence = positions_to_items(chosen, excluded_items)
 
-        drawn = np.stack([sequence[sequence != item][:m] for item in items])
+        drawn_items = np.stack([sequence[sequence != item][:m] for item in items])
         if self.weights is None:
-            return drawn, None
-        total = np.full(items.shape, self.weights.sum() - self.weights[excluded].sum())
+            return drawn_items, None
+        total = np.full(items.shape, self.weights.sum() - self.weights[excluded_items].sum())
         if includes_positives:
             total -= self.weights[items]
         # Given that it is not the positive itself, a draw is j with probability weight_j / total.
-        return drawn, total[:, None] / (m * self.weights[drawn])
+        return drawn_items, total[:, None] / (m * self.weights[drawn_items])
 
     def _draw_with_replacement(
-        self, generator: np.random.Generator, excluded: IntArray, size: int
+        self, generator: np.random.Generator, excluded_items: IntArray, size: int
     ) -> IntArray:
         """Return `size` items that are not excluded, each drawn by the weights."""
         if self.cumulative is None:
-            return skip_excluded(generator.integers(self.n_items - excluded.size, size=size), excluded)
+            return positions_to_items(
+                generator.integers(self.n_items - excluded_items.size, size=size), excluded_items
+            )
         parts: list[IntArray] = []
         n_drawn = 0
         while n_drawn < size:
             # With side="right", the search never returns an item of probability 0.
             point = generator.random(size) * self.cumulative[-1]
-            drawn = np.searchsorted(self.cumulative, point, side="right")
-            drawn = drawn[~np.isin(drawn, excluded)]
-            parts.append(drawn)
-            n_drawn += drawn.size
+            drawn_items = np.searchsorted(self.cumulative, point, side="right")
+            drawn_items = drawn_items[~np.isin(drawn_items, excluded_items)]
+            parts.append(drawn_items)
+            n_drawn += drawn_items.size
         return np.concatenate(parts)[:size]
 
-    def _draw_by_keys(self, generator: np.random.Generator, excluded: IntArray, items: IntArray) -> Draws:
+    def _draw_by_keys(
+        self, generator: np.random.Generator, excluded_items: IntArray, items: IntArray
+    ) -> Draws:
         """Return weighted draws without replacement: the items with the m smallest keys E/weight."""
         # Given the next smallest key τ, an item is among them with probability 1 − exp(−weight·τ), whatever
         # its score: the inverse makes sums over the drawn items unbiased (Cohen & Kaplan 2007,
@@ -250,26 +262,26 @@ class Drawer:
         m = self.candidates.n_sampled
         with np.errstate(divide="ignore"):
             keys = generator.standard_exponential(self.n_items) / self.weights
-        keys[excluded] = np.inf
+        keys[excluded_items] = np.inf
         n_smallest = min(m + 2, self.n_items)
         order = np.argpartition(keys, n_smallest - 1)[:n_smallest]
         order = order[np.argsort(keys[order], kind="stable")]
 
-        drawn = []
+        drawn_items = []
         inverse = []
         for item in items:
             competitors = order[order != item]
             threshold = np.inf
             if competitors.size > m:
                 threshold = keys[competitors[m]]
-            drawn.append(competitors[:m])
+            drawn_items.append(competitors[:m])
             inverse.append(-1 / np.expm1(-self.weights[competitors[:m]] * threshold))
-        return np.stack(drawn), np.stack(inverse)
+        return np.stack(drawn_items), np.stack(inverse)
 
 
-def skip_excluded(position: IntArray, excluded: IntArray) -> IntArray:
-    """Return the item codes at these positions of the catalogue without the sorted `excluded` items."""
-    return position + np.searchsorted(excluded - np.arange(excluded.size), position, side="right")
+def positions_to_items(position: IntArray, excluded_items: IntArray) -> IntArray:
+    """Return the item codes at these positions of the catalogue without the sorted `excluded_items` items."""
+    return position + np.searchsorted(excluded_items - np.arange(excluded_items.size), position, side="right")
 
 
 class SampledCounts:
@@ -324,7 +336,7 @@ class SampledCounts:
 
     def build_record(self, candidates: SampledCandidates, *, is_uniform: bool) -> Sampling:
         """Return the record of the draws."""
-        drawn = np.concatenate(self._drawn_rows) if self._drawn_rows else None
+        drawn_items = np.concatenate(self._drawn_rows) if self._drawn_rows else None
         drawn_inverse = np.concatenate(self._drawn_inverse) if self._drawn_inverse else None
         record = Sampling(
             n_sampled=candidates.n_sampled,
@@ -333,7 +345,7 @@ class SampledCounts:
             uniform=is_uniform,
             pool=candidates.pool,
             order=self.order,
-            drawn=drawn,
+            drawn=drawn_items,
             drawn_inverse=drawn_inverse,
             per=candidates.per,
         )
@@ -342,7 +354,7 @@ class SampledCounts:
         return replace(record, above_estimate=self.above_estimate, tied_estimate=self.tied_estimate)
 
 
-def rank_sampled(
+def rank_sampled_candidates(
     scorer: AnyScorer, split: Split, targets: Targets, candidates: SampledCandidates, resources: Resources
 ) -> RankedPositives:
     """Return the rank of each positive among its drawn competitors; `n_candidates` is the list's length."""

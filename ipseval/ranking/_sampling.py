@@ -105,16 +105,16 @@ class Sampling:
         if self.order is None or (self.drawn is None and self.pool == "candidates"):
             raise InputError(UNKNOWN_DRAWS)
 
-        more_above, more_tied = ranks_within_group(user, -self.order)
-        more_listed = np.bincount(user)[user] - 1
+        n_above_added, n_tied_added = ranks_within_group(user, -self.order)
+        n_listed_added = np.bincount(user)[user] - 1
         if self.drawn is not None and self.pool == "candidates":
             # A positive that was drawn as a competitor is in the sampled list already.
             positive, competitor = self.drawn.T
             gap = self.order[competitor] - self.order[positive]
-            more_above -= np.bincount(positive[gap < 0], minlength=user.size)
-            more_tied -= np.bincount(positive[gap == 0], minlength=user.size)
-            more_listed -= np.bincount(positive, minlength=user.size)
-        return more_above, more_tied, more_listed
+            n_above_added -= np.bincount(positive[gap < 0], minlength=user.size)
+            n_tied_added -= np.bincount(positive[gap == 0], minlength=user.size)
+            n_listed_added -= np.bincount(positive, minlength=user.size)
+        return n_above_added, n_tied_added, n_listed_added
 
     def remove_positives(
         self, user: IntArray, mask: BoolArray, n_removed: IntArray
@@ -130,8 +130,8 @@ class Sampling:
             zeros = np.zeros(user.size, np.int64)
             return zeros, zeros, zeros, self
         if self.pool == "unobserved+positives":
-            fewer_above, fewer_tied = count_ranked_above(user, self.order, mask)
-            return fewer_above, fewer_tied, n_removed[user], self
+            n_above_removed, n_tied_removed = count_ranked_above(user, self.order, mask)
+            return n_above_removed, n_tied_removed, n_removed[user], self
         return self._remove_draws(user, mask, n_removed)
 
     def _remove_draws(
@@ -145,22 +145,22 @@ class Sampling:
         positive, competitor = self.drawn[is_removed].T
         is_above = order[competitor] < order[positive]
         is_tied = order[competitor] == order[positive]
-        fewer_above = np.bincount(positive[is_above], minlength=user.size)
-        fewer_tied = np.bincount(positive[is_tied], minlength=user.size)
-        fewer_listed = np.bincount(positive, minlength=user.size)
+        n_above_removed = np.bincount(positive[is_above], minlength=user.size)
+        n_tied_removed = np.bincount(positive[is_tied], minlength=user.size)
+        n_listed_removed = np.bincount(positive, minlength=user.size)
 
         record = replace(self, n_candidates=self.n_candidates - n_removed[user])
         if self.above_estimate is None or self.tied_estimate is None:
-            return fewer_above, fewer_tied, fewer_listed, record
+            return n_above_removed, n_tied_removed, n_listed_removed, record
 
         assert self.drawn_inverse is not None
         inverse = self.drawn_inverse[is_removed]
-        lost_above = np.bincount(positive, weights=inverse * is_above, minlength=user.size)
-        lost_tied = np.bincount(positive, weights=inverse * is_tied, minlength=user.size)
+        lost_above_estimate = np.bincount(positive, weights=inverse * is_above, minlength=user.size)
+        lost_tied_estimate = np.bincount(positive, weights=inverse * is_tied, minlength=user.size)
         # The maximum with 0 removes rounding errors: where no draw remains, nothing is above or tied.
         record = replace(
             record,
-            above_estimate=np.maximum(self.above_estimate - lost_above, 0.0),
-            tied_estimate=np.maximum(self.tied_estimate - lost_tied, 0.0),
+            above_estimate=np.maximum(self.above_estimate - lost_above_estimate, 0.0),
+            tied_estimate=np.maximum(self.tied_estimate - lost_tied_estimate, 0.0),
         )
-        return fewer_above, fewer_tied, fewer_listed, record
+        return n_above_removed, n_tied_removed, n_listed_removed, record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isroutine
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ import pandas as pd
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
+from ipseval.ranking._types import AnyModel
 from ipseval.utils.checks import examples, kind_of, number_type, refuse_masked
 from ipseval.utils.ids import as_ids, by_label, places
 from ipseval.utils.types import AnyArray, IntArray
@@ -124,7 +125,7 @@ class CallableScorer:
         return scores
 
 
-def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
+def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScorer:
     """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
         return DenseScorer(_align_frame(model, split, name))
@@ -156,7 +157,7 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
     )
 
 
-def _make_factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
+def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Factors:
     """Return (user_factors, item_factors[, item_bias]) as factors, after checks of shapes and types."""
     parts = []
     part_names = ("user factors", "item factors", "item bias")

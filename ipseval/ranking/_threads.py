@@ -38,29 +38,37 @@ class Resources:
         check_type("name", self.name, str)
 
     def users_per_block(
-        self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
+        self,
+        bytes_per_user: int,
+        *,
+        n_users_wanted: int,
+        n_workers: int,
+        description: str,
+        fixed_bytes: int = 0,
     ) -> int:
-        """Return the number of users in a block: `wanted`, or fewer if the memory limit requires it.
+        """Return the number of users in a block: `n_users_wanted`, or fewer if the memory limit requires it.
 
-        Each worker needs `fixed` bytes, and `bytes_per_user` for every user of its block. `what` names these
-        data in the error that is raised if the limit does not allow a single user.
+        Each worker needs `fixed_bytes`, and `bytes_per_user` for every user of its block. `description` names
+        these data in the error that is raised if the limit does not allow a single user.
         """
         memory = self.compute.memory
-        most = (memory // n_workers - fixed) // bytes_per_user
-        if most < 1:
-            n_bytes_needed = (fixed + bytes_per_user) * n_workers
+        n_users_allowed = (memory // n_workers - fixed_bytes) // bytes_per_user
+        if n_users_allowed < 1:
+            n_bytes_needed = (fixed_bytes + bytes_per_user) * n_workers
             raise InputError(
-                f"max_memory is {memory:,} bytes; {what} needs at least {n_bytes_needed:,} "
+                f"max_memory is {memory:,} bytes; {description} needs at least {n_bytes_needed:,} "
                 f"({n_workers} threads). Raise max_memory or use fewer threads."
             )
-        size = self.compute.block_size or max(1, wanted)
-        return int(min(size, most))
+        size = self.compute.block_size or max(1, n_users_wanted)
+        return int(min(size, n_users_allowed))
 
     def users_per_call(self, n_items: int) -> int:
         """Return the number of users in one call of a user's function, with room for a copy of the scores."""
         bytes_per_user = 8 * n_items * 2
         n_users = CALL_TARGET // bytes_per_user
-        return self.users_per_block(bytes_per_user, wanted=n_users, n_workers=1, what="one user")
+        return self.users_per_block(
+            bytes_per_user, n_users_wanted=n_users, n_workers=1, description="one user"
+        )
 
 
 def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:

@@ -10,6 +10,7 @@ import numpy as np
 from ipseval.data.interactions import Interactions, encode
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
+from ipseval.ranking._types import AnyFrame
 from ipseval.ranking.ranked_positives import MINUS_TRAINING, OWN_LIST, RankedPositives
 from ipseval.utils.checks import examples, warn_user
 from ipseval.utils.columns import frame_columns
@@ -24,7 +25,7 @@ class Targets:
     user: IntArray
     item: IntArray
     gain: FloatArray | None
-    excluded: IntArray  # sorted; of user u: `excluded[excluded_start[u]:excluded_start[u + 1]]`
+    excluded_items: IntArray  # sorted; of user u: `excluded_items[excluded_start[u]:excluded_start[u + 1]]`
     excluded_start: IntArray
     candidates_by_user: IntArray
     user_ids: AnyArray
@@ -54,15 +55,15 @@ class Targets:
             if gain is not None:
                 gain = gain[order]
 
-        excluded = train.item
+        excluded_items = train.item
         if not _is_sorted(train.pair_key):
             # Sorting the keys themselves is many times faster than sorting the items by them.
-            excluded = np.sort(train.pair_key) % split.n_items
+            excluded_items = np.sort(train.pair_key) % split.n_items
         return cls(
             user=user,
             item=item,
             gain=gain,
-            excluded=excluded,
+            excluded_items=excluded_items,
             excluded_start=np.concatenate([[0], np.cumsum(train.activity)]),
             candidates_by_user=split.n_items - train.activity,
             user_ids=split.user_ids,
@@ -71,8 +72,8 @@ class Targets:
             candidates=f"all items{minus}",
         )
 
-    def ranked(self, n_above: IntArray, n_tied: IntArray, **more: Any) -> RankedPositives:
-        """Return the ranks of these targets; `more` holds further fields, or replaces the default ones."""
+    def ranked(self, n_above: IntArray, n_tied: IntArray, **fields: Any) -> RankedPositives:
+        """Return the ranks of these targets; `fields` holds further fields, or replaces the default ones."""
         values = {
             "n_candidates": self.candidates_by_user[self.user],
             "candidates_by_user": self.candidates_by_user,
@@ -87,7 +88,7 @@ class Targets:
             item_ids=self.item_ids,
             gain=self.gain,
             n_not_candidates=self.n_not_candidates,
-            **values | more,
+            **values | fields,
         )
 
 
@@ -104,7 +105,7 @@ class CandidateLists:
     item: IntArray
 
     @classmethod
-    def from_frame(cls, frame: Any, split: Split, name: str) -> CandidateLists:
+    def from_frame(cls, frame: AnyFrame, split: Split, name: str) -> CandidateLists:
         """Return the lists of a data frame with columns user and item."""
         try:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
@@ -181,20 +182,20 @@ def _align_mask(mask: Any, split: Split) -> AnyArray:
     return aligned
 
 
-def restrict_items(targets: Targets, allowed: IntArray) -> Targets:
-    """Return the targets when only the items `allowed` compete, with a warning about lost positives."""
+def restrict_items(targets: Targets, allowed_items: IntArray) -> Targets:
+    """Return the targets when only the items `allowed_items` compete, with a warning about lost positives."""
     n_users = targets.excluded_start.size - 1
     is_allowed = np.zeros(targets.item_ids.size, dtype=bool)
-    is_allowed[allowed] = True
+    is_allowed[allowed_items] = True
     excluded_user = np.repeat(np.arange(n_users), np.diff(targets.excluded_start))
-    stays = is_allowed[targets.excluded]
+    stays = is_allowed[targets.excluded_items]
     n_excluded = np.bincount(excluded_user[stays], minlength=n_users)
     return replace(
         keep_candidates(targets, is_allowed[targets.item], "are not among the allowed items"),
-        excluded=targets.excluded[stays],
+        excluded_items=targets.excluded_items[stays],
         excluded_start=np.concatenate([[0], np.cumsum(n_excluded)]),
-        candidates_by_user=allowed.size - n_excluded,
-        candidates=f"{allowed.size:,} allowed items{targets.minus}",
+        candidates_by_user=allowed_items.size - n_excluded,
+        candidates=f"{allowed_items.size:,} allowed items{targets.minus}",
     )
 
 

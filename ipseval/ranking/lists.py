@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._list_forms import convert_lists
+from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, Targets
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.ranking.top_lists import TopKCollector
@@ -26,7 +27,7 @@ TAKES = "ipseval.Lists or read_lists"
 Role: TypeAlias = Literal["user", "item"]
 
 
-def is_list_frame(model: Any) -> bool:
+def is_list_frame(model: AnyModel) -> bool:
     """Return whether `model` is a data frame with columns user, item and rank or score."""
     columns = frame_columns(model)
     return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
@@ -41,9 +42,9 @@ class ListEntries:
     order: AnyArray  # lower is better
     seen: BoolArray  # training items of their user, which keep their positions
     unknown: str  # treatment of entries that are not candidates, as in `Lists`
-    counted: tuple[Count, ...] = ()
+    counts: tuple[Count, ...] = ()
 
-    def select(self, keep: BoolArray, *counts: Count) -> ListEntries:
+    def select(self, keep: BoolArray, *more_counts: Count) -> ListEntries:
         """Return the entries for which `keep` is True, with further counts."""
         return ListEntries(
             user=self.user[keep],
@@ -51,7 +52,7 @@ class ListEntries:
             order=self.order[keep],
             seen=self.seen[keep],
             unknown=self.unknown,
-            counted=self.counted + some(*counts),
+            counts=self.counts + some(*more_counts),
         )
 
 
@@ -84,7 +85,7 @@ class ListResolver:
             order=self.lists.entries.order,
             seen=seen,
             unknown=self.lists.unknown,
-            counted=tuple(self.counts),
+            counts=tuple(self.counts),
         )
         return entries.select(keep & (user >= 0))
 
@@ -177,12 +178,12 @@ class ListResolver:
 
 
 def rank_lists(
-    model: Any,
+    model: AnyModel,
     split: Split,
     targets: Targets,
     *,
     lists: CandidateLists | None = None,
-    allowed: IntArray | None = None,
+    allowed_items: IntArray | None = None,
     name: str,
     top: TopKCollector | None = None,
 ) -> RankedPositives:
@@ -194,21 +195,21 @@ def rank_lists(
     """
     if not isinstance(model, ListEntries):
         model = resolve_lists({name: model}, split)[name]
-    entries = _drop_non_candidates(model, split, lists, allowed, name)
+    entries = _drop_non_candidates(model, split, lists, allowed_items, name)
 
-    entry_above, entry_tied = ranks_within_group(entries.user, -entries.order)
+    entry_n_above, entry_n_tied = ranks_within_group(entries.user, -entries.order)
     list_length = np.bincount(entries.user, minlength=split.n_users)
     max_length = int(list_length.max())
     entry = _find_entries(entries, targets, split.n_items)
     is_listed = entry >= 0
     n_above = np.full(entry.size, max_length)
     n_tied = np.zeros(entry.size, dtype=np.int64)
-    n_above[is_listed] = entry_above[entry[is_listed]]
-    n_tied[is_listed] = entry_tied[entry[is_listed]]
+    n_above[is_listed] = entry_n_above[entry[is_listed]]
+    n_tied[is_listed] = entry_n_tied[entry[is_listed]]
 
     if top is not None:
         # Items that are not in the split cannot be in a top list; they keep their positions.
-        best = np.flatnonzero((entries.item >= 0) & (entry_above < top.k))
+        best = np.flatnonzero((entries.item >= 0) & (entry_n_above < top.k))
         best = best[np.lexsort((entries.item[best], entries.user[best]))]
         top.add_candidates(entries.user[best], entries.item[best], -entries.order[best])
 
@@ -219,9 +220,7 @@ def rank_lists(
     max_rank: int | None = max_length
     if is_complete[targets.user].all():
         max_rank = None
-    return targets.ranked(
-        n_above, n_tied, max_rank=max_rank, list_length=list_length, counted=entries.counted
-    )
+    return targets.ranked(n_above, n_tied, max_rank=max_rank, list_length=list_length, counted=entries.counts)
 
 
 def _find_entries(entries: ListEntries, targets: Targets, n_items: int) -> IntArray:
@@ -231,26 +230,26 @@ def _find_entries(entries: ListEntries, targets: Targets, n_items: int) -> IntAr
         return np.full(targets.user.size, -1, dtype=np.int64)
     key = entries.user[rows] * np.int64(n_items) + entries.item[rows]
     order = np.argsort(key)
-    sorted_key = key[order]
+    list_keys = key[order]
     target_key = targets.user * np.int64(n_items) + targets.item
-    position = np.minimum(np.searchsorted(sorted_key, target_key), sorted_key.size - 1)
-    is_listed = sorted_key[position] == target_key
+    position = np.minimum(np.searchsorted(list_keys, target_key), list_keys.size - 1)
+    is_listed = list_keys[position] == target_key
     return np.where(is_listed, rows[order[position]], -1)
 
 
-def resolve_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
+def resolve_lists(models: Mapping[str, AnyModel], split: Split) -> dict[str, AnyModel]:
     """Return the models with lists in the id space of the split, or raise one error with all problems."""
-    resolved: dict[str, Any] = {}
+    resolved_models: dict[str, AnyModel] = {}
     problems: dict[str, list[Problem]] = {}
     for name, model in models.items():
-        converted = convert_lists(model, split, name)
-        if is_list_frame(converted):
-            converted = Lists(converted, gaps="raise")
-        if not isinstance(converted, Lists):
-            resolved[name] = converted
+        converted_model = convert_lists(model, split, name)
+        if is_list_frame(converted_model):
+            converted_model = Lists(converted_model, gaps="raise")
+        if not isinstance(converted_model, Lists):
+            resolved_models[name] = converted_model
             continue
-        resolver = ListResolver(converted, split)
-        resolved[name] = resolver.resolve()
+        resolver = ListResolver(converted_model, split)
+        resolved_models[name] = resolver.resolve()
         if resolver.problems:
             problems[name] = resolver.problems
 
@@ -264,26 +263,26 @@ def resolve_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
                 Problem(f"{name}: {problem.what}", problem.way_out) for problem in model_problems
             ]
         raise ProblemsError("the top-K lists", all_problems, TAKES)
-    return resolved
+    return resolved_models
 
 
 def _drop_non_candidates(
     entries: ListEntries,
     split: Split,
     lists: CandidateLists | None,
-    allowed: IntArray | None,
+    allowed_items: IntArray | None,
     name: str,
 ) -> ListEntries:
     """Return the entries that compete, or raise `InputError` when a list holds other items."""
-    if (lists is None and allowed is None) or entries.unknown == "candidate":
+    if (lists is None and allowed_items is None) or entries.unknown == "candidate":
         return entries
     # Training items keep their positions; items outside the split have been removed, or compete.
     to_check = ~entries.seen
     is_candidate = np.zeros(entries.user.size, dtype=bool)
     if lists is not None:
         is_candidate[to_check] = lists.contains(entries.user[to_check], entries.item[to_check], split.n_items)
-    elif allowed is not None:
-        is_candidate[to_check] = np.isin(entries.item[to_check], allowed)
+    elif allowed_items is not None:
+        is_candidate[to_check] = np.isin(entries.item[to_check], allowed_items)
     is_outside = to_check & ~is_candidate
     if not is_outside.any():
         return entries

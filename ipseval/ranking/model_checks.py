@@ -18,49 +18,52 @@ from ipseval.utils.types import IntArray, Missing
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
     """Raise `InputError` unless all rank the same positives, at least one, among the same candidates."""
     check_models(ranks, "ranks", "RankedPositives")
-    for name, ranked in ranks.items():
-        if not isinstance(ranked, RankedPositives):
+    for name, model_ranks in ranks.items():
+        if not isinstance(model_ranks, RankedPositives):
             raise InputError(
-                f"{name!r} must be RankedPositives, made by rank_positives; got {type(ranked).__name__}."
+                f"{name!r} must be RankedPositives, made by rank_positives; got {type(model_ranks).__name__}."
             )
-    first_name, first = next(iter(ranks.items()))
-    if not len(first):
+    first_name, first_ranks = next(iter(ranks.items()))
+    if not len(first_ranks):
         raise InputError("there is no positive to evaluate.")
-    for name, ranked in ranks.items():
-        if ranked is first:
+    for name, model_ranks in ranks.items():
+        if model_ranks is first_ranks:
             continue
-        if not _has_same_positives(ranked, first):
+        if not _has_same_positives(model_ranks, first_ranks):
             raise InputError(
-                f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
-                f"{len(first):,}); rank all recommenders on one split."
+                f"{name!r} and {first_name!r} rank different test positives ({len(model_ranks):,} and "
+                f"{len(first_ranks):,}); rank all recommenders on one split."
             )
-        has_same_sizes = np.array_equal(ranked.n_candidates, first.n_candidates)
-        if ranked.candidates != first.candidates or not has_same_sizes:
+        has_same_sizes = np.array_equal(model_ranks.n_candidates, first_ranks.n_candidates)
+        if model_ranks.candidates != first_ranks.candidates or not has_same_sizes:
             raise InputError(
-                f"{name!r} is ranked among other candidates ({ranked.candidates}) than {first_name!r} "
-                f"({first.candidates}); ranks of one table must come from the same candidates."
+                f"{name!r} is ranked among other candidates ({model_ranks.candidates}) than {first_name!r} "
+                f"({first_ranks.candidates}); ranks of one table must come from the same candidates."
             )
 
 
-def _has_same_positives(ranked: RankedPositives, first: RankedPositives) -> bool:
+def _has_same_positives(model_ranks: RankedPositives, first_ranks: RankedPositives) -> bool:
     """Return whether two models rank the same pairs, of the same independent units and ids."""
-    if len(ranked) != len(first):
+    if len(model_ranks) != len(first_ranks):
         return False
-    if not np.array_equal(ranked.user, first.user) or not np.array_equal(ranked.item, first.item):
+    if not np.array_equal(model_ranks.user, first_ranks.user) or not np.array_equal(
+        model_ranks.item, first_ranks.item
+    ):
         return False
-    if not np.array_equal(ranked.unit(ranked.users), first.unit(first.users)):
+    if not np.array_equal(model_ranks.unit(model_ranks.users), first_ranks.unit(first_ranks.users)):
         return False
-    return bool(same_ids(ranked, first))
+    return bool(same_ids(model_ranks, first_ranks))
 
 
-def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
+def check_belongs(model_ranks: RankedPositives, split: Split, name: str) -> None:
     """Raise `InputError` if given ranks do not rank test positives of this split."""
-    if not same_ids(ranked, split):
+    if not same_ids(model_ranks, split):
         raise InputError(
-            f"{name!r} is ranked over {ranked.user_ids.size:,} users and {ranked.item_ids.size:,} items that "
-            f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
+            f"{name!r} is ranked over {model_ranks.user_ids.size:,} users and "
+            f"{model_ranks.item_ids.size:,} items that are not the {split.n_users:,} and {split.n_items:,} of "
+            "the split; rank it again on this split."
         )
-    keys = ranked.user * np.int64(split.n_items) + ranked.item
+    keys = model_ranks.user * np.int64(split.n_items) + model_ranks.item
     n_outside = int((~among(keys, split.test.pair_key)).sum())
     if n_outside:
         raise InputError(
@@ -78,11 +81,15 @@ def resolve_missing(
     all models are compared on the same users.
     """
     if missing == "drop":
-        lacks_list = [ranked.list_length == 0 for ranked in ranks.values() if ranked.list_length is not None]
+        lacks_list = [
+            model_ranks.list_length == 0
+            for model_ranks in ranks.values()
+            if model_ranks.list_length is not None
+        ]
         if lacks_list:
-            excluded = np.logical_or.reduce(lacks_list)
-            ranks = {name: ranked.leaving_out(excluded) for name, ranked in ranks.items()}
-    return {name: ranked.padded(depth) for name, ranked in ranks.items()}
+            left_out = np.logical_or.reduce(lacks_list)
+            ranks = {name: model_ranks.leaving_out(left_out) for name, model_ranks in ranks.items()}
+    return {name: model_ranks.padded(depth) for name, model_ranks in ranks.items()}
 
 
 def check_lists(
@@ -119,7 +126,7 @@ def check_lists(
 
 
 def _warn_about_short_lists(counts: Mapping[str, IntArray]) -> None:
-    """Warn about models all of whose lists are shorter than the largest cutoff."""
+    """Warn about models with no list as long as the largest cutoff."""
     names = [repr(name) for name, count in counts.items() if not count[-1]]
     if names:
         cutoff = next(iter(counts.values())).size - 1
@@ -132,10 +139,10 @@ def _warn_about_short_lists(counts: Mapping[str, IntArray]) -> None:
 
 def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
     """Raise `InputError` for lists that cover none of the users with test positives."""
-    uncovered = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
-    if uncovered:
-        n_units = int(counts[uncovered[0]].sum())
-        names = ", ".join(map(repr, uncovered))
+    names_without_lists = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
+    if names_without_lists:
+        n_units = int(counts[names_without_lists[0]].sum())
+        names = ", ".join(map(repr, names_without_lists))
         raise InputError(
             f"the lists of {names} must contain {units} with held-out interactions; got lists of none of "
             f"these {n_units:,} {units}. Check that lists and test part have the same ids."

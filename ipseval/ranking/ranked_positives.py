@@ -237,7 +237,7 @@ class RankedPositives:
         return self._rows(slice(None), n_above=np.where(is_miss, depth, self.n_above), max_rank=depth)
 
     def leaving_out(self, users: BoolArray) -> RankedPositives:
-        """Return the ranks without some users, who are excluded from the population as well.
+        """Return the ranks without some users, and exclude these users from the population.
 
         Parameters
         ----------
@@ -254,10 +254,10 @@ class RankedPositives:
             For a mask of another shape or type.
         """
         users = check_mask("users", users, self.n_population)
-        excluded = users
+        left_out = users
         if self.left_out is not None:
-            excluded = users | self.left_out
-        return self._rows(~users[self.user], left_out=excluded)
+            left_out = users | self.left_out
+        return self._rows(~users[self.user], left_out=left_out)
 
     def sum_by_user(self, values: FloatArray) -> FloatArray:
         """Return Σ of `values` (n_pos,) over each user's positives, (n_users_with_positives,)."""
@@ -322,43 +322,43 @@ class RankedPositives:
             changes["candidates_by_user"] = self.candidates_by_user - n_removed
 
         if self.sampling is None:
-            fewer_above, fewer_tied = count_ranked_above(self.user, self.n_above, mask)
-            fewer_candidates = n_removed[self.user]
+            n_above_removed, n_tied_removed = count_ranked_above(self.user, self.n_above, mask)
+            n_candidates_removed = n_removed[self.user]
         else:
             losses = self.sampling.remove_positives(self.user, mask, n_removed)
-            fewer_above, fewer_tied, fewer_candidates, changes["sampling"] = losses
+            n_above_removed, n_tied_removed, n_candidates_removed, changes["sampling"] = losses
 
         if self.max_rank is not None:
             is_listed = self.n_above < self.max_rank
             # The rank of a positive that is in no list stays beyond the list.
-            fewer_above = fewer_above * is_listed
-            fewer_tied = fewer_tied * is_listed
-            changes["list_length"] = self._list_length_without(mask & is_listed)
+            n_above_removed = n_above_removed * is_listed
+            n_tied_removed = n_tied_removed * is_listed
+            changes["list_length"] = self._shorten_lists(mask & is_listed)
 
         stays = ~mask
-        changes["n_above"] = np.maximum(self.n_above - fewer_above, 0)[stays]
-        changes["n_tied"] = np.maximum(self.n_tied - fewer_tied, 0)[stays]
-        changes["n_candidates"] = np.maximum(self.n_candidates - fewer_candidates, 0)[stays]
+        changes["n_above"] = np.maximum(self.n_above - n_above_removed, 0)[stays]
+        changes["n_tied"] = np.maximum(self.n_tied - n_tied_removed, 0)[stays]
+        changes["n_candidates"] = np.maximum(self.n_candidates - n_candidates_removed, 0)[stays]
         return self._rows(stays, **changes)
 
-    def _list_length_without(self, removed: BoolArray) -> IntArray:
-        """Return the length of each user's list after the listed positives in `removed` are taken out."""
+    def _shorten_lists(self, is_removed: BoolArray) -> IntArray:
+        """Return the length of each user's list after the listed positives in `is_removed` are taken out."""
         length: IntArray = np.full(self.n_population, self.max_rank)
         if self.list_length is not None:
             length = self.list_length
-        return length - np.bincount(self.user[removed], minlength=self.n_population)
+        return length - np.bincount(self.user[is_removed], minlength=self.n_population)
 
     @cached_property
     def in_one_list(self) -> RankedPositives:
         """Ranks for metrics of lists: each user's positives and draws form one list."""
         if self.sampling is None:
             return self
-        more_above, more_tied, more_listed = self.sampling.count_in_shared_list(self.user)
+        n_above_added, n_tied_added, n_listed_added = self.sampling.count_in_shared_list(self.user)
         return self._rows(
             slice(None),
-            n_above=self.n_above + more_above,
-            n_tied=self.n_tied + more_tied,
-            n_candidates=self.n_candidates + more_listed,
+            n_above=self.n_above + n_above_added,
+            n_tied=self.n_tied + n_tied_added,
+            n_candidates=self.n_candidates + n_listed_added,
         )
 
     def _rows(self, rows: BoolArray | slice, **changes: Any) -> RankedPositives:

@@ -102,11 +102,11 @@ class TopKCollector:
     # are needed, for users with positives.
     exhaustive: bool = True
 
-    def for_users(self, users: IntArray) -> TopKCollector:
+    def with_users(self, users: IntArray) -> TopKCollector:
         """Return the collector for a part of the work with these users."""
         return replace(self, users=users)
 
-    def for_items(self, items: IntArray | None) -> TopKCollector:
+    def with_items(self, items: IntArray | None) -> TopKCollector:
         """Return the collector for work in which item j is `items[j]`, ascending."""
         if items is None:
             return self
@@ -125,7 +125,7 @@ class TopKCollector:
             best_item = self.items[best_item]
         self.handle(self.users[row[best]], best_item, n_above[best], n_tied[best])
 
-    def add_score_matrix(self, scores: AnyArray, row: IntArray, excluded: IntArray) -> None:
+    def add_score_matrix(self, scores: AnyArray, row: IntArray, excluded_items: IntArray) -> None:
         """Pass on the k best of scores (n_users, n_items) without the pairs (row, excluded)."""
         if scores.dtype.kind == "f":
             scores = scores.copy()
@@ -134,22 +134,22 @@ class TopKCollector:
             # exclusions.
             _, level = np.unique(scores, return_inverse=True)
             scores = level.reshape(scores.shape).astype(np.float64)
-        scores[row, excluded] = np.nan
+        scores[row, excluded_items] = np.nan
 
         step = max(1, ENTRIES // max(scores.shape[1], 1))
         for first in range(0, scores.shape[0], step):
             part = scores[first : first + step]
             bound = topk_lower_bound(part, self.k)
             part_row, item, score = entries_above_bound(part, bound)
-            self.for_users(self.users[first : first + step]).add_candidates(part_row, item, score)
+            self.with_users(self.users[first : first + step]).add_candidates(part_row, item, score)
 
-    def add_shared_scores(self, score: AnyArray, start: IntArray, excluded: IntArray) -> None:
+    def add_shared_scores(self, score: AnyArray, start: IntArray, excluded_items: IntArray) -> None:
         """Pass on the k best of scores (n_items,) that all users share, without each user's excluded items.
 
-        The excluded items of user u are `excluded[start[u]:start[u + 1]]`.
+        The excluded items of user u are `excluded_items[start[u]:start[u + 1]]`.
         """
-        ascending = np.lexsort((-np.arange(score.size), score))
-        order = ascending[::-1]
+        ascending_order = np.lexsort((-np.arange(score.size), score))
+        order = ascending_order[::-1]
         for first in range(0, start.size - 1, SHARED):
             part_start = start[first : first + SHARED + 1]
             n_users = part_start.size - 1
@@ -158,17 +158,17 @@ class TopKCollector:
             depth = min(self.k + int(np.diff(part_start).max()), score.size)
             if self.exhaustive and depth:
                 last_score = score[order[depth - 1]]
-                depth = score.size - int(np.searchsorted(score[ascending], last_score))
+                depth = score.size - int(np.searchsorted(score[ascending_order], last_score))
             items = np.sort(order[:depth])
 
-            part_excluded = excluded[part_start[0] : part_start[-1]]
+            part_excluded = excluded_items[part_start[0] : part_start[-1]]
             row = np.repeat(np.arange(n_users), np.diff(part_start))
             position = np.searchsorted(items, part_excluded)
             is_present = np.append(items, -1)[position] == part_excluded
             item_codes: IntArray = items
             if self.items is not None:
                 item_codes = self.items[items]
-            collector = self.for_users(self.users[first : first + SHARED]).for_items(item_codes)
+            collector = self.with_users(self.users[first : first + SHARED]).with_items(item_codes)
             collector.add_score_matrix(
                 np.tile(score[items], (n_users, 1)), row[is_present], position[is_present]
             )
@@ -182,8 +182,8 @@ def topk_lower_bound(scores: AnyArray, k: int) -> FloatArray:
     if width < 2 * n_groups:
         return np.full(n_rows, -np.inf, dtype=scores.dtype)
     group_size = width // n_groups
-    grouped = scores[:, : n_groups * group_size].reshape(n_rows, group_size, n_groups)
-    best = np.fmax.reduce(grouped, axis=1)
+    score_groups = scores[:, : n_groups * group_size].reshape(n_rows, group_size, n_groups)
+    best = np.fmax.reduce(score_groups, axis=1)
     best = np.where(np.isnan(best), -np.inf, best).astype(scores.dtype, copy=False)
     bound: FloatArray = np.partition(best, n_groups - k, axis=1)[:, n_groups - k]
     return bound

@@ -15,7 +15,7 @@ from ipseval.ranking import (
 from ipseval.ranking._duplicate_items import DuplicateItems, group_equal_rows
 from ipseval.ranking._factors import STEP_PART, Factors, common_step
 from ipseval.ranking._rank_counts import to_comparable
-from ipseval.ranking._sampled_candidates import Drawer, skip_excluded
+from ipseval.ranking._sampled_candidates import Drawer, positions_to_items
 from ipseval.ranking._sampling import Sampling, count_ranked_above
 from ipseval.ranking._scorers import CallableScorer, DenseScorer, SparseScorer, as_scorer
 from ipseval.ranking._threads import Resources, select_kernels

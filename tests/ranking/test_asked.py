@@ -85,7 +85,7 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
     targets = Targets.from_split(split)
     assert (targets.user.tolist(), targets.item.tolist()) == ([0, 0, 1, 2], [1, 2, 3, 0])
     assert (targets.gain.tolist() if with_gain else targets.gain) == ([2, 1, 3, 4] if with_gain else None)
-    assert (targets.excluded.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])
+    assert (targets.excluded_items.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])
     assert targets.candidates_by_user.tolist() == [5, 6, 5]
 
 
@@ -123,13 +123,13 @@ def test_the_best_of_users_without_positives_are_found_too():
 
 
 def test_scores_that_users_share_are_sorted_once(monkeypatch):
-    calls, original = [], _rank_positives.rank_shared
+    calls, original = [], _rank_positives.rank_shared_scores
 
     def spy(scores, *rest):
         calls.append(scores.shape)
         return original(scores, *rest)
 
-    monkeypatch.setattr(_rank_positives, "rank_shared", spy)
+    monkeypatch.setattr(_rank_positives, "rank_shared_scores", spy)
     for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
         rank_positives(model, SPLIT)
     assert calls == []

@@ -82,12 +82,12 @@ def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
         "were observed."
     )
     assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [1, 0], [1.0, 3.0])
-    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
+    assert (some.excluded_items.tolist(), some.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
     assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([1, 3, 2], 2)
     assert some.candidates == "3 allowed items minus the user's training items"
     with pytest.warns(DataWarning, match="^1 of 2 test positives"):
         fewer = restrict_items(some, np.array([1, 4]))
-    assert (fewer.excluded.tolist(), fewer.excluded_start.tolist()) == ([1], [0, 0, 0, 1])
+    assert (fewer.excluded_items.tolist(), fewer.excluded_start.tolist()) == ([1], [0, 0, 0, 1])
     assert (fewer.candidates_by_user.tolist(), fewer.n_not_candidates) == ([2, 2, 1], 3)
 
 
@@ -137,10 +137,10 @@ def test_work_is_that_of_users_with_positives_or_of_all():
     targets = Targets.from_split(world_of(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
     some, every = Batch.from_targets(targets), Batch.from_targets(targets, all_users=True)
     assert (some.users.tolist(), some.start.tolist(), some.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])
-    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
+    assert (some.excluded_items.tolist(), some.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
     assert (every.users.tolist(), every.start.tolist(), every.item.tolist()) == (
         [0, 1, 2],
         [0, 1, 1, 3],
         [1, 0, 3],
     )
-    assert (every.excluded.tolist(), every.excluded_start.tolist()) == ([0, 2, 1], [0, 1, 2, 3])
+    assert (every.excluded_items.tolist(), every.excluded_start.tolist()) == ([0, 2, 1], [0, 1, 2, 3])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ipseval import InputError, SampledCandidates, rank_positives
-from tests.inside.ranking import Drawer, Targets, skip_excluded
+from tests.inside.ranking import Drawer, Targets, positions_to_items
 from tests.ranking.worlds import world_of
 
 WEIGHTS = np.array([0.5, 0.25, 0.0, 1.0, 0.125, 2.0, 0.125])
@@ -170,5 +170,5 @@ def test_a_draw_says_what_it_is():
 
 def test_positions_are_those_of_the_catalogue_without_the_excluded_items():
     excluded = np.array([0, 1, 4, 6])
-    assert skip_excluded(np.arange(4), excluded).tolist() == [2, 3, 5, 7]
-    assert skip_excluded(np.arange(3), np.zeros(0, dtype=np.int64)).tolist() == [0, 1, 2]
+    assert positions_to_items(np.arange(4), excluded).tolist() == [2, 3, 5, 7]
+    assert positions_to_items(np.arange(3), np.zeros(0, dtype=np.int64)).tolist() == [0, 1, 2]

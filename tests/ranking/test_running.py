@@ -253,9 +253,12 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
 def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_size, expected):
     # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
     made = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
-    assert made.users_per_block(100, wanted=40, n_workers=2, what="m", fixed=100) == expected
+    assert (
+        made.users_per_block(100, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
+        == expected
+    )
     with pytest.raises(InputError, match=r"max_memory is 2,000 bytes; m needs at least 2,002 \(2 threads\)"):
-        made.users_per_block(901, wanted=40, n_workers=2, what="m", fixed=100)
+        made.users_per_block(901, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
 
 
 @pytest.mark.parametrize(

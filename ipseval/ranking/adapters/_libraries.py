@@ -6,24 +6,25 @@ A library is imported only by the function of its models.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
+from ipseval.ranking._types import Untyped
 from ipseval.ranking.adapters._model_scores import ModelScores, as_row_ids, describe_source
 from ipseval.utils.checks import warn_user
 from ipseval.utils.types import AnyArray, IntArray
 
 # Models and their data sets come from libraries that may not be installed, so their types are not available.
-TrainedModel: TypeAlias = Any
-LibraryDataset: TypeAlias = Any
-LibraryFrame: TypeAlias = Any
-Tensor: TypeAlias = Any
+TrainedModel: TypeAlias = Untyped
+LibraryDataset: TypeAlias = Untyped
+LibraryFrame: TypeAlias = Untyped
+Tensor: TypeAlias = Untyped
 
 
 def describe_cornac(model: TrainedModel, split: Split) -> ModelScores:
@@ -44,7 +45,7 @@ def describe_cornac(model: TrainedModel, split: Split) -> ModelScores:
     return ModelScores(describe_source(model), rows=rows, user_ids=users, item_ids=items)
 
 
-def _ids_by_code(codes: Mapping[Any, int], n_trained: int | None = None) -> AnyArray:
+def _ids_by_code(codes: Mapping[Hashable, int], n_trained: int | None = None) -> AnyArray:
     """Return the ids in the order of the library's codes; those from `n_trained` on were not in training."""
     ids = sorted(codes, key=codes.__getitem__)
     return as_row_ids(np.array(ids[:n_trained]), None, "ids")
@@ -75,7 +76,7 @@ def describe_implicit(model: TrainedModel, split: Split) -> ModelScores:
     )
 
 
-def _to_host_array(factors: Any) -> AnyArray:
+def _to_host_array(factors: Untyped) -> AnyArray:
     """Return factors as an array; factors of a GPU model are copied from the device."""
     if hasattr(factors, "to_numpy"):
         factors = factors.to_numpy()
@@ -287,7 +288,7 @@ def _to_numpy(tensor: Tensor) -> AnyArray:
     return np.asarray(tensor.numpy())
 
 
-def _find_device(module: TrainedModel) -> Any:
+def _find_device(module: TrainedModel) -> Untyped:
     """Return the device of the module's first parameter; the CPU if it has none."""
     parameter = next(iter(module.parameters()), None)
     return "cpu" if parameter is None else parameter.device

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ipseval.data.splits import Split
@@ -103,7 +104,7 @@ def _format_size(size: int | None) -> str:
     return "?" if size is None else f"{size:,}"
 
 
-def as_row_ids(ids: Any, size: int | None, name: str) -> AnyArray:
+def as_row_ids(ids: npt.ArrayLike, size: int | None, name: str) -> AnyArray:
     """Return ids of a model's rows as an array, after a check of their number and uniqueness."""
     try:
         array = np.asarray(ids)

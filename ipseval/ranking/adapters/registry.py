@@ -12,15 +12,16 @@ import pandas as pd
 
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking._types import AnyFrame, AnyModel
 from ipseval.ranking.adapters import _libraries
 from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align, root_modules
 from ipseval.utils.checks import check_choice, examples, kind_of, refuse_masked
 from ipseval.utils.registry import Registry
 
-Describe: TypeAlias = Callable[[Any, Split], ModelScores | None]
+Describe: TypeAlias = Callable[[AnyModel, Split], ModelScores | None]
 
 
-def _check_adapter(name: str, adapter: Any) -> Describe:
+def _check_adapter(name: str, adapter: object) -> Describe:
     """Return an adapter, or raise `InputError` unless it is a function named like a top-level module."""
     if not callable(adapter):
         raise InputError(f"an adapter is a function describe(model, split); got {kind_of(adapter)}.")
@@ -106,7 +107,7 @@ def adapt(
     return align(scores, split, name=name, unknown=unknown)
 
 
-def describe(model: Any, split: Split) -> ModelScores | None:
+def describe(model: AnyModel, split: Split) -> ModelScores | None:
     """Return the scores of a model in the id space of its library; None if no adapter supports the model."""
     leader = model
     if isinstance(model, tuple) and model:
@@ -117,7 +118,7 @@ def describe(model: Any, split: Split) -> ModelScores | None:
     return None
 
 
-def _describe_arrays(model: Any) -> ModelScores:
+def _describe_arrays(model: AnyModel) -> ModelScores:
     """Return an array, factors or a function as scores in an id space of their own."""
     parts = (model,)
     if isinstance(model, tuple):
@@ -139,13 +140,13 @@ def _describe_arrays(model: Any) -> ModelScores:
     )
 
 
-def list_frame(model: Any) -> Any | None:
+def list_frame(model: AnyModel) -> AnyFrame | None:
     """Return a frame of lists with columns user, item and rank or score; None for any other model.
 
     The names of RecTools and of other libraries are replaced, and Spark's nested lists are unnested.
     """
     try:
-        table: Any = nw.from_native(model)
+        table: AnyFrame = nw.from_native(model)
     except TypeError:
         return None
     except nw.exceptions.DuplicateError as error:
@@ -188,7 +189,7 @@ def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[st
     return pd.DataFrame({"user": users, "item": items, "score": scores})
 
 
-def _find_item_key(entry: dict[str, Any]) -> str:
+def _find_item_key(entry: dict[str, object]) -> str:
     """Return the key of the item in an entry that has an item and a rating."""
     keys = [key for key in entry if key != "rating"]
     if "rating" not in entry or len(keys) != 1:

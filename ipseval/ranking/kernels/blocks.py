@@ -20,12 +20,12 @@ class Batch:
     start: IntArray
     item: IntArray  # `item[start[r]:start[r + 1]]` are the positives of `users[r]`
     excluded_start: IntArray
-    excluded: IntArray  # like `item`, with `excluded_start`; ascending
+    excluded_items: IntArray  # like `item`, with `excluded_start`; ascending
     first_positive: int  # position of the first positive among all positives
 
     def __post_init__(self) -> None:
         # Read-only and writable arrays are different types to Numba: it compiles for one of them only.
-        freeze(self, "users", "start", "item", "excluded_start", "excluded")
+        freeze(self, "users", "start", "item", "excluded_start", "excluded_items")
 
     @classmethod
     def from_targets(cls, targets: Targets, *, all_users: bool = False) -> Batch:
@@ -37,15 +37,15 @@ class Batch:
 
         is_chosen = np.zeros(n_excluded.size, dtype=bool)
         is_chosen[users] = True
-        excluded = targets.excluded
+        excluded_items = targets.excluded_items
         if not is_chosen.all():
-            excluded = excluded[np.repeat(is_chosen, n_excluded)]
+            excluded_items = excluded_items[np.repeat(is_chosen, n_excluded)]
         return cls(
             users=users,
             start=np.append(np.searchsorted(targets.user, users), targets.user.size),
             item=targets.item,
             excluded_start=np.append(0, np.cumsum(n_excluded[users])),
-            excluded=excluded,
+            excluded_items=excluded_items,
             first_positive=0,
         )
 
@@ -70,7 +70,7 @@ class Batch:
             start=self.start[first : last + 1] - item_first,
             item=self.item[item_first:item_last],
             excluded_start=self.excluded_start[first : last + 1] - excluded_first,
-            excluded=self.excluded[excluded_first:excluded_last],
+            excluded_items=self.excluded_items[excluded_first:excluded_last],
             first_positive=self.first_positive + item_first,
         )
 
@@ -84,20 +84,20 @@ class Batch:
             start=np.append(0, np.cumsum(n_positives[users])),
             item=self.item[is_chosen],
             excluded_start=np.append(0, np.cumsum(n_excluded[users])),
-            excluded=self.excluded[np.repeat(users, n_excluded)],
+            excluded_items=self.excluded_items[np.repeat(users, n_excluded)],
             first_positive=0,
         )
         return is_chosen, batch
 
     def restrict_items(self, new_code: IntArray) -> Batch:
         """Return the same work in a catalogue in which item i has the code `new_code[i]`, −1 if removed."""
-        excluded = new_code[self.excluded]
-        stays = excluded >= 0
+        excluded_items = new_code[self.excluded_items]
+        stays = excluded_items >= 0
         n_preceding = np.append(0, np.cumsum(stays))
         return replace(
             self,
             item=new_code[self.item],
-            excluded=excluded[stays],
+            excluded_items=excluded_items[stays],
             excluded_start=n_preceding[self.excluded_start],
         )
 
@@ -118,14 +118,16 @@ class Block(NamedTuple):
     lo: AnyArray  # (n_pos,) products outside lo … hi are on the same side of the positive as the score itself
     hi: AnyArray  # (n_pos,)
     excluded_start: IntArray  # (b + 1,)
-    excluded: IntArray
-    pointer: IntArray  # (b,) position in `excluded` of the first item that is not before the current tile
+    excluded_items: IntArray
+    pointer: (
+        IntArray  # (b,) position in `excluded_items` of the first item that is not before the current tile
+    )
     n_above: IntArray  # (n_pos,) counts so far
     n_tied: IntArray  # (n_pos,)
 
 
 class Tile(NamedTuple):
-    """Consecutive items whose products with a block are computed and counted together."""
+    """Consecutive items, which are multiplied with a block and counted together."""
 
     first: int
     fast_item: AnyArray  # (width, d) or (width, d + 1)

@@ -8,17 +8,19 @@ from typing import Any, TypeAlias, TypeVar
 
 import numba
 
+from ipseval.ranking._types import Untyped
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-NumbaCache: TypeAlias = Any  # Numba has no type stubs
+NumbaCache: TypeAlias = Untyped
 
 
-def compile_kernel(function: Function, **options: Any) -> Function:
+def compile_kernel(function: Function, **options: object) -> Function:
     """Return the function compiled without the lock of Python, and cached on disk where that is possible."""
-    jit: Any = numba.njit
+    jit: Untyped = numba.njit
     # No kernel is called from C: without a wrapper for that, compiling takes a tenth less.
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     try:
-        kernel: Any = jit(function, cache=True, **options)
+        kernel: Untyped = jit(function, cache=True, **options)
     except RuntimeError:  # there is no directory to write a cache to
         kernel = jit(function, **options)
     else:
@@ -42,7 +44,7 @@ def _tolerate_damaged_cache(cache: NumbaCache) -> None:
     load = cache.load_overload
     save = cache.save_overload
 
-    def load_or_empty(*arguments: Any) -> Any:
+    def load_or_empty(*arguments: object) -> object:
         try:
             return load(*arguments)
         except Exception:  # a damaged pickle may raise anything
@@ -50,7 +52,7 @@ def _tolerate_damaged_cache(cache: NumbaCache) -> None:
                 cache.flush()
             return None
 
-    def save_if_possible(*arguments: Any) -> None:
+    def save_if_possible(*arguments: object) -> None:
         with suppress(Exception):  # damaged and not writable: there is no cache then
             save(*arguments)
 

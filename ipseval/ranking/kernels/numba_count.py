@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
+from ipseval.ranking._types import Untyped
 from ipseval.ranking.kernels.numba_compile import compile_inner_kernel
 from ipseval.utils.types import AnyArray, IntArray
 
-# llvmlite and Numba's compiler have no type stubs.
-CodegenContext: TypeAlias = Any
-IRBuilder: TypeAlias = Any
-IRValue: TypeAlias = Any
-IRType: TypeAlias = Any
-NumbaType: TypeAlias = Any
+CodegenContext: TypeAlias = Untyped
+IRBuilder: TypeAlias = Untyped
+IRValue: TypeAlias = Untyped
+IRType: TypeAlias = Untyped
+NumbaType: TypeAlias = Untyped
 Codegen: TypeAlias = Callable[..., IRValue]
 Intrinsic: TypeAlias = tuple[NumbaType, Codegen]  # the signature, and the function that emits instructions
 
@@ -35,14 +35,16 @@ with suppress(ImportError):  # these modules of Numba are private and may change
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
 
-    _code_generation: Any = cgutils
+    _code_generation: Untyped = cgutils
     _has_compiler_api = True
 
 SEVERAL = 3  # thresholds of a row from which on gathering saves time
 GROUP = 16  # gathered scores that are compared with a threshold together
 
-_i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Any = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
+_i32: Untyped = (
+    np.int32
+)  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+_i64: Untyped = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
 
 
 def _has_gather_instruction() -> bool:
@@ -56,11 +58,11 @@ def _has_gather_instruction() -> bool:
 GATHERS = _has_compiler_api and _has_gather_instruction()
 
 
-def _as_intrinsic(function: Callable[..., Intrinsic]) -> Callable[..., Any]:
-    """Return a function for compiled code, in whose place the instructions of `function` are inserted."""
-    if not GATHERS:
-        return function
-    inserted: Callable[..., Any] = intrinsic(function)
+def _as_intrinsic(function: Callable[..., Intrinsic]) -> Callable[..., int]:
+    """Return a function that compiled code calls by inserting the instructions of `function`."""
+    if GATHERS:
+        function = intrinsic(function)
+    inserted: Untyped = function
     return inserted
 
 
@@ -102,7 +104,7 @@ def _count_lanes(scores: NumbaType) -> int:
 
 
 def _emit_compress(builder: IRBuilder, numbers: IRValue, bits: IRValue, lanes: int) -> IRValue:
-    """Return the vector that begins with the numbers whose bit is set."""
+    """Return the vector that begins with the numbers that have their bit set."""
     vector_type = numbers.type
     name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
     signature = ir.FunctionType(vector_type, [vector_type, vector_type, bits.type])
@@ -111,7 +113,7 @@ def _emit_compress(builder: IRBuilder, numbers: IRValue, bits: IRValue, lanes: i
 
 
 @_as_intrinsic
-def _lanes(typing: Any, scores: NumbaType) -> Intrinsic:
+def _lanes(typing: Untyped, scores: NumbaType) -> Intrinsic:
     """Return how many scores are gathered at once."""
     lanes = _count_lanes(scores)
 
@@ -125,10 +127,15 @@ def _lanes(typing: Any, scores: NumbaType) -> Intrinsic:
 
 @_as_intrinsic
 def _gather(
-    typing: Any, scores: NumbaType, i: NumbaType, lowest: NumbaType, gathered: NumbaType, n: NumbaType
+    typing: Untyped,
+    scores: NumbaType,
+    i: NumbaType,
+    lowest: NumbaType,
+    gathered_scores: NumbaType,
+    n: NumbaType,
 ) -> Intrinsic:
-    """Write the scores >= lowest, of `_lanes` scores from `i` on, to `gathered[n:]`; return the new n."""
-    # The numbers of `gathered` after the new n, up to the size of a register, are overwritten.
+    """Write the scores >= lowest, of `_lanes` scores from `i` on, to `gathered_scores`; return the new n."""
+    # The numbers of `gathered_scores` after the new n, up to the size of a register, are overwritten.
     lanes = _count_lanes(scores)
 
     def codegen(
@@ -136,17 +143,17 @@ def _gather(
     ) -> IRValue:
         source = _vector_pointer(context, builder, scores, values[0], values[1], lanes)
         numbers, bits = _emit_comparison(builder, ">=", source, values[2], lanes)
-        target = _vector_pointer(context, builder, gathered, values[3], values[4], lanes)
+        target = _vector_pointer(context, builder, gathered_scores, values[3], values[4], lanes)
         builder.store(_emit_compress(builder, numbers, bits, lanes), target).align = 4
         return builder.add(values[4], _emit_bit_count(builder, bits, lanes))
 
-    return types.int64(scores, types.int64, scores.dtype, gathered, types.int64), codegen
+    return types.int64(scores, types.int64, scores.dtype, gathered_scores, types.int64), codegen
 
 
-def _make_group_counter(operator: str) -> Callable[..., Any]:
+def _make_group_counter(operator: str) -> Callable[..., int]:
     """Return a function (scores, i, bound): how many of GROUP scores from `i` on are beyond a bound."""
 
-    def count_group(typing: Any, scores: NumbaType, i: NumbaType, bound: NumbaType) -> Intrinsic:
+    def count_group(typing: Untyped, scores: NumbaType, i: NumbaType, bound: NumbaType) -> Intrinsic:
         def codegen(
             context: CodegenContext, builder: IRBuilder, signature: NumbaType, values: list[IRValue]
         ) -> IRValue:
@@ -164,38 +171,38 @@ _count_reach = _make_group_counter(">=")
 
 
 @compile_inner_kernel
-def count_one(scores: AnyArray, lo: float, hi: float) -> tuple[Any, Any]:
+def count_one(scores: AnyArray, lo: float, hi: float) -> tuple[int, int]:
     """Return #{x > hi} and #{x >= lo}."""
-    above = _i32(0)
-    reach = _i32(0)
+    above_counts = _i32(0)
+    reach_counts = _i32(0)
     for i in range(scores.size):
-        above = _i32(above + _i32(scores[i] > hi))
-        reach = _i32(reach + _i32(scores[i] >= lo))
-    return above, reach
+        above_counts = _i32(above_counts + _i32(scores[i] > hi))
+        reach_counts = _i32(reach_counts + _i32(scores[i] >= lo))
+    return above_counts, reach_counts
 
 
 @compile_inner_kernel
-def _count_gathered(
-    gathered: AnyArray,
+def _count_gathered_scores(
+    gathered_scores: AnyArray,
     n: int,
     lo: AnyArray,
     hi: AnyArray,
     begin: int,
     end: int,
-    above: IntArray,
-    reach: IntArray,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Compare the first n scores of `gathered`, which has room for GROUP more, with each threshold."""
+    """Compare the first n scores of `gathered_scores`, which has room for GROUP more, with each threshold."""
     for i in range(n, n + GROUP):
-        gathered[i] = np.nan
+        gathered_scores[i] = np.nan
     for j in range(begin, end):
         n_above = 0
         n_reach = 0
         for i in range(0, n, GROUP):
-            n_above += _count_above(gathered, i, hi[j])
-            n_reach += _count_reach(gathered, i, lo[j])
-        above[j] = n_above
-        reach[j] = n_reach
+            n_above += _count_above(gathered_scores, i, hi[j])
+            n_reach += _count_reach(gathered_scores, i, lo[j])
+        above_counts[j] = n_above
+        reach_counts[j] = n_reach
 
 
 @compile_inner_kernel
@@ -205,15 +212,15 @@ def _compare_all(
     hi: AnyArray,
     begin: int,
     end: int,
-    gathered: AnyArray,
+    gathered_scores: AnyArray,
     counts: IntArray,
     n_counted: int,
-    above: IntArray,
-    reach: IntArray,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to `above` and `reach`."""
+    """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to the two arrays of counts."""
     for j in range(begin, end):
-        above[j], reach[j] = count_one(scores, lo[j], hi[j])
+        above_counts[j], reach_counts[j] = count_one(scores, lo[j], hi[j])
 
 
 @compile_inner_kernel
@@ -223,50 +230,52 @@ def _gather_first(
     hi: AnyArray,
     begin: int,
     end: int,
-    gathered: AnyArray,
+    gathered_scores: AnyArray,
     counts: IntArray,
     n_counted: int,
-    above: IntArray,
-    reach: IntArray,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Write the counts of `_compare_all`, by way of `gathered` where that saves time.
+    """Write the counts of `_compare_all`, by way of `gathered_scores` where that saves time.
 
-    `gathered` has room for the scores and GROUP more. Of the row's `n_counted` scores that were counted
-    before, `counts[j]` are above threshold j. If these are most of them for the lowest threshold, gathering
-    does not save time, and all scores are compared with all thresholds.
+    `gathered_scores` has room for the scores and GROUP more. Of the row's `n_counted` scores that were
+    counted before, `counts[j]` are above threshold j. If these are most of them for the lowest threshold,
+    gathering does not save time, and all scores are compared with all thresholds.
     """
     lowest = begin
     for j in range(begin + 1, end):
         if lo[j] < lo[lowest]:
             lowest = j
     if end - begin < SEVERAL or 2 * counts[lowest] > n_counted:
-        _compare_all(scores, lo, hi, begin, end, gathered, counts, n_counted, above, reach)
+        _compare_all(
+            scores, lo, hi, begin, end, gathered_scores, counts, n_counted, above_counts, reach_counts
+        )
         return
 
     n = _i64(0)
     lanes = _lanes(scores)
     n_in_vectors = scores.size - scores.size % lanes
     for i in range(0, n_in_vectors, lanes):
-        n = _gather(scores, i, lo[lowest], gathered, n)
+        n = _gather(scores, i, lo[lowest], gathered_scores, n)
     for i in range(n_in_vectors, scores.size):
-        gathered[n] = scores[i]
+        gathered_scores[n] = scores[i]
         n += scores[i] >= lo[lowest]
-    _count_gathered(gathered, n, lo, hi, begin, end, above, reach)
+    _count_gathered_scores(gathered_scores, n, lo, hi, begin, end, above_counts, reach_counts)
 
 
 def _is_gathering_correct() -> bool:
     """Return whether gathering compiles on this machine, and counts 40 scores correctly."""
     scores = np.arange(40, dtype=np.float32)
     bound = np.array([35, 9, 20], dtype=np.float32)
-    gathered = np.zeros(40 + GROUP, dtype=np.float32)
+    gathered_scores = np.zeros(40 + GROUP, dtype=np.float32)
     counts = np.zeros(3, dtype=np.int64)
-    above = np.zeros(3, dtype=np.int64)
-    reach = np.zeros(3, dtype=np.int64)
+    above_counts = np.zeros(3, dtype=np.int64)
+    reach_counts = np.zeros(3, dtype=np.int64)
     try:
-        _gather_first(scores, bound, bound, 0, 3, gathered, counts, 0, above, reach)
+        _gather_first(scores, bound, bound, 0, 3, gathered_scores, counts, 0, above_counts, reach_counts)
     except Exception:  # a compiler may fail with anything
         return False
-    return above.tolist() == [4, 30, 19] and reach.tolist() == [5, 31, 20]
+    return above_counts.tolist() == [4, 30, 19] and reach_counts.tolist() == [5, 31, 20]
 
 
 count_all = _gather_first if GATHERS and _is_gathering_correct() else _compare_all

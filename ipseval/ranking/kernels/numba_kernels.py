@@ -8,10 +8,10 @@ read-only.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from ipseval.ranking._types import Untyped
 from ipseval.ranking.kernels.blocks import Block, Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numba_compile import compile_inner_kernel, compile_kernel
 from ipseval.ranking.kernels.numba_count import GROUP, count_all, count_one
@@ -28,8 +28,10 @@ BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
 FEW = 16  # undecided products of a user in a tile; with more, exact scores are computed for all items
 
-_i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Any = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
+_i32: Untyped = (
+    np.int32
+)  # counters as wide as the scores: with 64 bits only half as many fit a vector register
+_i64: Untyped = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
 
 
 @compile_kernel
@@ -39,9 +41,9 @@ def pair_scores(
     bias: FloatArray,
     user: IntArray,
     item: IntArray,
-    out: FloatArray,
+    scores_out: FloatArray,
 ) -> None:
-    """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
+    """Write the exact scores of pairs: Σ_k u_k v_k in order, in double precision, then the bias."""
     for j in range(user.size):
         total = 0.0
         u = user_factors[user[j]]
@@ -50,7 +52,7 @@ def pair_scores(
             total += np.float64(u[k]) * np.float64(v[k])
         if bias.size:
             total += bias[item[j]]
-        out[j] = total
+        scores_out[j] = total
 
 
 @partial(compile_kernel, fastmath={"contract"})  # a product and its sum may be rounded once (FMA)
@@ -96,7 +98,7 @@ def _count_users(
     pairs: IntArray,
     rows: IntArray,
 ) -> tuple[int, int, int]:
-    """Multiply and count for ROWS users at a time, whose products stay in the first-level cache.
+    """Multiply and count for ROWS users at a time, so that products stay in the first-level cache.
 
     Return the number of positives outside their own bounds, the number of undecided `pairs` (positive, item),
     and the number of users in `rows`, for whom nothing is counted because too many products are undecided.
@@ -109,12 +111,12 @@ def _count_users(
     hi = block.hi
     pointer = block.pointer
     excluded_start = block.excluded_start
-    excluded = block.excluded
+    excluded_items = block.excluded_items
     n_above = block.n_above
     n_tied = block.n_tied
-    above = tile_counts[0]
-    within = tile_counts[1]  # number of products within the bounds of each positive
-    gathered = products[ROWS]
+    above_counts = tile_counts[0]
+    inner_counts = tile_counts[1]  # number of products within the bounds of each positive
+    gathered_scores = products[ROWS]
     n_users = start.size - 1
     n_lost = 0
     n_pairs = _i64(0)
@@ -126,39 +128,52 @@ def _count_users(
             scores = products[r - g, :width]
             for i in range(tile.infinite.size):
                 scores[tile.infinite[i]] = tile.bias[i]
-            pointer[r] = _hide_excluded(scores, first, excluded, pointer[r], excluded_start[r + 1])
-            count_all(scores, lo, hi, start[r], start[r + 1], gathered, n_above, first, above, within)
+            pointer[r] = _hide_excluded_items(
+                scores, first, excluded_items, pointer[r], excluded_start[r + 1]
+            )
+            count_all(
+                scores,
+                lo,
+                hi,
+                start[r],
+                start[r + 1],
+                gathered_scores,
+                n_above,
+                first,
+                above_counts,
+                inner_counts,
+            )
 
             n_undecided = 0
             for q in range(start[r], start[r + 1]):
-                within[q] -= above[q] + (first <= item[q] < first + width)
-                n_lost += within[q] < 0
+                inner_counts[q] -= above_counts[q] + (first <= item[q] < first + width)
+                n_lost += inner_counts[q] < 0
                 if lo[q] < hi[q]:
-                    n_undecided += within[q]
+                    n_undecided += inner_counts[q]
             if n_undecided > FEW:
                 rows[n_rows] = r
                 n_rows += 1
                 continue
             for q in range(start[r], start[r + 1]):
-                n_above[q] += above[q]
+                n_above[q] += above_counts[q]
                 if not lo[q] < hi[q]:  # the products are exact
-                    n_tied[q] += within[q]
-                elif within[q] > 0:
-                    n_pairs = _find_undecided(scores, first, lo[q], hi[q], item[q], q, pairs, n_pairs)
+                    n_tied[q] += inner_counts[q]
+                elif inner_counts[q] > 0:
+                    n_pairs = _find_undecided_pairs(scores, first, lo[q], hi[q], item[q], q, pairs, n_pairs)
     return n_lost, n_pairs, n_rows
 
 
 @compile_inner_kernel
-def _hide_excluded(scores: AnyArray, first: int, excluded: IntArray, k: int, end: int) -> int:
-    """Set the scores of the tile's items in `excluded[k:end]` to NaN; return the position after them."""
-    while k < end and excluded[k] < first + scores.size:
-        scores[excluded[k] - first] = np.nan
+def _hide_excluded_items(scores: AnyArray, first: int, excluded_items: IntArray, k: int, end: int) -> int:
+    """Set the tile's scores of `excluded_items[k:end]` to NaN; return the position of the next tile's items."""
+    while k < end and excluded_items[k] < first + scores.size:
+        scores[excluded_items[k] - first] = np.nan
         k += 1
     return k
 
 
 @compile_inner_kernel
-def _find_undecided(
+def _find_undecided_pairs(
     products: AnyArray,
     first: int,
     lo: float,
@@ -221,7 +236,7 @@ class Worker:
 
 
 def tile_width(shape: Shape) -> int:
-    """Return the number of items whose products with a block are computed and counted together."""
+    """Return the number of items in a tile."""
     row_bytes = _round_up(shape.depth) * shape.dtype.itemsize
     largest = max(min(TILE, COLUMNS_BYTES // row_bytes), ROWS)
     n_tiles = -(-shape.n_items // largest)
@@ -230,7 +245,7 @@ def tile_width(shape: Shape) -> int:
 
 
 def block_users(shape: Shape) -> int:
-    """Return the number of users for whom the factors of a tile are transposed once."""
+    """Return the number of users in a block, for which a tile's factors are transposed once."""
     return BLOCK
 
 
@@ -257,12 +272,12 @@ def _round_up(size: int) -> int:
 
 
 @compile_kernel
-def count_stored(
+def count_score_block(
     block: AnyArray,
     start: IntArray,
     score: AnyArray,
     excluded_start: IntArray,
-    excluded: IntArray,
+    excluded_items: IntArray,
     n_above: IntArray,
     n_reach: IntArray,
 ) -> int:
@@ -276,12 +291,12 @@ def count_stored(
                 n_nan_in_chunk = _i32(n_nan_in_chunk + _i32(scores[i] != scores[i]))
             n_nan += n_nan_in_chunk
             for j in range(start[r], start[r + 1]):
-                above, reach = count_one(scores, score[j], score[j])
-                n_above[j] += above
-                n_reach[j] += reach
+                above_counts, reach_counts = count_one(scores, score[j], score[j])
+                n_above[j] += above_counts
+                n_reach[j] += reach_counts
         for k in range(excluded_start[r], excluded_start[r + 1]):
-            x = block[r, excluded[k]]
+            excluded_score = block[r, excluded_items[k]]
             for j in range(start[r], start[r + 1]):
-                n_above[j] -= x > score[j]
-                n_reach[j] -= x >= score[j]
+                n_above[j] -= excluded_score > score[j]
+                n_reach[j] -= excluded_score >= score[j]
     return n_nan

@@ -62,14 +62,14 @@ class ThresholdCounter:
 
     def count(self, tile: AnyArray, n_nan: IntArray) -> tuple[IntArray, IntArray]:
         """Return #{x > hi} and #{x >= lo} for each threshold; `n_nan` is the number of NaN in each row."""
-        above = np.zeros(self._lo.size, dtype=np.int64)
-        reach = np.zeros(self._lo.size, dtype=np.int64)
+        above_counts = np.zeros(self._lo.size, dtype=np.int64)
+        reach_counts = np.zeros(self._lo.size, dtype=np.int64)
         for group in self._groups:
-            group_above, group_reach = self._compare(
+            group_above_counts, group_reach_counts = self._compare(
                 tile, group, [(np.greater, group.hi), (np.greater_equal, group.lo)]
             )
-            above[group.positions] = group_above
-            reach[group.positions] = group_reach
+            above_counts[group.positions] = group_above_counts
+            reach_counts[group.positions] = group_reach_counts
 
         if self._rows_to_sort.size:
             (n_reaching,) = self._compare(tile, self._lowest, [(np.greater_equal, self._lowest.lo)])
@@ -77,9 +77,11 @@ class ThresholdCounter:
                 if n_best:
                     thresholds = slice(self._start[row], self._start[row + 1])
                     best = _sort_largest(tile[row], n_best, int(n_nan[row]))
-                    above[thresholds] = n_best - np.searchsorted(best, self._hi[thresholds], side="right")
-                    reach[thresholds] = n_best - np.searchsorted(best, self._lo[thresholds])
-        return above, reach
+                    above_counts[thresholds] = n_best - np.searchsorted(
+                        best, self._hi[thresholds], side="right"
+                    )
+                    reach_counts[thresholds] = n_best - np.searchsorted(best, self._lo[thresholds])
+        return above_counts, reach_counts
 
     def _compare(
         self, tile: AnyArray, group: ThresholdGroup, comparisons: list[tuple[np.ufunc, AnyArray]]

@@ -22,9 +22,9 @@ def pair_scores(
     bias: FloatArray,
     user: IntArray,
     item: IntArray,
-    out: FloatArray,
+    scores_out: FloatArray,
 ) -> None:
-    """Write the exact scores of pairs to `out`: Σ_k u_k v_k in order, in double precision, then the bias."""
+    """Write the exact scores of pairs: Σ_k u_k v_k in order, in double precision, then the bias."""
     for first in range(0, user.size, PAIRS):
         rows = slice(first, first + PAIRS)
         products = user_factors.take(user[rows], axis=0).astype(np.float64)
@@ -34,7 +34,7 @@ def pair_scores(
             total += product
         if bias.size:
             total += bias[item[rows]]
-        out[rows] = total
+        scores_out[rows] = total
 
 
 def row_scores(user: FloatArray, columns: FloatArray, scores: FloatArray) -> None:
@@ -71,24 +71,26 @@ class Worker:
         np.matmul(block.fast_user, tile.fast_item.T, out=scores)
         scores[:, tile.infinite] = tile.bias
 
-        excluded = np.flatnonzero((block.excluded >= first) & (block.excluded < first + width))
-        excluded_row = self._excluded_row[excluded]
-        scores[excluded_row, block.excluded[excluded] - first] = np.nan
+        excluded_items = np.flatnonzero(
+            (block.excluded_items >= first) & (block.excluded_items < first + width)
+        )
+        excluded_row = self._excluded_row[excluded_items]
+        scores[excluded_row, block.excluded_items[excluded_items] - first] = np.nan
         n_nan = np.bincount(excluded_row, minlength=n_users)
-        above, reach = self._counter.count(scores, n_nan)
+        above_counts, reach_counts = self._counter.count(scores, n_nan)
 
         # The positive itself reaches its lower bound, but is not above its upper bound.
         is_in_tile = (block.item >= first) & (block.item < first + width)
-        n_within_bounds = reach - above - is_in_tile
-        tied = np.where(block.lo == block.hi, n_within_bounds, 0)  # the products are exact
-        n_undecided = n_within_bounds - tied
+        n_within_bounds = reach_counts - above_counts - is_in_tile
+        tied_counts = np.where(block.lo == block.hi, n_within_bounds, 0)  # the products are exact
+        n_undecided = n_within_bounds - tied_counts
 
         # A user with many undecided items is not counted here.
         has_many = np.bincount(self._row, n_undecided, minlength=n_users) > width // FEW
         is_counted = ~has_many[self._row]
-        block.n_above[is_counted] += above[is_counted]
-        block.n_tied[is_counted] += tied[is_counted]
-        positive, item = self._find_undecided(scores, is_counted & (n_undecided > 0), first)
+        block.n_above[is_counted] += above_counts[is_counted]
+        block.n_tied[is_counted] += tied_counts[is_counted]
+        positive, item = self._find_undecided_pairs(scores, is_counted & (n_undecided > 0), first)
         return UndecidedItems(
             n_lost=int((n_within_bounds < 0).sum()),
             positive=positive,
@@ -96,7 +98,7 @@ class Worker:
             rows=np.flatnonzero(has_many),
         )
 
-    def _find_undecided(
+    def _find_undecided_pairs(
         self, scores: AnyArray, has_undecided: BoolArray, first_item: int
     ) -> tuple[IntArray, IntArray]:
         """Return (positive, item) of the products within the bounds of the given positives."""
@@ -117,13 +119,13 @@ class Worker:
 
 
 def tile_width(shape: Shape) -> int:
-    """Return the number of items whose products with a block are computed and counted together."""
+    """Return the number of items in a tile."""
     n_tiles = -(-shape.n_items // TILE)
     return -(-shape.n_items // n_tiles)
 
 
 def block_users(shape: Shape) -> int:
-    """Return the number of users whose products with a tile are computed together."""
+    """Return the number of users in a block."""
     return max(1, BLOCK_BYTES // shape.row_bytes)
 
 
@@ -132,12 +134,12 @@ def block_bytes(shape: Shape) -> tuple[int, int]:
     return 0, 3 * shape.row_bytes  # products, sorted copies, masks
 
 
-def count_stored(
+def count_score_block(
     block: AnyArray,
     start: IntArray,
     score: AnyArray,
     excluded_start: IntArray,
-    excluded: IntArray,
+    excluded_items: IntArray,
     n_above: IntArray,
     n_reach: IntArray,
 ) -> int:
@@ -150,26 +152,26 @@ def count_stored(
         tile = block[:, first : first + TILE]
         if block.dtype.kind == "f":
             n_nan += int(np.isnan(tile).sum())
-        above, reach = counter.count(tile, no_nan)
-        n_above += above
-        n_reach += reach
-    _subtract_excluded(block, start, score, excluded_start, excluded, n_above, n_reach)
+        above_counts, reach_counts = counter.count(tile, no_nan)
+        n_above += above_counts
+        n_reach += reach_counts
+    _subtract_excluded_items(block, start, score, excluded_start, excluded_items, n_above, n_reach)
     return n_nan
 
 
-def _subtract_excluded(
+def _subtract_excluded_items(
     block: AnyArray,
     start: IntArray,
     score: AnyArray,
     excluded_start: IntArray,
-    excluded: IntArray,
+    excluded_items: IntArray,
     n_above: IntArray,
     n_reach: IntArray,
 ) -> None:
     """Subtract from the counts of each positive the excluded items of its user."""
     row = np.repeat(np.arange(start.size - 1), np.diff(start))
     excluded_row = np.repeat(np.arange(start.size - 1), np.diff(excluded_start))
-    excluded_score = block[excluded_row, excluded[excluded_start[0] : excluded_start[-1]]]
+    excluded_score = block[excluded_row, excluded_items[excluded_start[0] : excluded_start[-1]]]
 
     # All pairs of a positive and an excluded item of its user, as flat arrays.
     n_excluded = np.diff(excluded_start)[row]
