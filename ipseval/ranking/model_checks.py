@@ -60,8 +60,8 @@ def check_belongs(model_ranks: RankedPositives, split: Split, name: str) -> None
     if not same_ids(model_ranks, split):
         raise InputError(
             f"{name!r} is ranked over {model_ranks.user_ids.size:,} users and "
-            f"{model_ranks.item_ids.size:,} items that are not the {split.n_users:,} and {split.n_items:,} of "
-            "the split; rank it again on this split."
+            f"{model_ranks.item_ids.size:,} items that are not the {split.n_users:,} and {split.n_items:,} "
+            "of the split; rank it again on this split."
         )
     keys = model_ranks.user * np.int64(split.n_items) + model_ranks.item
     n_outside = int((~among(keys, split.test.pair_key)).sum())

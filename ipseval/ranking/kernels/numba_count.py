@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -41,10 +41,10 @@ with suppress(ImportError):  # these modules of Numba are private and may change
 SEVERAL = 3  # thresholds of a row from which on gathering saves time
 GROUP = 16  # gathered scores that are compared with a threshold together
 
-_i32: Untyped = (
-    np.int32
-)  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Untyped = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
+# Counters are as wide as the scores: with 64 bits, only half as many fit a vector register.
+_i32: Untyped = np.int32
+# Numba gives a literal 0 a separate type, and would compile callees for it as well.
+_i64: Untyped = np.int64
 
 
 def _has_gather_instruction() -> bool:
@@ -62,7 +62,7 @@ def _as_intrinsic(function: Callable[..., Intrinsic]) -> Callable[..., int]:
     """Return a function that compiled code calls by inserting the instructions of `function`."""
     if GATHERS:
         function = intrinsic(function)
-    inserted: Untyped = function
+    inserted: Callable[..., int] = cast("Untyped", function)
     return inserted
 
 

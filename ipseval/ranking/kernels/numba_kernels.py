@@ -28,10 +28,10 @@ BLOCK = 1024  # users in a block
 PER_USER = 1024  # bytes: positives and training items of a user, roughly
 FEW = 16  # undecided products of a user in a tile; with more, exact scores are computed for all items
 
-_i32: Untyped = (
-    np.int32
-)  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Untyped = np.int64  # Numba gives a literal 0 a separate type and would compile callees for it as well
+# Counters are as wide as the scores: with 64 bits, only half as many fit a vector register.
+_i32: Untyped = np.int32
+# Numba gives a literal 0 a separate type, and would compile callees for it as well.
+_i64: Untyped = np.int64
 
 
 @compile_kernel
@@ -165,7 +165,7 @@ def _count_users(
 
 @compile_inner_kernel
 def _hide_excluded_items(scores: AnyArray, first: int, excluded_items: IntArray, k: int, end: int) -> int:
-    """Set the tile's scores of `excluded_items[k:end]` to NaN; return the position of the next tile's items."""
+    """Set the tile's scores of `excluded_items[k:end]` to NaN; return the position of the next tile."""
     while k < end and excluded_items[k] < first + scores.size:
         scores[excluded_items[k] - first] = np.nan
         k += 1
