@@ -10,7 +10,8 @@ from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
 from tests.inside.ranking import Targets, _rank_positives
 
-TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
+TRAIN = {"user": [0, 2], "item": [0, 3]}
+TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
 SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
 SCORES = np.arange(18.0).reshape(3, 6)
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 3], "rank": 1})
@@ -58,8 +59,9 @@ def test_lists_of_the_best_are_kept_where_they_are_asked_for():
 
 
 def test_users_without_positives_are_not_ranked_for_the_sake_of_lists():
-    train, test = {"user": [0, 1], "item": [0, 3]}, {"user": [0], "item": [2]}
-    split = Split.from_frames(*(pd.DataFrame(one) for one in (train, test)), items=range(6))
+    train = {"user": [0, 1], "item": [0, 3]}
+    test = {"user": [0], "item": [2]}
+    split = Split.from_frames(*(pd.DataFrame(pairs) for pairs in (train, test)), items=range(6))
     scores = np.vstack([np.arange(6.0), np.full(6, np.nan)])
     assert rank_positives(scores, split, top_k=1).top.item.tolist() == [[5]]
 
@@ -78,7 +80,7 @@ def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_
 
 @pytest.mark.parametrize("with_gain", [False, True])
 def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(with_gain):
-    train, test = (pd.DataFrame(one).iloc[::-1] for one in (TRAIN, TEST))
+    train, test = (pd.DataFrame(pairs).iloc[::-1] for pairs in (TRAIN, TEST))
     options = {"value": "value"} if with_gain else {}
     frames = train.assign(value=1), test.assign(value=[4, 3, 2, 1])
     split = Split.from_frames(*frames, users=range(3), items=range(6), **options)
@@ -90,7 +92,7 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
 
 
 @pytest.mark.parametrize(
-    ("options", "place", "message"),
+    ("options", "position", "message"),
     [
         # Four positives, and two competitors for each of them.
         ({"candidates": DRAWN}, (slice(None), slice(None)), "12 of 12"),
@@ -102,9 +104,9 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
 )
 @pytest.mark.parametrize("kind", ["array", "function"])
 @pytest.mark.filterwarnings("ignore:.*are not among their user's candidates:ipseval.errors.DataWarning")
-def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, place, message, kind):
+def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, position, message, kind):
     scores = SCORES.copy()
-    scores[place] = np.nan
+    scores[position] = np.nan
     model = scores if kind == "array" else lambda users: scores[users]
     if message is None:  # nobody asked for it
         rank_positives(model, SPLIT, **options)
@@ -123,11 +125,12 @@ def test_the_best_of_users_without_positives_are_found_too():
 
 
 def test_scores_that_users_share_are_sorted_once(monkeypatch):
-    calls, original = [], _rank_positives.rank_shared_scores
+    calls = []
+    original = _rank_positives.rank_shared_scores
 
-    def spy(scores, *rest):
+    def spy(scores, *arguments):
         calls.append(scores.shape)
-        return original(scores, *rest)
+        return original(scores, *arguments)
 
     monkeypatch.setattr(_rank_positives, "rank_shared_scores", spy)
     for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
@@ -140,10 +143,10 @@ def test_scores_that_users_share_are_sorted_once(monkeypatch):
 def test_all_other_items_may_be_drawn_and_have_chance_one():
     # Six items, none of them in training for user 1: its positive and five others.
     weights = np.array([0.5, 0.25, 1.0, 2.0, 0.125, 0.5])
-    drawn = SampledCandidates(5, distribution=weights, replacement=False, rng=0)
+    candidates = SampledCandidates(5, distribution=weights, replacement=False, rng=0)
     split = Split.from_frames(
         pd.DataFrame({"user": [0], "item": [1]}), pd.DataFrame({"user": [1], "item": [3]}), items=range(6)
     )
-    ranked = rank_positives(SCORES[:2], split, candidates=drawn)
+    ranked = rank_positives(SCORES[:2], split, candidates=candidates)
     assert (ranked.n_above.tolist(), ranked.n_candidates.tolist()) == ([2], [6])
     assert ranked.sampling.above_estimate.tolist() == [2.0]

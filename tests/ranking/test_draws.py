@@ -7,23 +7,23 @@ import pytest
 
 from ipseval import InputError, SampledCandidates, rank_positives
 from tests.inside.ranking import Drawer, Targets, positions_to_items
-from tests.ranking.worlds import world_of
+from tests.ranking.worlds import make_world
 
 WEIGHTS = np.array([0.5, 0.25, 0.0, 1.0, 0.125, 2.0, 0.125])
 # User 0 has trained on items 1 and 5, and its positives are 0 and 3; user 1 has one positive.
-WORLD = world_of(2, 7, {(0, 1), (0, 5)}, {(0, 0), (0, 3), (1, 6)})
+WORLD = make_world(2, 7, {(0, 1), (0, 5)}, {(0, 0), (0, 3), (1, 6)})
 TARGETS = Targets.from_split(WORLD.split)
 
 
-def drawn(user: int, items: list[int], m: int, **options):
+def draw(user: int, items: list[int], n_sampled: int, **options):
     """Return n, the items that were drawn for each positive, and their inverse chances."""
-    candidates = SampledCandidates(m, rng=0, **options)
+    candidates = SampledCandidates(n_sampled, rng=0, **options)
     drawer = Drawer(candidates, TARGETS, candidates.weights(WORLD.split))
     n, (competitors, inverse) = drawer.draw(user, np.array(items))
     return n, competitors, inverse
 
 
-def keys_of(user: int, excluded: list[int]) -> np.ndarray:
+def compute_keys(user: int, excluded: list[int]) -> np.ndarray:
     """Return E / weight of each item, from the generator of the seed and the user."""
     key = SampledCandidates(1, rng=0).key
     generator = np.random.Generator(np.random.Philox(key=np.array([key, user], dtype=np.uint64)))
@@ -36,32 +36,34 @@ def keys_of(user: int, excluded: list[int]) -> np.ndarray:
 @pytest.mark.parametrize("m", [1, 2, 3])
 @pytest.mark.parametrize("pool", ["candidates", "unobserved"])
 def test_without_replacement_the_items_of_the_smallest_keys_are_drawn(m, pool):
-    user, items, training = 0, [0, 3], [1, 5]
+    user = 0
+    items = [0, 3]
+    training = [1, 5]
     if pool == "unobserved":  # two items are left that can be drawn, of weight 1/8 each
         m = min(m, 2)
-    keys = keys_of(user, training + (items if pool == "unobserved" else []))
-    n, found, inverse = drawn(user, items, m, distribution=WEIGHTS, replacement=False, pool=pool)
+    keys = compute_keys(user, training + (items if pool == "unobserved" else []))
+    n, competitors, inverse = draw(user, items, m, distribution=WEIGHTS, replacement=False, pool=pool)
     assert n == {"candidates": 5, "unobserved": 4}[pool]
     for row, item in enumerate(items):
-        others = sorted((key, i) for i, key in enumerate(keys) if i != item)
-        assert found[row].tolist() == [i for _, i in others[:m]]
-        threshold = others[m][0]  # the next key: chance 1 - exp(-weight · key) to be below
-        chance = [1 - np.exp(-WEIGHTS[i] * threshold) for _, i in others[:m]]
+        ordered_keys = sorted((key, i) for i, key in enumerate(keys) if i != item)
+        assert competitors[row].tolist() == [i for _, i in ordered_keys[:m]]
+        threshold = ordered_keys[m][0]  # the next key: chance 1 - exp(-weight · key) to be below
+        chance = [1 - np.exp(-WEIGHTS[i] * threshold) for _, i in ordered_keys[:m]]
         np.testing.assert_allclose(inverse[row], 1 / np.array(chance), rtol=1e-12)
 
 
 def test_each_positive_may_have_draws_of_its_own():
     options = {"distribution": WEIGHTS, "replacement": False, "per": "positive"}
-    n, found, inverse = drawn(0, [0, 3], 2, **options)
-    assert (n, found.shape, inverse.shape) == (5, (2, 2), (2, 2))
-    n, found, inverse = drawn(0, [0, 3], 2, per="positive")
-    assert (n, found.shape, inverse) == (5, (2, 2), None)
+    n, competitors, inverse = draw(0, [0, 3], 2, **options)
+    assert (n, competitors.shape, inverse.shape) == (5, (2, 2), (2, 2))
+    n, competitors, inverse = draw(0, [0, 3], 2, per="positive")
+    assert (n, competitors.shape, inverse) == (5, (2, 2), None)
     for law, is_uniform in (("uniform", True), (np.ones(7), False)):
         candidates = SampledCandidates(2, distribution=law, rng=0)
-        made = rank_positives(np.zeros((2, 7)), WORLD.split, candidates=candidates).sampling
-        assert (made.uniform, made.rank_estimate is None) == (is_uniform, is_uniform)
-    first = drawn(0, [0], 2, **options)[1]  # its sequence is the first, whatever follows
-    assert drawn(0, [0, 3], 2, **options)[1][0].tolist() == first[0].tolist()
+        record = rank_positives(np.zeros((2, 7)), WORLD.split, candidates=candidates).sampling
+        assert (record.uniform, record.rank_estimate is None) == (is_uniform, is_uniform)
+    first = draw(0, [0], 2, **options)[1]  # its sequence is the first, whatever follows
+    assert draw(0, [0, 3], 2, **options)[1][0].tolist() == first[0].tolist()
 
 
 @pytest.mark.parametrize(
@@ -73,33 +75,33 @@ def test_each_positive_may_have_draws_of_its_own():
     ],
 )
 def test_a_draw_with_replacement_has_the_chance_of_its_share_of_the_weights_of_the_others(pool, totals):
-    n, found, inverse = drawn(0, [0, 3], 6, distribution=WEIGHTS, pool=pool)
-    assert found.shape == (2, 6)
+    n, competitors, inverse = draw(0, [0, 3], 6, distribution=WEIGHTS, pool=pool)
+    assert competitors.shape == (2, 6)
     assert n == {"candidates": 5, "unobserved": 4}[pool]
-    expected = np.array(totals)[:, None] / (6 * WEIGHTS[found])
+    expected = np.array(totals)[:, None] / (6 * WEIGHTS[competitors])
     np.testing.assert_allclose(inverse, expected, rtol=1e-12)
 
 
 def test_with_replacement_the_draws_of_a_user_are_one_sequence_less_the_positive_itself():
     # Items 0, 2, 3, 4 and 6 can be drawn for user 0. What stands in one row stands in the other, in order.
-    _, found, _ = drawn(0, [0, 3], 40)
-    assert set(found.ravel().tolist()) == {0, 2, 3, 4, 6}
-    rest = [[item for item in row if item not in (0, 3)] for row in found.tolist()]
-    shorter = min(map(len, rest))
-    assert shorter > 10
-    assert rest[0][:shorter] == rest[1][:shorter]
+    _, competitors, _ = draw(0, [0, 3], 40)
+    assert set(competitors.ravel().tolist()) == {0, 2, 3, 4, 6}
+    common_items = [[item for item in row if item not in (0, 3)] for row in competitors.tolist()]
+    length = min(map(len, common_items))
+    assert length > 10
+    assert common_items[0][:length] == common_items[1][:length]
 
 
 def test_uniform_draws_without_replacement_may_take_all_others():
-    n, found, inverse = drawn(0, [0, 3], 4, replacement=False)
+    n, competitors, inverse = draw(0, [0, 3], 4, replacement=False)
     assert (n, inverse) == (5, None)
-    assert [sorted(row) for row in found.tolist()] == [[2, 3, 4, 6], [0, 2, 4, 6]]
-    n, found, _ = drawn(0, [0, 3], 3, replacement=False, pool="unobserved")
-    assert (n, [sorted(row) for row in found.tolist()]) == (4, [[2, 4, 6]] * 2)
+    assert [sorted(row) for row in competitors.tolist()] == [[2, 3, 4, 6], [0, 2, 4, 6]]
+    n, competitors, _ = draw(0, [0, 3], 3, replacement=False, pool="unobserved")
+    assert (n, [sorted(row) for row in competitors.tolist()]) == (4, [[2, 4, 6]] * 2)
 
 
 @pytest.mark.parametrize(
-    ("options", "most"),
+    ("options", "n_drawable"),
     [
         ({}, 4),  # of five candidates one is the positive
         ({"pool": "unobserved"}, 3),
@@ -108,30 +110,30 @@ def test_uniform_draws_without_replacement_may_take_all_others():
         ({"distribution": 1e-3 * WEIGHTS, "pool": "unobserved+positives"}, 2),
     ],
 )
-def test_as_many_can_be_drawn_as_there_are_others_and_no_more(options, most):
-    _, found, _ = drawn(0, [0, 3], most, replacement=False, **options)
-    assert [len(set(row)) for row in found.tolist()] == [most] * 2
+def test_as_many_can_be_drawn_as_there_are_others_and_no_more(options, n_drawable):
+    _, competitors, _ = draw(0, [0, 3], n_drawable, replacement=False, **options)
+    assert [len(set(row)) for row in competitors.tolist()] == [n_drawable] * 2
     with pytest.raises(InputError) as refused:
-        drawn(0, [0, 3], most + 1, replacement=False, **options)
+        draw(0, [0, 3], n_drawable + 1, replacement=False, **options)
     assert str(refused.value) == (
-        f"user 0 has {most} other candidates that can be drawn, but {most + 1} are needed; use a smaller "
-        "n_sampled or replacement=True."
+        f"user 0 has {n_drawable} other candidates that can be drawn, but {n_drawable + 1} are needed; "
+        "use a smaller n_sampled or replacement=True."
     )
-    assert drawn(0, [0, 3], most + 1, **options)[1].shape == (2, most + 1)  # replacement needs one
+    assert draw(0, [0, 3], n_drawable + 1, **options)[1].shape == (2, n_drawable + 1)  # replacement needs one
 
 
 def test_with_replacement_one_other_that_can_be_drawn_is_enough():
     weights = np.array([1.0, 0, 0, 0, 0, 0, 2.0])  # for user 0: item 6 beside its positive 0
-    assert drawn(0, [0], 3, distribution=weights)[1].tolist() == [[6, 6, 6]]
+    assert draw(0, [0], 3, distribution=weights)[1].tolist() == [[6, 6, 6]]
     weights[0] = 0.0
     with pytest.raises(InputError, match=r"user 0 has 0 other candidates .*, but 1 are needed"):
-        drawn(0, [0], 3, distribution=weights)
+        draw(0, [0], 3, distribution=weights)
 
 
 @pytest.mark.parametrize("share", [0.001, 1.0, 7.0])
 def test_weights_need_no_sum(share):
-    plain, scaled = (drawn(1, [6], 5, distribution=factor * WEIGHTS)[1] for factor in (1.0, share))
-    assert plain.tolist() == scaled.tolist()
+    draws, scaled_draws = (draw(1, [6], 5, distribution=factor * WEIGHTS)[1] for factor in (1.0, share))
+    assert draws.tolist() == scaled_draws.tolist()
 
 
 @pytest.mark.parametrize(
@@ -147,7 +149,7 @@ def test_weights_below_zero_or_all_zero_are_refused(weights, n_negative):
 
 
 def test_a_draw_says_what_it_is():
-    for options, words in (
+    for options, description in (
         ({"rng": 3}, "5 drawn uniformly, with replacement, per user, seed 3"),
         (
             {"rng": np.int64(3), "replacement": False},
@@ -162,10 +164,10 @@ def test_a_draw_says_what_it_is():
             "5 drawn by given probabilities from pool 'unobserved', with replacement, per user, seed 3",
         ),
     ):
-        assert SampledCandidates(5, **options).description == words
-    one = SampledCandidates(5, rng=np.random.default_rng(0))
-    assert one.description.endswith(f", key {one.key}")
-    assert 0 <= one.key < 2**63  # a generator is read once
+        assert SampledCandidates(5, **options).description == description
+    candidates = SampledCandidates(5, rng=np.random.default_rng(0))
+    assert candidates.description.endswith(f", key {candidates.key}")
+    assert 0 <= candidates.key < 2**63  # a generator is read once
 
 
 def test_positions_are_those_of_the_catalogue_without_the_excluded_items():

@@ -58,7 +58,8 @@ def test_lists_give_the_same_top_k_metrics_as_all_scores():
             "rank": np.tile(np.arange(1, 5), 3),
         }
     )
-    listed, full = rank_positives(lists, SPLIT), rank_positives(scores, SPLIT)
+    listed = rank_positives(lists, SPLIT)
+    full = rank_positives(scores, SPLIT)
     for label in ("recall@1", "recall@4", "dcg@3", "rr@4"):
         assert metric(label).user_values(listed).tolist() == metric(label).user_values(full).tolist()
 

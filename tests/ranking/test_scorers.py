@@ -12,11 +12,13 @@ from scipy.sparse import csr_matrix
 from ipseval import InputError
 from ipseval.ranking.kernels import numpy_kernels
 from tests.inside.ranking import CallableScorer, DenseScorer, Factors, SparseScorer, as_scorer
-from tests.ranking.worlds import world_of
+from tests.ranking.worlds import make_world
 
-SPLIT = world_of(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
+SPLIT = make_world(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
 SCORES = np.arange(12.0).reshape(3, 4)
-USER, ITEM, BIAS = np.ones((3, 2)), np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 2.0, 3.0])
+USER = np.ones((3, 2))
+ITEM = np.arange(8.0).reshape(4, 2)
+BIAS = np.array([0.0, 1.0, 2.0, 3.0])
 USERS = np.array([0, 2])
 
 
@@ -38,19 +40,19 @@ def test_every_model_gives_the_scores_of_the_users_that_are_asked_for(model, kin
     assert type(scorer) is kind
     assert getattr(scorer, "parallel", False) == (kind in (DenseScorer, SparseScorer))  # arrays alone are
     if kind is Factors:
-        found = scorer.scores(np.repeat(USERS, 4), np.tile(np.arange(4), 2), numpy_kernels).reshape(2, 4)
+        block = scorer.scores(np.repeat(USERS, 4), np.tile(np.arange(4), 2), numpy_kernels).reshape(2, 4)
     else:
-        found = scorer.block(USERS)
-    assert found.tolist() == scores[USERS].tolist()
+        block = scorer.block(USERS)
+    assert block.tolist() == scores[USERS].tolist()
 
 
 def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
-    class Own:
+    class BlockScorer:
         def block(self, users):
             return SCORES[users]
 
-    own = Own()
-    assert as_scorer(own, SPLIT, "m") is own
+    scorer = BlockScorer()
+    assert as_scorer(scorer, SPLIT, "m") is scorer
 
 
 @pytest.mark.parametrize(

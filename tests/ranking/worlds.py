@@ -31,11 +31,11 @@ def frame(pairs) -> pd.DataFrame:
     return pd.DataFrame({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]}, dtype=np.int64)
 
 
-def world_of(n_users: int, n_items: int, train, test) -> World:
+def make_world(n_users: int, n_items: int, train, test) -> World:
     """Return a split of the given pairs; ids are the codes."""
     ids = np.arange(n_users), np.arange(n_items)
     columns = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (train, test))
-    split = Split(*(Interactions(*one, *ids) for one in columns))
+    split = Split(*(Interactions(*column, *ids) for column in columns))
     return World(n_users, n_items, set(train), set(test), split)
 
 
@@ -54,7 +54,7 @@ def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
     train = rng.permutation(np.argwhere(state == 1))
     test = rng.permutation(np.argwhere(state == 2))
     pairs = lambda array: [(int(u), int(i)) for u, i in array]  # noqa: E731  # used twice, here only
-    return world_of(state.shape[0], n_items, pairs(train), pairs(test))
+    return make_world(state.shape[0], n_items, pairs(train), pairs(test))
 
 
 def rows(ranked: RankedPositives) -> list[tuple[int, int, int, int]]:

@@ -40,7 +40,7 @@ def coat(coat_matrix) -> Split:
 @pytest.fixture(scope="session")
 def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
     """All ratings of Coat's biased log except the test positives, with columns user, item, rating."""
-    left = coat_matrix.copy()
-    left[coat.test.user, coat.test.item] = 0
-    user, item = np.nonzero(left)
-    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": left[user, item]})
+    ratings = coat_matrix.copy()
+    ratings[coat.test.user, coat.test.item] = 0
+    user, item = np.nonzero(ratings)
+    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": ratings[user, item]})

@@ -70,26 +70,26 @@ def test_there_is_one_rank_positives_and_it_takes_library_models(small):
     assert ipseval.rank_positives is rank_positives
     model = as_a_library_model(small)
     expected = rank_positives((model.user_factors, model.item_factors), small)
-    for found in (
+    for ranked in (
         rank_positives(model, small, name="als"),
         evaluate({"als": model}, small, metrics=["auc"]).samples["als"].ranked,
         rank_positives(adapt(model, small, users=small.user_ids), small),
     ):
-        assert found.n_above.tolist() == expected.n_above.tolist()
+        assert ranked.n_above.tolist() == expected.n_above.tolist()
 
 
 def test_studies_and_worlds_take_library_models(small, tmp_path):
     worse = np.random.default_rng(1).random((small.n_users, small.n_items))
     models = {"als": as_a_library_model(small), "worse": worse}
-    known = truth(models, ["auc"], small, small.test)
-    assert known["ideal"].between(0, 1).all()
+    true_values = truth(models, ["auc"], small, small.test)
+    assert true_values["ideal"].between(0, 1).all()
     log = ipseval.Interactions.from_frame(
         pd.concat([small.train.to_frame(), small.test.to_frame()]), users=small.user_ids, items=small.item_ids
     )
     fits = {"als": lambda train: as_a_library_model(small), "worse": lambda train: worse}
     protocols = [ipseval.studies.protocols.Protocol(k_core=None)]
-    found = ipseval.studies.protocols.study(
+    study = ipseval.studies.protocols.study(
         fits, {"small": log}, protocols, path=tmp_path, metrics="auc", estimators="aoa", n_resamples=20
     )
-    assert set(found.frame["model"]) == {"als", "worse"}
-    assert found.metrics == ["auc"]
+    assert set(study.frame["model"]) == {"als", "worse"}
+    assert study.metrics == ["auc"]
