@@ -54,7 +54,7 @@ LAYERS = {
         *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
         *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
         "tests/evaluation/test_list_metrics.py",
-        *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
+        *("tests/ranking/test_threads.py", "tests/ranking/test_parquet.py"),
     ],
     # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.
     "golden": [

@@ -272,15 +272,15 @@ def _annotate_errors(name: str) -> Iterator[None]:
         raise
 
 
-def _reuse_ranks(ranked: RankedPositives, candidates: object, name: str, k: int) -> RankedPositives:
+def _reuse_ranks(ranks: RankedPositives, candidates: object, name: str, k: int) -> RankedPositives:
     """Return ranks that were computed before, or raise `InputError` if they are not the requested ranks."""
     if not is_catalogue(candidates):
         raise InputError(f"{name} is already ranked; rank the model again among other candidates.")
-    if k and (ranked.top is None or ranked.top.depth < k):
+    if k and (ranks.top is None or ranks.top.depth < k):
         raise InputError(
             f"{name} is already ranked, without its first {k} items; rank the model again with top_k={k}."
         )
-    return ranked
+    return ranks
 
 
 def _rank_among_candidates(

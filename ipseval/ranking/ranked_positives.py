@@ -418,28 +418,28 @@ class RankedPositives:
         return cls(**read(path))
 
 
-def with_top_lists(ranked: RankedPositives, top: TopLists) -> RankedPositives:
+def with_top_lists(ranks: RankedPositives, top: TopLists) -> RankedPositives:
     """Return the same ranks with `top`, without the checks that a new object would repeat."""
-    return ranked._rows(slice(None), top=top)
+    return ranks._rows(slice(None), top=top)
 
 
-def check_ranks(ranked: RankedPositives) -> None:
+def check_ranks(ranks: RankedPositives) -> None:
     """Raise `InputError` unless shapes, types, codes and counts are consistent."""
-    _check_shapes(ranked)
-    _check_codes(ranked)
-    if ranked.gain is not None:
-        check_finite("gain", ranked.gain)
-    _check_order(ranked)
-    _check_rank_limits(ranked)
+    _check_shapes(ranks)
+    _check_codes(ranks)
+    if ranks.gain is not None:
+        check_finite("gain", ranks.gain)
+    _check_order(ranks)
+    _check_rank_limits(ranks)
 
 
-def _check_shapes(ranked: RankedPositives) -> None:
+def _check_shapes(ranks: RankedPositives) -> None:
     """Raise `InputError` for an array of another type or length than its field must have."""
-    n_positives = ranked.user.size
-    n_users = ranked.user_ids.size
+    n_positives = ranks.user.size
+    n_users = ranks.user_ids.size
     shapes = dict.fromkeys(PER_POSITIVE, (n_positives,)) | dict.fromkeys(PER_USER, (n_users,))
     for name, shape in shapes.items():
-        array = getattr(ranked, name)
+        array = getattr(ranks, name)
         if array is None:
             continue
         if name == "left_out" and array.dtype != bool:
@@ -449,48 +449,48 @@ def _check_shapes(ranked: RankedPositives) -> None:
         if array.shape != shape:
             reference = "user" if shape == (n_positives,) else "user_ids"
             raise InputError(f"{name} must have shape {shape} like {reference}; got {array.shape}.")
-    if (ranked.cluster is None) != (ranked.cluster_ids is None):
+    if (ranks.cluster is None) != (ranks.cluster_ids is None):
         raise InputError("cluster and cluster_ids go together.")
 
 
-def _check_codes(ranked: RankedPositives) -> None:
+def _check_codes(ranks: RankedPositives) -> None:
     """Raise `InputError` for codes of users, items or clusters outside the range of the ids."""
     n_codes = {
-        "user": ranked.user_ids.size,
-        "item": ranked.item_ids.size,
-        "cluster": ranked.unit_ids.size,
+        "user": ranks.user_ids.size,
+        "item": ranks.item_ids.size,
+        "cluster": ranks.unit_ids.size,
     }
     for name, end in n_codes.items():
-        codes = getattr(ranked, name)
+        codes = getattr(ranks, name)
         if codes is None:
             continue
         n_invalid = int(((codes < 0) | (codes >= end)).sum())
         if n_invalid:
             raise InputError(
-                f"{name} must hold codes from 0 to {end - 1}; {n_invalid:,} of {len(ranked):,} are not."
+                f"{name} must hold codes from 0 to {end - 1}; {n_invalid:,} of {len(ranks):,} are not."
             )
 
 
-def _check_order(ranked: RankedPositives) -> None:
+def _check_order(ranks: RankedPositives) -> None:
     """Raise `InputError` unless the pairs of user and item are strictly ascending."""
-    key = ranked.user * np.int64(max(ranked.item_ids.size, 1)) + ranked.item
-    if len(ranked) and (np.diff(key) <= 0).any():
+    key = ranks.user * np.int64(max(ranks.item_ids.size, 1)) + ranks.item
+    if len(ranks) and (np.diff(key) <= 0).any():
         raise InputError("ranked positives must be sorted by user, then item, without repetition.")
 
 
-def _check_rank_limits(ranked: RankedPositives) -> None:
+def _check_rank_limits(ranks: RankedPositives) -> None:
     """Raise `InputError` for ranks that do not exist in a list of the stated length."""
-    is_invalid = (ranked.n_above < 0) | (ranked.n_tied < 0)
-    if ranked.max_rank is None:
-        is_invalid |= ranked.n_above + ranked.n_tied >= ranked.n_candidates
+    is_invalid = (ranks.n_above < 0) | (ranks.n_tied < 0)
+    if ranks.max_rank is None:
+        is_invalid |= ranks.n_above + ranks.n_tied >= ranks.n_candidates
         limit = " and, together, below n_candidates"
     else:
         # Positions beyond the end of a top-K list are unknown.
-        is_invalid |= ranked.n_above > check_positive_int("max_rank", ranked.max_rank, minimum=0)
-        limit = f", n_above at most max_rank = {ranked.max_rank}"
+        is_invalid |= ranks.n_above > check_positive_int("max_rank", ranks.max_rank, minimum=0)
+        limit = f", n_above at most max_rank = {ranks.max_rank}"
     if is_invalid.any():
         raise InputError(
-            f"n_above and n_tied must be >= 0{limit}; {int(is_invalid.sum()):,} of {len(ranked):,} positives "
+            f"n_above and n_tied must be >= 0{limit}; {int(is_invalid.sum()):,} of {len(ranks):,} positives "
             "break this. n_above is the 0-based rank: the best has 0."
         )
 

@@ -193,7 +193,7 @@ def test_scores_that_are_equal_in_theory_are_equal_to_the_bit():
     np.testing.assert_array_equal(item_factors[items], item_factors[twin_items])
 
 
-def test_what_was_never_seen_has_factors_of_exactly_zero():
+def test_users_and_items_without_interactions_have_zero_factors():
     log = make_log(np.pad(to_dense(random_log(6, 30, 20)), ((0, 2), (0, 3))))
     user_factors, item_factors = pure_svd(log, n_factors=5)
     assert not user_factors[-2:].any()

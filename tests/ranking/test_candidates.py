@@ -1,4 +1,4 @@
-"""Who competes: allowed items and lists of candidates, worked by hand, and what is refused."""
+"""Allowed items and lists of candidates, computed by hand, and invalid candidates."""
 
 from __future__ import annotations
 
@@ -63,17 +63,17 @@ def test_allowed_items_are_ids_or_a_mask(allowed):
         ([], "candidates is empty; at least one item must compete."),
     ],
 )
-def test_what_are_no_allowed_items_is_said(allowed, message):
+def test_invalid_allowed_items_are_refused(allowed, message):
     with pytest.raises(InputError, match=re.escape(message)):
         as_candidates(allowed, SPLIT, "m")[1]
 
 
-def test_one_item_may_be_all_that_is_allowed():
+def test_a_single_item_may_be_allowed():
     assert as_candidates(["p"], SPLIT, "m")[1].tolist() == [0]
     assert as_candidates(np.arange(5) == 4, SPLIT, "m")[1].tolist() == [4]
 
 
-def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
+def test_only_allowed_items_compete_and_are_excluded():
     with pytest.warns(DataWarning) as caught:
         targets = restrict_items(TARGETS, np.array([0, 1, 3]))
     assert str(caught[0].message) == (
@@ -98,7 +98,7 @@ def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
     assert (fewer_targets.candidates_by_user.tolist(), fewer_targets.n_not_candidates) == ([2, 2, 1], 3)
 
 
-def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
+def test_lists_of_candidates_are_sorted_and_hold_no_training_items():
     pairs = pd.DataFrame({"user": list("caaacc"), "item": list("trpqqp")})
     lists = CandidateLists.from_frame(pairs, SPLIT, "m")
     assert (lists.start.tolist(), lists.item.tolist()) == ([0, 2, 2, 4], [1, 2, 0, 4])
@@ -112,7 +112,7 @@ def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
     assert targets.candidates == "each user's own list minus the user's training items"
 
 
-def test_what_are_no_lists_of_candidates_is_said():
+def test_invalid_lists_of_candidates_are_refused():
     assert as_candidates("all", SPLIT, "m") == (None, None)
     for candidates, message in (
         ("some", "candidates must be 'all', SampledCandidates, ids"),
@@ -124,7 +124,7 @@ def test_what_are_no_lists_of_candidates_is_said():
             as_candidates(candidates, SPLIT, "m")
 
 
-def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error():
+def test_targets_that_all_compete_are_returned_unchanged_and_none_is_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert keep_candidates(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
@@ -145,7 +145,7 @@ def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error(
     )
 
 
-def test_work_is_that_of_users_with_positives_or_of_all():
+def test_a_batch_holds_users_with_positives_or_all_users():
     targets = Targets.from_split(make_world(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
     batch = Batch.from_targets(targets)
     full_batch = Batch.from_targets(targets, all_users=True)

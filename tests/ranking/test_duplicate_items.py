@@ -1,4 +1,4 @@
-"""What users or items share is ranked once: the integers are those of the scores of every pair."""
+"""Scores that users or items share are computed once and give the same ranks as separate scores."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_nan_in_a_shared_score_is_counted_for_every_user():
 
 
 def find_classes(monkeypatch, fewest: int, most: int, bias=None) -> DuplicateItems | None:
-    """Return the classes of items of which five, four, three and two are alike, the others alone."""
+    """Return the classes of items of which five, four, three and two are equal."""
     monkeypatch.setattr(_duplicate_items, "FEWEST", fewest)
     monkeypatch.setattr(_duplicate_items, "MOST", most)
     values = np.array([9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5])
@@ -59,7 +59,7 @@ def find_classes(monkeypatch, fewest: int, most: int, bias=None) -> DuplicateIte
     return DuplicateItems.from_factors(Factors.from_arrays(np.ones((1, 6)), item, bias, "m"))
 
 
-def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
+def test_the_largest_classes_of_equal_items_come_first(monkeypatch):
     duplicates = find_classes(monkeypatch, 3, 2)
     class_by_value = {5: 0, 4: 1}
     values = [9, 3, 4, 5, 2, 3, 8, 5, 4, 5, 4, 2, 5, 3, 4, 5]
@@ -77,7 +77,7 @@ def test_the_largest_classes_of_items_that_are_alike_come_first(monkeypatch):
     assert find_classes(monkeypatch, 5, 9, bias) is None
 
 
-def test_twins_are_the_items_of_equal_factors_and_bias():
+def test_items_of_equal_factors_and_bias_form_a_group():
     rng = np.random.default_rng(0)
     item = rng.integers(0, 2, size=(60, 3)).astype(np.float64)
     item[7] = [-0.0, 0.0, 1.0]

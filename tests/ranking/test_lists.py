@@ -18,7 +18,7 @@ SPLIT = Split.from_frames(TRAIN, TEST, items=ITEMS)
 LISTS = pd.DataFrame({"user": [1, 1, 1, 2, 3, 3, 3], "item": list("cbdafeg"), "rank": [1, 2, 3, 1, 1, 2, 3]})
 
 
-def test_ranks_within_the_list_are_exact_and_the_others_are_k_plus_one():
+def test_ranks_within_the_list_are_exact_and_missing_ones_are_k_plus_one():
     ranked = rank_positives(LISTS.sample(frac=1, random_state=1), SPLIT)
     assert ranked.max_rank == 3
     # user 1: b 2nd, g not in the list; user 2: a 1st, c not in a list padded with misses; user 3: e 2nd.
@@ -93,6 +93,6 @@ def without(row: int) -> pd.DataFrame:
         ),
     ],
 )
-def test_lists_that_make_no_sense_are_refused(lists, message):
+def test_invalid_lists_are_refused(lists, message):
     with pytest.raises(InputError, match=message):
         rank_positives(lists, SPLIT, name="als")

@@ -1,4 +1,4 @@
-"""Products too close to call are settled by exact scores, pair by pair or for all items of a tile."""
+"""Undecided products are decided by exact scores, for single pairs or for all items of a tile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NONE = np.zeros(0, dtype=np.int64)
 
 @pytest.fixture(params=ENGINES)
 def kernels(request, monkeypatch):
-    """Return the kernels of an engine; those of Numba run as Python (test_exact.py has them compiled)."""
+    """Return the kernels of an engine; Numba's run as Python here, and compiled in test_exact_ranks.py."""
     module = select_kernels(request.param, 0)
     if request.param == "numba":
         from ipseval.ranking.kernels import numba_count
@@ -36,9 +36,9 @@ def kernels(request, monkeypatch):
 
 
 def make_ranking(kinds, n_items: int = WIDTH * 3):
-    """Return factors of users who read one factor each, and their work: one positive each, item 5.
+    """Return factors of users with one nonzero factor each, and their batch: one positive each, item 5.
 
-    The first factor tells all items apart, the second in the tenth digit, the third not at all.
+    The first factor differs clearly between items, the second in the tenth digit, and the third not at all.
     """
     rng = np.random.default_rng(0)
     n_users = len(kinds)
@@ -55,7 +55,7 @@ def make_ranking(kinds, n_items: int = WIDTH * 3):
     )
 
 
-def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernels):
+def test_many_undecided_items_get_exact_scores_for_the_whole_tile(kernels):
     n_few = WIDTH // FEW if kernels.NAME == "numpy" else kernels.FEW
     for n_near, rows in ((n_few, []), (n_few + 1, [0])):
         item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
@@ -75,7 +75,7 @@ def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernel
         assert (block.n_above.tolist(), block.n_tied.tolist()) == ([0 if rows else clear], [0])
 
 
-def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(kernels):
+def test_a_positive_outside_its_bounds_stops_the_ranking(kernels):
     factors, batch, _ = make_ranking([CLEAR, CLEAR, CLEAR])
     block = factors.block(batch, factors.exact(batch, kernels))
     shift = np.array([0, 100, 100], dtype=block.lo.dtype)
@@ -89,7 +89,7 @@ def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(kern
 
 
 @pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
-def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(kernels, n_pairs):
+def test_exact_scores_of_pairs_and_of_rows_agree(kernels, n_pairs):
     rng = np.random.default_rng(n_pairs)
     factors, _, scores = make_ranking([CLEAR, NEAR, CLEAR, EQUAL])
     row = rng.integers(0, 4, size=n_pairs)
@@ -106,7 +106,7 @@ def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(kernels, n_pai
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 10, 35])
-def test_every_tile_knows_its_items_of_infinite_bias(width):
+def test_every_tile_lists_its_items_of_infinite_bias(width):
     n_items = 35
     bias = np.where(np.arange(n_items) % 3 == 0, -np.inf, 0.5)
     bias[34] = np.inf

@@ -163,7 +163,7 @@ def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
     assert n_refused > 0.5 * len(flipped)
 
 
-def test_ranks_are_written_whole_or_not_at_all(tmp_path):
+def test_ranks_are_written_completely_or_not_at_all(tmp_path):
     ranked = make_ranks(*IDS["int64"])
     with pytest.raises(InputError, match="is a folder"):
         ranked.to_parquet(tmp_path)
@@ -171,7 +171,7 @@ def test_ranks_are_written_whole_or_not_at_all(tmp_path):
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["ranks.parquet"]
 
 
-def test_a_file_is_judged_by_eight_bytes_for_each_of_its_numbers(tmp_path, monkeypatch):
+def test_the_size_of_a_file_is_checked_as_eight_bytes_per_number(tmp_path, monkeypatch):
     ranked = RankedPositives([0, 0, 1], [1, 2, 0], [0, 1, 0], [0] * 3, [5] * 3, ["a", "b"], list("vwxyz"))
     ranked.to_parquet(tmp_path / "ranks.parquet")
     checked_sizes = []

@@ -1,4 +1,4 @@
-"""Lists in the ids of a split: what is wrong with them, what is left out, and how often, worked by hand."""
+"""Lists in the ids of a split: problems and excluded entries with their numbers, computed by hand."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def make_lists(unknown: str = "raise") -> Lists:
 
 
 def list_counts(ranked) -> list[tuple[str, int, int]]:
-    """Return what was counted beside the entries that were read."""
+    """Return the counts after the first, which is the number of entries that were read."""
     return [(count.what, count.count, count.of) for count in ranked.counted[1:]]
 
 
 def collect_problems(lists, **options) -> list[str]:
-    """Return the lines of what is wrong with lists."""
+    """Return the lines of the error message for invalid lists."""
     with pytest.raises(InputError) as refused:
         rank_positives(lists, SPLIT, name="m", **options)
     return str(refused.value).splitlines()
@@ -48,13 +48,13 @@ def test_every_kind_of_problem_is_counted_among_all_entries():
     assert "2 of 11 entries are training items of their user (first: 'a', 'p')" in message
 
 
-def test_of_the_first_problem_the_pair_is_the_one_that_comes_first():
+def test_a_problem_shows_the_first_pair():
     message = " ".join(collect_problems(Lists({"a": ["r"], "b": ["s", "p"], "c": ["q"]})))
     assert "2 of 4 entries are training items of their user (first: 'b', 'p')" in message
 
 
 @pytest.mark.parametrize("unknown", ["drop", "candidate"])
-def test_unknown_users_leave_and_unknown_items_leave_or_keep_their_places(unknown):
+def test_unknown_users_are_dropped_and_unknown_items_are_dropped_or_compete(unknown):
     lists = {"a": ["x", "r", "y"], "b": ["s", "x"], "z": ["s", "x"], "c": ["r", "p"]}
     ranked = rank_positives(Lists(lists, unknown=unknown), SPLIT)
     if unknown == "drop":
@@ -73,7 +73,7 @@ def test_unknown_users_leave_and_unknown_items_leave_or_keep_their_places(unknow
 
 
 @pytest.mark.parametrize("seen", ["drop", "keep"])
-def test_training_items_leave_or_keep_their_places(seen):
+def test_training_items_are_dropped_or_keep_their_positions(seen):
     lists = {"a": ["q", "r"], "b": ["p", "q", "s"], "c": ["p"]}
     ranked = rank_positives(Lists(lists, seen=seen), SPLIT)
     if seen == "drop":
@@ -105,7 +105,7 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.errors.DataWarning")
-def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
+def test_entries_that_are_not_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
     message = " ".join(collect_problems(make_lists(), **options))
     assert f"{n_outside} entries of the lists are not candidates (first: {first})" in message
     ranked_without = rank_positives(make_lists("drop"), SPLIT, **options)
@@ -114,7 +114,7 @@ def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(optio
     assert (list_counts(ranked), ranked.list_length.tolist()) == ([], [2, 1, 3])
 
 
-def test_each_users_own_candidates_restrict_its_list_alone():
+def test_candidates_of_a_user_restrict_the_list_of_that_user_only():
     pairs = pd.DataFrame({"user": list("aabbccc"), "item": list("rsqsprt")})
     assert rank_positives(make_lists(), SPLIT, candidates=pairs).n_above.tolist() == [1, 3, 0, 0]
     fewer_pairs = pairs[pairs["item"] != "t"]
@@ -122,7 +122,7 @@ def test_each_users_own_candidates_restrict_its_list_alone():
     assert "1 entries of the lists are not candidates (first: 'c', 't')" in message
 
 
-def test_kept_training_items_and_unknown_ones_are_not_asked_whether_they_are_candidates():
+def test_kept_training_items_and_unknown_items_need_not_be_candidates():
     lists = Lists({"a": ["p", "r"], "b": ["x", "s"], "c": ["p"]}, seen="keep", unknown="candidate")
     ranked = rank_positives(lists, SPLIT, candidates=list("rspq"))
     assert ranked.n_above.tolist() == [1, 2, 1, 0]
@@ -132,7 +132,7 @@ def test_kept_training_items_and_unknown_ones_are_not_asked_whether_they_are_can
     ]
 
 
-def test_lists_are_the_whole_ranking_where_they_hold_all_candidates_and_nothing_else():
+def test_lists_of_exactly_all_candidates_give_the_whole_ranking():
     all_items = {"a": ["s", "r", "t"], "b": ["t", "s", "q", "r"], "c": ["p", "r", "s", "t"]}
     ranked = rank_positives(Lists(all_items), SPLIT)
     assert (ranked.max_rank, ranked.n_above.tolist()) == (None, [1, 2, 1, 0])
@@ -151,7 +151,7 @@ def test_a_user_without_positives_may_lack_a_list_of_all_candidates():
     assert rank_positives(lists, split).max_rank is None
 
 
-def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
+def test_the_best_entries_of_lists_are_collected_by_user_and_item():
     entries = []
 
     def handle(user, item, n_above, n_tied):
@@ -165,7 +165,7 @@ def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
     assert [row[:2] for row in entries] == [(0, 3), (1, 3), (1, 4), (2, 0), (2, 4)]
 
 
-def test_problems_of_one_list_have_its_name_and_those_of_several_are_told_apart():
+def test_problems_are_reported_with_the_name_of_their_list():
     bad = Lists({"a": ["x"]})
     good = make_lists()
     with pytest.raises(InputError) as refused:

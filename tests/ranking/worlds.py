@@ -40,7 +40,7 @@ def make_world(n_users: int, n_items: int, train, test) -> World:
 
 
 def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
-    """Return a world in which some users have no row, and some all items but one in training."""
+    """Return a random split in which some users have no pairs, and some train on all items but one."""
     state = rng.choice(3, p=[0.5, 0.3, 0.2], size=(n_users, n_items))
     greedy = rng.random(n_users) < 0.15
     state[greedy] = 1

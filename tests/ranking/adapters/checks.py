@@ -1,4 +1,4 @@
-"""What each adapter has to show: the ranks of its library's own scores.
+"""Checks that an adapter gives the ranks of its library's scores.
 
 Ranks are counted here score by score, not by the library under test.
 """
@@ -32,7 +32,7 @@ def align_scores(scores, users, items, split: Split) -> np.ndarray:
 
 
 def exact_scores(user, item, bias=None) -> np.ndarray:
-    """Return Σ_k u_k v_k, added in order in double precision, then the bias: what factors mean in ipseval."""
+    """Return the scores that ipseval defines for factors: Σ_k u_k v_k, added in order, then the bias."""
     total = np.zeros((len(user), len(item)))
     for k in range(np.shape(user)[1]):
         total += np.outer(np.asarray(user)[:, k].astype(float), np.asarray(item)[:, k].astype(float))
@@ -65,7 +65,7 @@ def assert_same_ranks(scorer, dense, split: Split) -> None:
 
 
 def assert_differs_by_rounding_only(exact, library_scores, bound, split: Split) -> None:
-    """Check a library's own product against the exact scores of its factors.
+    """Check a library's product against the exact scores of its factors.
 
     Two scores whose gap is within twice the rounding error of the product (`bound`, by user) may come in
     either order or as a tie, and which one depends on the machine's BLAS; all other pairs must be in their
@@ -158,7 +158,7 @@ def change_split(change_ids, split: Split) -> Split:
 
 
 def assert_shows_both(model, case: tuple[Any, str], split: Split) -> None:
-    """Check that ranking refuses a model of Coat for data with other ids, and shows the ids of both."""
+    """Check that a model of Coat is refused for data with other ids, with examples of both sets of ids."""
     change_ids, text = case
     with pytest.raises(InputError, match=rf"^mine \(.+\).*{text}"):
         rank_positives(model, change_split(change_ids, split), name="mine")

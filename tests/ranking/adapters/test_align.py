@@ -35,7 +35,7 @@ def as_function(scores: np.ndarray):
 
 
 def as_factors(scores: np.ndarray):
-    """Return factors whose product is `scores`: the scores themselves and the unit matrix."""
+    """Return factors with the product `scores`: the scores themselves and the unit matrix."""
     return scores, np.eye(scores.shape[1])
 
 
@@ -67,7 +67,7 @@ def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(
     assert rank_positives(scorer, SPLIT).n_above.tolist() == [1, 2]
 
 
-def test_a_bias_of_the_model_is_kept_beside_the_items_it_does_not_know():
+def test_a_bias_of_the_model_is_kept_when_it_lacks_some_items():
     factors = (np.zeros((3, 1)), np.zeros((3, 1)), np.array([30.0, 10.0, 20.0]))
     with pytest.warns(DataWarning):
         scorer = adapt(factors, SPLIT, items=[3, 1, 2])
@@ -94,12 +94,12 @@ def test_unknown_last_lets_a_model_of_other_users_and_items_pass():
     np.testing.assert_array_equal(scores[0], [0, 0, -np.inf, -np.inf])
 
 
-def test_what_is_no_model_of_a_library_is_returned_as_it_is():
+def test_other_objects_are_returned_unchanged():
     for model in (SCORES, (SCORES, np.eye(4)), as_function(SCORES), pd.DataFrame(SCORES)):
         assert adapt(model, SPLIT) is model
 
 
-def test_to_csr_is_the_matrix_of_the_log_and_takes_values_when_told():
+def test_to_csr_returns_the_matrix_of_the_log_with_values_on_request():
     log = SPLIT.train
     np.testing.assert_array_equal(log.to_csr().toarray(), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
     with pytest.raises(InputError, match="values=True needs a log with values"):

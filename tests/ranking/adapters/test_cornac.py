@@ -28,7 +28,7 @@ MODELS = {**OF_RATINGS, **OF_PAIRS}
 
 @pytest.fixture(scope="module")
 def find_training(coat, coat_ratings):
-    """Coat's ratings for models of ratings: on the pairs alone they would learn that everything is 1."""
+    """Coat's ratings for models of ratings, which would learn a constant 1 from positive pairs."""
     ratings = cornac.data.Dataset.from_uir(coat_ratings.itertuples(index=False), seed=0)
     pairs = training_set(coat)
     return {**dict.fromkeys(OF_RATINGS, ratings), **dict.fromkeys(OF_PAIRS, pairs)}
@@ -40,7 +40,7 @@ def training_set(split):
 
 
 def score_with_cornac(model, split) -> np.ndarray:
-    """Return the scores that cornac itself ranks a user's items by, `model.rank`."""
+    """Return the scores of `model.rank`, by which cornac orders a user's items."""
     users = list(model.uid_map)
     items = list(model.iid_map)
     columns = [model.iid_map[item] for item in items]
@@ -49,7 +49,7 @@ def score_with_cornac(model, split) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_have_the_scores_and_ranks_that_cornac_ranks_by(name, coat, small, find_training):
+def test_models_have_the_scores_and_ranks_of_cornac(name, coat, small, find_training):
     for split, training in ((coat, find_training[name]), (small, training_set(small))):
         model = MODELS[name]().fit(training)
         theirs = score_with_cornac(model, split)

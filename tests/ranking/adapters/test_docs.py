@@ -33,7 +33,7 @@ def blocks(text: str) -> list[str]:
 
 
 def read_lines(text: str) -> list[str]:
-    """Return the lines of the last block that do something, without imports."""
+    """Return the lines of the last block, without imports and comments."""
     return [
         line for line in blocks(text)[-1].splitlines() if line and not line.startswith(("import ", "from "))
     ]
@@ -100,7 +100,7 @@ INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
-def test_the_example_inside_a_library_has_the_number_of_evaluate(heading, folder, monkeypatch):
+def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(heading, folder, monkeypatch):
     library = pytest.importorskip(module_name(heading), reason=f"{heading} is not installed")
     if heading == "LensKit" and not library.__version__.startswith("2025."):
         pytest.skip("from 2026 on LensKit does not show metrics whose a list is")

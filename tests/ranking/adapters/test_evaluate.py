@@ -1,4 +1,4 @@
-"""evaluate() takes trained models of other libraries as they are."""
+"""evaluate() accepts trained models of other libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_an_error_of_an_adapter_names_the_model_of_the_caller(small):
 
 
 class Trained:
-    """A model of a library that ipseval does not know by its type."""
+    """A model of an unsupported library."""
 
 
 class Rows:
@@ -51,13 +51,13 @@ def exported(split) -> pd.DataFrame:
     ],
     ids=["model", "pair", "list"],
 )
-def test_what_no_adapter_knows_is_an_error_that_names_the_ways_out(make, text, small):
+def test_an_unsupported_model_gets_an_error_that_lists_the_alternatives(make, text, small):
     with pytest.raises(InputError, match=text + r".*the libraries in ipseval\.adapters.*pass the factors"):
         rank_positives(make(small), small)
 
 
 def as_a_library_model(split):
-    """A stand-in for implicit's class: found by the module of its class, and no scorer by itself."""
+    """Return a model with the module name of implicit, which is not a scorer without an adapter."""
     rng = np.random.default_rng(0)
     kind = type("MatrixFactorization", (), {"__module__": "implicit.cpu.als"})
     model = kind()

@@ -103,7 +103,7 @@ def shuffle_rows(user: type, item: type) -> dict[str, pd.DataFrame]:
 
 
 def evaluate_frames(frames: dict[str, pd.DataFrame], form) -> Evaluation:
-    """Return an evaluation whose every frame was turned into the form of a library."""
+    """Return an evaluation of frames that were all converted to the type of a library."""
     inputs = {name: form(frame) for name, frame in frames.items()}
     split = Split.from_frames(inputs["train"], inputs["test"], value="rating")
     return evaluate(
@@ -146,7 +146,7 @@ def test_the_order_of_the_rows_changes_no_bit(form):
 
 
 def missing(frame: str, column: str, size: int) -> str:
-    """Return what the error says of two missing entries."""
+    """Return the error message for two missing entries."""
     if frame == "lists":
         return rf"2 of {size:,} entries have no {column} \(first: rows 0, 3\)"
     return rf"column '{column}' has 2 missing entries of {size}; remove them"
@@ -215,7 +215,7 @@ def as_dict(item: int, rating: float) -> dict[str, float]:
     ],
     ids=["ours", "rectools", "rectools-scores", "dicts", "tuples", "polars", "pyarrow", "duckdb"],
 )
-def test_exported_lists_give_the_ranks_they_state(frame, form):
+def test_exported_lists_have_the_ranks_in_their_rank_column(frame, form):
     ranked = rank_positives(adapt(form(frame), SPLIT), SPLIT)
     assert ranked.n_above.tolist() == [1, 2]
     assert ranked.max_rank == 2

@@ -35,7 +35,7 @@ ITEM_MODELS = {
 
 
 def recommend_scores(model, matrix) -> np.ndarray:
-    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out.
+    """Return implicit's scores: full lists of `recommend`, 0 for omitted items.
 
     Users are asked one by one: for several, pm-implicit rounds the scores of item models to single precision.
     """

@@ -1,4 +1,4 @@
-"""LensKit: trained pipelines, asked as in production."""
+"""LensKit: trained pipelines, called as in production."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def train_pipeline(scorer, split):
 
 
 def score_in_batch(pipeline, split) -> np.ndarray:
-    """Return LensKit's own batch scores of all pairs; what gets no score comes last."""
+    """Return LensKit's batch scores of all pairs; items without a score come last."""
     items_by_user = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
     dense = np.full((split.n_users, split.n_items), -np.inf)
     requests = ItemListCollection.from_dict(items_by_user, "user_id")

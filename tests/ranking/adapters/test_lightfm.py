@@ -33,7 +33,7 @@ def compute_exact(model) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def coat_dataset(coat):
-    """LightFM's own data set of Coat's training pairs, items in an order of their own."""
+    """LightFM's data set of Coat's training pairs, with items in another order."""
     dataset = Dataset()
     pairs = coat.train.to_frame()
     dataset.fit(coat.user_ids.tolist(), sorted(pairs["item"].unique().tolist(), reverse=True))
@@ -62,7 +62,7 @@ def test_a_model_with_its_dataset_is_matched_by_id(small):
     checks.assert_same_ranks((model, dataset), compute_exact(model)[::-1, ::-1], small)
 
 
-def test_side_features_get_an_error_that_names_the_way_out(small):
+def test_side_features_get_an_error_with_a_suggested_fix(small):
     dataset = Dataset()
     dataset.fit(small.user_ids.tolist(), small.item_ids.tolist(), item_features=["red", "blue"])
     with pytest.raises(InputError, match="side features; pass"):

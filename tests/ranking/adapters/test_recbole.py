@@ -80,7 +80,7 @@ def find_ids(dataset) -> tuple[list[int], list[int]]:
 
 
 def predict_scores(model, dataset, split) -> np.ndarray:
-    """Return RecBole's own scores of all pairs, asked at once, as its trainer asks."""
+    """Return RecBole's scores of all pairs from one call, as in its trainer."""
     from recbole.data.interaction import Interaction
 
     users, items = find_ids(dataset)
@@ -109,7 +109,7 @@ def test_its_single_precision_product_differs_from_the_exact_one_by_rounding_onl
     )
 
 
-def test_a_model_that_needs_more_than_the_user_gets_an_error_that_says_so(bpr, coat):
+def test_a_model_that_needs_more_than_the_user_gets_an_error(bpr, coat):
     class OfSequences(torch.nn.Module):
         def full_sort_predict(self, interaction):
             return interaction["item_id_list"]

@@ -46,7 +46,7 @@ def make_dataset(split) -> Dataset:
 
 
 def recommend_scores(model, dataset, split) -> np.ndarray:
-    """Return RecTools' own scores: full lists of `recommend`, −inf for what they leave out."""
+    """Return RecTools' scores: full lists of `recommend`, −inf for omitted items."""
     users = dataset.user_id_map.external_ids
     items = dataset.item_id_map.external_ids
     lists = model.recommend(users, dataset, k=items.size, filter_viewed=False)

@@ -1,4 +1,4 @@
-"""Surprise: factors of SVD and NMF, predictions of everything else."""
+"""Surprise: factors of SVD and NMF, predictions of other models."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def training_set(ratings):
 
 
 def predict_scores(model, split) -> np.ndarray:
-    """Return Surprise's own prediction of each pair, not clipped to the rating scale."""
+    """Return Surprise's prediction of each pair, not clipped to the rating scale."""
     return np.array([[model.predict(u, i, clip=False).est for i in split.item_ids] for u in split.user_ids])
 
 
 def compute_exact(model, split) -> np.ndarray:
-    """Return the exact scores of its factors and item biases; all else is the same for all items."""
+    """Return the exact scores of factors and item biases; other terms are the same for all items."""
     trainset = model.trainset
     users = [trainset.to_raw_uid(row) for row in trainset.all_users()]
     items = [trainset.to_raw_iid(row) for row in trainset.all_items()]

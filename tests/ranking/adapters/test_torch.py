@@ -123,7 +123,7 @@ def test_a_module_with_fewer_users_gets_an_error_that_shows_the_size_of_the_spli
         rank_positives(net, coat, name="mine")
 
 
-def test_a_module_is_ranked_directly_as_it_is_when_adapted(coat):
+def test_a_module_has_the_same_ranks_with_and_without_adapt(coat):
     net = train_net(coat)
     direct, adapted = (rank_positives(model, coat) for model in (net, adapt(net, coat)))
     assert np.array_equal(direct.n_above, adapted.n_above)

@@ -1,4 +1,4 @@
-"""The memory that a block takes, and blocks as large as memory allows."""
+"""The memory of a block, and the size of blocks for a memory limit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def make_split(n_users: int, n_items: int) -> Split:
 
 
 class RecordingScorer:
-    """A scorer that notes for how many users it is asked; all items score alike."""
+    """A scorer that records the number of users of each call; all items have the same score."""
 
     def __init__(self, n_items: int, *, parallel: bool = False) -> None:
         self.n_items = n_items
@@ -38,7 +38,7 @@ class RecordingScorer:
 
 
 def record_calls(monkeypatch, owner, name, extract):
-    """Return a list to which each call of a function adds `what(its arguments)`."""
+    """Return a list to which each call of a function adds `extract(its arguments)`."""
     calls = []
     original = getattr(owner, name)
 
@@ -51,7 +51,7 @@ def record_calls(monkeypatch, owner, name, extract):
 
 
 @pytest.mark.parametrize("n_positives", [1, 40])
-def test_a_block_takes_the_memory_that_it_says_it_needs_and_some_for_each_positive(n_positives):
+def test_a_block_uses_the_memory_that_block_bytes_states(n_positives):
     n_users = 200
     n_items = 4000
     rng = np.random.default_rng(0)
@@ -120,7 +120,7 @@ def test_candidates_of_each_user_are_scored_for_32_mebibytes_with_their_copy():
 
 
 @pytest.mark.parametrize(("k", "width"), [(1, 128), (16, 128), (17, 136), (20, 160)])
-def test_the_score_that_k_entries_reach_is_that_of_maxima_of_groups(k, width):
+def test_the_top_k_bound_is_the_kth_largest_maximum_of_groups(k, width):
     # 64 groups of two entries at least, or 4 k: of 2 · n groups, entry j and entry j + n share one.
     scores = np.stack([np.arange(width, dtype=float), np.full(width, np.nan)])
     assert _kept.topk_lower_bound(scores, k).tolist() == [width - k, -np.inf]

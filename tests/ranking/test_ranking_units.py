@@ -1,4 +1,4 @@
-"""Small parts of the ranking, each worked by hand."""
+"""Parts of the ranking, each computed by hand."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_scores_that_no_kernel_compares_are_refused():
         (("order", "drawn"), "unobserved", False),
     ],
 )
-def test_positives_leave_samples_that_say_which_were_drawn(missing, pool, is_known):
+def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool, is_known):
     fields = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
     record = Sampling(
         3, np.array([9, 9]), True, True, pool, **{k: v for k, v in fields.items() if k not in missing}
@@ -124,7 +124,7 @@ def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
     assert (subset.n_sampled, subset.replacement, subset.uniform) == (3, True, False)
 
 
-def test_a_rank_is_estimated_where_what_is_above_and_what_is_tied_are():
+def test_a_rank_estimate_needs_both_estimates_above_and_tied():
     above_values = np.array([2.0, 0.0])
     tied_values = np.array([1.0, 0.0])
     for above_estimate, tied_estimate, estimate in (
@@ -138,7 +138,7 @@ def test_a_rank_is_estimated_where_what_is_above_and_what_is_tied_are():
 
 
 class RecordingHandler:
-    """What the best items are handed on as."""
+    """A handler that records the pairs of users and items."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
@@ -148,7 +148,7 @@ class RecordingHandler:
 
 
 @pytest.mark.parametrize(("all_ties", "items"), [(False, [0, 2]), (True, [0, 2, 3, 4])])
-def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_are_wanted(all_ties, items):
+def test_shared_scores_that_tie_with_the_last_are_collected_on_request(all_ties, items):
     handler = RecordingHandler()
     scores = np.array([5.0, 9.0, 5.0, 5.0, 5.0, 1.0])  # user 0 may not have item 1
     top = TopKCollector(2, handler, np.array([7]), exhaustive=all_ties)
@@ -156,7 +156,7 @@ def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_
     assert handler.pairs == [(7, item) for item in items]
 
 
-def test_the_warning_says_what_share_of_the_competitors_is_always_there():
+def test_the_warning_states_the_share_of_observed_positives():
     # Of a user with three positives 2 of 10 competitors are positives, of one with one 0 of 8.
     pairs = pd.DataFrame({"user": [0, 0, 0, 1], "item": [1, 2, 3, 1]})
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(30))
@@ -173,7 +173,7 @@ def test_the_warning_says_what_share_of_the_competitors_is_always_there():
         rank_positives(scores, split, candidates=candidates)
 
 
-def test_a_catalogue_of_nothing_has_no_best_items():
+def test_an_empty_catalogue_has_no_best_items():
     handler = RecordingHandler()
     TopKCollector(2, handler, np.array([0])).add_shared_scores(np.zeros(0), np.array([0, 0]), NOTHING)
     TopKCollector(2, handler, np.array([0])).add_score_matrix(np.zeros((1, 0)), NOTHING, NOTHING)
@@ -218,7 +218,7 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
         assert reach.tolist() == (tile[row] >= lo[:, None]).sum(axis=1).tolist()
 
 
-def test_numba_is_loaded_from_so_many_comparisons_of_a_process_on(monkeypatch):
+def test_numba_is_loaded_after_many_comparisons_of_a_process(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)
     assert _run.select_kernels(None, 4e8).NAME == "numpy"
@@ -267,7 +267,7 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
     assert [record[2] for record in records[3:]] == [None, True]
 
 
-def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
+def test_an_engine_is_available_if_it_is_loaded_or_installed(monkeypatch):
     pytest.importorskip("numba")
     kernels = _run.select_kernels("numba", 0)
     with monkeypatch.context() as patch:
@@ -278,7 +278,7 @@ def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
         assert _run.select_kernels("numba", 0) is kernels
 
 
-def test_counted_entries_above_and_beside_are_those_of_the_same_group():
+def test_counted_entries_above_and_tied_belong_to_the_same_group():
     is_counted = np.array([False, True, True, True])
     above, tied = count_ranked_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), is_counted)
     assert (above.tolist(), tied.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])

@@ -1,4 +1,4 @@
-"""Users without a list and lists that are too short are counted, named, and treated alike for all models."""
+"""Users without a list and short lists are counted, reported, and treated in the same way for all models."""
 
 from __future__ import annotations
 

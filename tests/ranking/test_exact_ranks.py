@@ -138,7 +138,7 @@ def round_to_tenths(rng, item):
 
 
 def mix_kinds(rng, item):
-    """Return rows of which some are copies, some differ in the last bits, and some are 0."""
+    """Return rows with some copies, some differences in the last bits, and some zeros."""
     item = np.where(rng.random((len(item), 1)) < 0.5, copy_rows(rng, item), item)
     is_near = rng.random(len(item)) < 0.3
     item[is_near] = item[0] + rng.choice([0.0, 1e-9, 1e-16], size=(int(is_near.sum()), item.shape[1]))
@@ -198,7 +198,7 @@ def test_factors_are_ranked_by_their_exact_sums(
 
 
 def make_tied_scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
-    """Return few distinct values, so that ties abound; with infinities where the type has them."""
+    """Return few distinct values with many ties, and infinities if the type has them."""
     scores = rng.integers(0, rng.integers(1, 6) + 1, size=shape).astype(dtype)
     kind = np.dtype(dtype)
     if kind.kind == "f":
@@ -331,7 +331,7 @@ def make_wide_world(kind, dtype):
 @pytest.mark.parametrize(
     "kind", [keep_rows, differ_by_noise, copy_rows_with_noise, shorten_rows, round_to_tenths]
 )
-def test_catalogues_of_several_tiles_are_ranked_as_their_scores_are(engine, kind, dtype, monkeypatch):
+def test_catalogues_of_several_tiles_are_ranked_exactly(engine, kind, dtype, monkeypatch):
     if engine == "numpy":  # its tiles are eight times as wide
         monkeypatch.setattr(select_kernels(engine, 0), "TILE", 1000)
     world, factors, scores = make_wide_world(kind, dtype)

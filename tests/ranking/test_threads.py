@@ -47,7 +47,7 @@ def blas_threads() -> list[int]:
     return [library["num_threads"] for library in numpy_libraries or libraries]
 
 
-def test_blas_has_one_thread_per_worker_and_gets_its_own_back(monkeypatch):
+def test_blas_has_one_thread_per_worker_and_gets_its_threads_back(monkeypatch):
     thread_counts: list[list[int]] = []
     original = _factors.Factors.count
 
@@ -260,7 +260,7 @@ def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
 
 
 @pytest.mark.parametrize(("block_size", "expected"), [(None, 9), (7, 7), (50, 9)])
-def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_size, expected):
+def test_the_memory_of_one_worker_limits_the_users_of_a_block(block_size, expected):
     # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
     resources = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
     assert (
@@ -286,7 +286,7 @@ def test_compute_options_check_themselves(options, message):
         ComputeOptions(**options)
 
 
-def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
+def test_a_request_for_numba_without_numba_gets_an_error(monkeypatch):
     monkeypatch.setattr(_run, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)

@@ -1,4 +1,4 @@
-"""Positives that leave as pairs: the ranks of the others are those of a catalogue without the item."""
+"""Removal of positives: the remaining ranks equal the ranks in a catalogue without the removed items."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def integer_factors(rng: np.random.Generator, world: World, n_items: int) -> tup
 
 
 def expected(world: World, scores, ranked: RankedPositives, mask, pools) -> list[tuple[int, ...]]:
-    """Rank each positive that stays again, by the definition, among what is left."""
+    """Return the ranks of the remaining positives among the remaining candidates, by the definition."""
     training = {}
     leaving = {}
     for user, item in world.train:
@@ -51,7 +51,7 @@ def rows(ranked: RankedPositives) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(100))
 @given(seed=seeds)
-def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, seed):
+def test_remaining_positives_are_ranked_without_the_removed_items(kind, seed):
     rng = np.random.default_rng(seed)
     n_items = int(rng.integers(2, 15))
     world = random_world(rng, int(rng.integers(1, 6)), n_items)
@@ -80,7 +80,7 @@ def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, se
 
 @settings(max_examples=examples(200))
 @given(seed=seeds)
-def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
+def test_removed_items_leave_a_list_and_lower_items_move_up(seed):
     rng = np.random.default_rng(seed)
     n_items = int(rng.integers(4, 25))
     depth = int(rng.integers(1, 6))
@@ -132,7 +132,7 @@ SCHEMES = [
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.IdentificationWarning")
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(str(value) for value in one.values()))
-def test_what_leaves_was_never_drawn(scheme):
+def test_removed_positives_count_as_never_drawn(scheme):
     rng = np.random.default_rng(0)
     state = rng.choice(3, p=[0.6, 0.2, 0.2], size=(5, 25))
     state[0, :20] = [2] * 3 + [0] * 17
@@ -153,7 +153,7 @@ def test_what_leaves_was_never_drawn(scheme):
 
 
 def check_draws(ranked, mask, remaining, world, scores, sampler) -> None:
-    """Check the ranks that are left of some ranks without those of a mask, draw by draw."""
+    """Check, draw by draw, the ranks that remain after the positives of a mask are removed."""
     targets = Targets.from_split(world.split)
     drawer = Drawer(sampler, targets, sampler.weights(world.split))
     expected_rows = []
@@ -187,7 +187,7 @@ def check_draws(ranked, mask, remaining, world, scores, sampler) -> None:
         np.testing.assert_allclose(remaining.sampling.above_estimate, above_estimate, rtol=1e-12, atol=1e-9)
 
 
-def test_a_mask_of_another_kind_is_refused():
+def test_an_invalid_mask_is_refused():
     ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
     assert ranked.without(np.array([False, False])) is ranked
     for mask in ([0, 1], [True], [[True, False]]):

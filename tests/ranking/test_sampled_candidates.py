@@ -1,4 +1,4 @@
-"""Draws of competitors, each worked by hand: who can be drawn, with which chance, and what is refused."""
+"""Draws of competitors, computed by hand: drawable items, probabilities, and invalid requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGETS = Targets.from_split(WORLD.split)
 
 
 def draw(user: int, items: list[int], n_sampled: int, **options):
-    """Return n, the items that were drawn for each positive, and their inverse chances."""
+    """Return n, the items that were drawn for each positive, and their inverse probabilities."""
     candidates = SampledCandidates(n_sampled, rng=0, **options)
     drawer = Drawer(candidates, TARGETS, candidates.weights(WORLD.split))
     n, (competitors, inverse) = drawer.draw(user, np.array(items))
@@ -52,7 +52,7 @@ def test_without_replacement_the_items_of_the_smallest_keys_are_drawn(m, pool):
         np.testing.assert_allclose(inverse[row], 1 / np.array(chance), rtol=1e-12)
 
 
-def test_each_positive_may_have_draws_of_its_own():
+def test_each_positive_may_have_separate_draws():
     options = {"distribution": WEIGHTS, "replacement": False, "per": "positive"}
     n, competitors, inverse = draw(0, [0, 3], 2, **options)
     assert (n, competitors.shape, inverse.shape) == (5, (2, 2), (2, 2))
@@ -74,7 +74,7 @@ def test_each_positive_may_have_draws_of_its_own():
         ("unobserved", [0.25, 0.25]),  # less both
     ],
 )
-def test_a_draw_with_replacement_has_the_chance_of_its_share_of_the_weights_of_the_others(pool, totals):
+def test_a_draw_with_replacement_has_a_probability_in_proportion_to_its_weight(pool, totals):
     n, competitors, inverse = draw(0, [0, 3], 6, distribution=WEIGHTS, pool=pool)
     assert competitors.shape == (2, 6)
     assert n == {"candidates": 5, "unobserved": 4}[pool]
@@ -82,7 +82,7 @@ def test_a_draw_with_replacement_has_the_chance_of_its_share_of_the_weights_of_t
     np.testing.assert_allclose(inverse, expected, rtol=1e-12)
 
 
-def test_with_replacement_the_draws_of_a_user_are_one_sequence_less_the_positive_itself():
+def test_with_replacement_a_users_draws_are_one_sequence_without_the_positive():
     # Items 0, 2, 3, 4 and 6 can be drawn for user 0. What stands in one row stands in the other, in order.
     _, competitors, _ = draw(0, [0, 3], 40)
     assert set(competitors.ravel().tolist()) == {0, 2, 3, 4, 6}
@@ -92,7 +92,7 @@ def test_with_replacement_the_draws_of_a_user_are_one_sequence_less_the_positive
     assert common_items[0][:length] == common_items[1][:length]
 
 
-def test_uniform_draws_without_replacement_may_take_all_others():
+def test_uniform_draws_without_replacement_may_exhaust_the_candidates():
     n, competitors, inverse = draw(0, [0, 3], 4, replacement=False)
     assert (n, inverse) == (5, None)
     assert [sorted(row) for row in competitors.tolist()] == [[2, 3, 4, 6], [0, 2, 4, 6]]
@@ -110,7 +110,7 @@ def test_uniform_draws_without_replacement_may_take_all_others():
         ({"distribution": 1e-3 * WEIGHTS, "pool": "unobserved+positives"}, 2),
     ],
 )
-def test_as_many_can_be_drawn_as_there_are_others_and_no_more(options, n_drawable):
+def test_more_draws_than_candidates_are_refused(options, n_drawable):
     _, competitors, _ = draw(0, [0, 3], n_drawable, replacement=False, **options)
     assert [len(set(row)) for row in competitors.tolist()] == [n_drawable] * 2
     with pytest.raises(InputError) as refused:
@@ -122,7 +122,7 @@ def test_as_many_can_be_drawn_as_there_are_others_and_no_more(options, n_drawabl
     assert draw(0, [0, 3], n_drawable + 1, **options)[1].shape == (2, n_drawable + 1)  # replacement needs one
 
 
-def test_with_replacement_one_other_that_can_be_drawn_is_enough():
+def test_with_replacement_one_drawable_candidate_is_enough():
     weights = np.array([1.0, 0, 0, 0, 0, 0, 2.0])  # for user 0: item 6 beside its positive 0
     assert draw(0, [0], 3, distribution=weights)[1].tolist() == [[6, 6, 6]]
     weights[0] = 0.0
@@ -148,7 +148,7 @@ def test_weights_below_zero_or_all_zero_are_refused(weights, n_negative):
     )
 
 
-def test_a_draw_says_what_it_is():
+def test_the_description_of_a_draw_names_its_options():
     for options, description in (
         ({"rng": 3}, "5 drawn uniformly, with replacement, per user, seed 3"),
         (
@@ -170,7 +170,7 @@ def test_a_draw_says_what_it_is():
     assert 0 <= candidates.key < 2**63  # a generator is read once
 
 
-def test_positions_are_those_of_the_catalogue_without_the_excluded_items():
+def test_positions_skip_the_excluded_items():
     excluded = np.array([0, 1, 4, 6])
     assert positions_to_items(np.arange(4), excluded).tolist() == [2, 3, 5, 7]
     assert positions_to_items(np.arange(3), np.zeros(0, dtype=np.int64)).tolist() == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""The bound between a fast product and the exact score: it holds, is no wider than said, is 0 where exact."""
+"""The error bound of a fast product: it is valid, not too wide, and 0 for exact products."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_factors(user, item, bias=None) -> Factors:
         (1e19, None, 2 * DOUBLE, 2 + 4, 5 * 10 * 1e38),  # above 1e37: in double precision, on both sides
     ],
 )
-def test_the_bound_is_that_of_inner_products_worked_by_hand(size, bias, unit, n_terms, scores):
+def test_the_error_bound_equals_the_bound_of_inner_products_by_hand(size, bias, unit, n_terms, scores):
     factors = make_factors(
         size * np.array([[3.0, 4.0], [0.0, 0.0]]), size * np.array([[6.0, 8.0], [0.0, 5.0]]), bias
     )
@@ -65,7 +65,7 @@ def test_factors_are_read_in_single_or_double_precision(dtype):
     assert (factors.n_items, factors.bias.size) == (4, 0)
 
 
-def test_factors_are_not_copied_where_products_are_made_of_them_as_they_are():
+def test_factors_that_need_no_conversion_are_not_copied():
     matrix = np.ones((4, 3), dtype=np.float32)
     factors = make_factors(matrix, matrix)
     assert np.shares_memory(factors.item, matrix)
@@ -88,7 +88,7 @@ def test_norms_are_upper_bounds_and_0_only_for_rows_of_zeros():
     assert single_norms[0] == pytest.approx((2 * 2.0**-126) ** 0.5, rel=1e-9, abs=0)
 
 
-def test_some_items_keep_their_factors_biases_and_norms():
+def test_a_subset_keeps_the_factors_biases_and_norms_of_its_items():
     item = RNG.normal(size=(5, 3))
     bias = np.arange(5.0)
     subset = make_factors(np.ones((1, 3)), item, bias).subset(np.array([4, 1]))
@@ -135,17 +135,17 @@ LAST = 2.0**24 - 1  # the largest whole number below 2**24
         (np.append(np.full(STEP_PART, 1.0), [2.0**24]), 0.0),
     ],
 )
-def test_a_common_step_is_of_use_while_the_largest_value_of_a_part_is_below_two_to_the_24_steps(values, step):
+def test_a_common_step_exists_while_the_largest_value_is_below_two_to_the_24_steps(values, step):
     assert common_step(np.array(values)) == step
     assert common_step(np.array(values).reshape(-1, 1)) == step
 
 
 @pytest.mark.parametrize(("exponent", "step"), [(-49, 2.0**-99), (-50, 0.0), (-51, 0.0), (0, 2.0**-50)])
-def test_steps_of_scores_are_of_use_above_two_to_the_minus_100(exponent, step):
+def test_steps_of_scores_exist_above_two_to_the_minus_100(exponent, step):
     assert Factors.from_arrays(np.array([[2.0**exponent]]), np.array([[2.0**-50]]), None, "m").step == step
 
 
-def test_the_step_of_scores_is_that_of_the_bias_where_it_is_smaller():
+def test_the_step_of_scores_is_at_most_the_step_of_the_bias():
     user = np.array([[2.0]])
     item = np.array([[4.0], [8.0]])
     for bias, step in (([0.5, 3.0], 0.5), ([16.0, 32.0], 8.0), ([0.0, 0.0], 8.0), ([-np.inf, 0.5], 0.5)):
@@ -163,7 +163,7 @@ def test_products_are_exact_below_two_to_the_24_steps():
         assert (factors.error_bound(np.array([0])) == 0.0).tolist() == [is_exact]
 
 
-def test_tiny_products_have_a_bound_for_what_underflows():
+def test_the_error_bound_of_tiny_products_includes_underflow():
     # Both factors, their products and sums round to a multiple of the smallest number, 2 + 4 terms of them. A
     # factor that does so multiplies the other one, of which the largest has length 1.
     bound = make_factors([[1e-300, 0.0]], [[1.0, 0.0], [0.0, 1.0]]).error_bound(np.array([0]))
@@ -173,7 +173,7 @@ def test_tiny_products_have_a_bound_for_what_underflows():
     assert factors.error_bound(np.array([0])) == pytest.approx(6 * 2.0**-1022 * 2, rel=1e-6, abs=0)
 
 
-def test_bounds_of_products_are_rounded_outwards_and_those_of_exact_ones_not_at_all():
+def test_bounds_are_rounded_outwards_unless_products_are_exact():
     factors = Factors.from_arrays(np.ones((1, 1)), np.ones((1, 1)), None, "m")
     lo, hi = factors._bounds_of_close_products(np.array([1.0, 1.0, 1e39]), np.array([0.0, 1e-12, 1.0]))
     unit = np.float32(1.0)
@@ -185,13 +185,13 @@ def test_bounds_of_products_are_rounded_outwards_and_those_of_exact_ones_not_at_
 
 
 @pytest.mark.parametrize(("bias", "is_exact"), [(0.5, True), (0.1, False), (0.7, False), (-np.inf, True)])
-def test_a_bias_that_single_precision_does_not_hold_has_a_bound_of_its_own(bias, is_exact):
+def test_a_bias_that_single_precision_rounds_has_an_error_bound(bias, is_exact):
     bound = make_factors(np.zeros((1, 2)), np.ones((2, 2)), [bias, 2.0]).error_bound(np.array([0]))[0]
     assert bound == 0.0 if is_exact else 7 * SINGLE * 2.0 < bound < 1.005 * 7 * SINGLE * 2.0
 
 
 @pytest.mark.parametrize("bias", [None, np.array([0.5, -np.inf, 2.0])])
-def test_a_block_begins_with_the_scores_of_its_positives_and_nothing_counted(bias):
+def test_a_block_begins_with_the_scores_of_its_positives_and_counts_of_zero(bias):
     user = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
     item = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     factors = Factors.from_arrays(user, item, bias, "m")

@@ -1,4 +1,4 @@
-"""Scores beyond thresholds, counted by Numba: the lowest threshold first, on every processor alike."""
+"""Counts of scores beyond thresholds by Numba, with the same result on every processor."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_scores_above_and_reaching_each_threshold_are_counted(seed, size, n, dty
     assert reach == [sum(x >= bound for x in scores.tolist()) for bound in lo.tolist()]
 
 
-def test_scores_beside_those_that_are_counted_are_neither_read_nor_written():
+def test_neighbouring_scores_in_memory_are_neither_read_nor_written():
     from ipseval.ranking.kernels.numba_count import GROUP, count_all
 
     memory = np.full(200, 9.0, dtype=np.float32)
@@ -79,7 +79,7 @@ def test_the_memory_of_a_worker_has_room_for_all_scores_and_a_group_more(width, 
 
 SAME = """
 import json
-from tests.ranking.test_reach import compute_ranks
+from tests.ranking.test_numba_count import compute_ranks
 from ipseval.ranking.kernels.numba_count import count_all
 print(json.dumps([count_all.__name__, compute_ranks()]))
 """
@@ -90,7 +90,7 @@ import numba.extending
 from llvmlite import ir
 del {removed}
 from ipseval.ranking.kernels.numba_count import count_all
-from tests.ranking.test_reach import count_scores
+from tests.ranking.test_numba_count import count_scores
 scores = np.arange(40.0)
 bound = np.array([3.0, 20.0, 9.0])
 counts = np.zeros(3, np.int64)
