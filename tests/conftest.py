@@ -60,7 +60,7 @@ LAYERS = {
     "golden": [
         *("tests/golden/", "tests/statistical/"),
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
-        *(f"tests/ranking/test_{name}.py" for name in ("exact", "duplicate_items", "without")),
+        *(f"tests/ranking/test_{name}.py" for name in ("exact_ranks", "duplicate_items", "remove_positives")),
         *(f"tests/ranking/adapters/test_{name}.py" for name in ("docs", "frames")),
         *(f"tests/inference/test_{name}.py" for name in ("docs", "bounds", "sensitivity", "comparisons")),
         "tests/inference/test_propensity_influence.py",

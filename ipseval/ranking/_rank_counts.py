@@ -96,20 +96,20 @@ def _rank_products(
 ) -> Counts:
     """Return (n_above, n_tied) of all positives from products, and from one score of duplicate items."""
     duplicates = DuplicateItems.from_factors(factors)
-    single_factors = factors
-    single_batch = batch
+    distinct_factors = factors
+    distinct_batch = batch
     if duplicates is not None:
-        single_items = np.flatnonzero(duplicates.class_of_item < 0)
+        distinct_items = np.flatnonzero(duplicates.class_of_item < 0)
         new_code = np.full(factors.n_items, -1)
-        new_code[single_items] = np.arange(single_items.size)
-        single_factors = factors.subset(single_items)
-        single_batch = batch.restrict_items(new_code)
+        new_code[distinct_items] = np.arange(distinct_items.size)
+        distinct_factors = factors.subset(distinct_items)
+        distinct_batch = batch.restrict_items(new_code)
 
     n_users = batch.users.size
     n_workers = resources.compute.threads
-    fast_item = single_factors.fast_item
+    fast_item = distinct_factors.fast_item
     row_shape = Shape(
-        n_users=1, n_items=max(single_factors.n_items, 1), depth=fast_item.shape[1], dtype=fast_item.dtype
+        n_users=1, n_items=max(distinct_factors.n_items, 1), depth=fast_item.shape[1], dtype=fast_item.dtype
     )
     width = kernels.tile_width(row_shape)
     tile_shape = row_shape._replace(n_items=width)
@@ -128,9 +128,9 @@ def _rank_products(
             part = batch.part(first, last)
             if part.item.size:
                 exact = factors.exact(part, kernels)
-                block = single_factors.block(single_batch.part(first, last), exact)
+                block = distinct_factors.block(distinct_batch.part(first, last), exact)
                 worker.begin(block)
-                for _ in single_factors.count(worker, block, width, kernels):
+                for _ in distinct_factors.count(worker, block, width, kernels):
                     yield 0
                 n_above[part.positives] = block.n_above
                 n_tied[part.positives] = block.n_tied

@@ -138,10 +138,20 @@ def rank_positives(
             targets = restrict_lists(targets, lists)
         elif allowed_items is not None:
             targets = restrict_items(targets, allowed_items)
-        if not k:
-            return _rank_among_candidates(scores, split, targets, lists, allowed_items, resources, None)
-        builder = TopListBuilder(distinct(targets.user), split.n_users, k)
-        ranked = _rank_among_candidates(scores, split, targets, lists, allowed_items, resources, builder.top)
+        builder = None
+        if k:
+            builder = TopListBuilder(distinct(targets.user), split.n_users, k)
+        ranked = _rank_among_candidates(
+            scores,
+            split,
+            targets,
+            resources,
+            lists=lists,
+            allowed_items=allowed_items,
+            top=None if builder is None else builder.top,
+        )
+        if builder is None:
+            return ranked
         return with_top_lists(ranked, builder.build())
 
 
@@ -223,7 +233,7 @@ def top_items(
     with _annotate_errors(name):
         no_targets = replace(targets, user=targets.user[:0], item=targets.item[:0])
         collector = TopKCollector(k, handle, np.arange(split.n_users))
-        _rank_among_candidates(scores, split, no_targets, None, None, resources, collector)
+        _rank_among_candidates(scores, split, no_targets, resources, top=collector)
     user, item, n_above, n_tied = _concatenate_parts(list(parts.values()))
     return replace(targets, user=user, item=item).ranked(n_above, n_tied)
 
@@ -287,9 +297,10 @@ def _rank_among_candidates(
     model: AnyModel,
     split: Split,
     targets: Targets,
-    lists: CandidateLists | None,
-    allowed_items: IntArray | None,
     resources: Resources,
+    *,
+    lists: CandidateLists | None = None,
+    allowed_items: IntArray | None = None,
     top: TopKCollector | None,
 ) -> RankedPositives:
     """Return the ranks among each user's list of candidates, the allowed items, or all items."""
@@ -342,4 +353,12 @@ def _rank_catalogue(
             shared_scores = shared_scores[allowed_items]
         return rank_shared_scores(shared_scores, batch, resources.name, top)
 
-    return rank_score_blocks(scorer, batch, allowed_items, n_items, kernels, resources, top)
+    return rank_score_blocks(
+        scorer,
+        batch,
+        columns=allowed_items,
+        n_items=n_items,
+        kernels=kernels,
+        resources=resources,
+        top=top,
+    )

@@ -126,12 +126,11 @@ class TopKCollector:
         self.handle(self.users[row[best]], best_item, n_above[best], n_tied[best])
 
     def add_score_matrix(self, scores: AnyArray, row: IntArray, excluded_items: IntArray) -> None:
-        """Pass on the k best of scores (n_users, n_items) without the pairs (row, excluded)."""
+        """Pass on the k best of scores (n_users, n_items) without the pairs (row, excluded_items)."""
         if scores.dtype.kind == "f":
             scores = scores.copy()
         else:
-            # Integers are replaced by their ranks as floats, which have the same order, and NaN for
-            # exclusions.
+            # Integers are replaced by their ranks as floats: the same order, and NaN for excluded pairs.
             _, level = np.unique(scores, return_inverse=True)
             scores = level.reshape(scores.shape).astype(np.float64)
         scores[row, excluded_items] = np.nan

@@ -90,7 +90,7 @@ WINGS = (
     Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
     Room(
         "ranking",
-        ("_factors.py", "score > own", "score < own"),
+        ("_factors.py", "score > positive_score", "score < positive_score"),
         (
             *("contracts/test_ids", "metrics/sampled/test_pools"),
             *("data/reading/test_lists", "data/test_splits"),

@@ -188,7 +188,9 @@ def _find_rows(
     if unknown == "raise" or (row < 0).all():
         _check_model_ids(row, model_ids, split_ids, role, label)
     if unknown == "raise":
-        _check_training_ids(row, model_ids, split_ids, n_in_training > 0, role, label)
+        _check_training_ids(
+            row, model_ids, split_ids, is_in_training=n_in_training > 0, role=role, label=label
+        )
     is_missing = row < 0
     if is_missing.any():
         effect = "they come last, tied"

@@ -71,11 +71,10 @@ class Worker:
         np.matmul(block.fast_user, tile.fast_item.T, out=scores)
         scores[:, tile.infinite] = tile.bias
 
-        excluded_items = np.flatnonzero(
-            (block.excluded_items >= first) & (block.excluded_items < first + width)
-        )
-        excluded_row = self._excluded_row[excluded_items]
-        scores[excluded_row, block.excluded_items[excluded_items] - first] = np.nan
+        is_excluded_here = (block.excluded_items >= first) & (block.excluded_items < first + width)
+        positions = np.flatnonzero(is_excluded_here)
+        excluded_row = self._excluded_row[positions]
+        scores[excluded_row, block.excluded_items[positions] - first] = np.nan
         n_nan = np.bincount(excluded_row, minlength=n_users)
         above_counts, reach_counts = self._counter.count(scores, n_nan)
 

@@ -35,7 +35,7 @@ class Rows:
         raise AssertionError("a data set is not turned into an array to find out what it is")
 
 
-def exported(split) -> pd.DataFrame:
+def export_lists(split) -> pd.DataFrame:
     return split.test.to_frame().rename(columns={"user": "user_id", "item": "item_id"}).assign(score=1.0)
 
 
@@ -45,7 +45,7 @@ def exported(split) -> pd.DataFrame:
         (lambda split: Trained(), "the model is a Trained; expected an .n_users, n_items. array"),
         (lambda split: (Trained(), Rows()), "the model is a tuple of Trained, Rows; expected arrays"),
         (
-            lambda split: exported(split).drop(columns="score"),
+            lambda split: export_lists(split).drop(columns="score"),
             r"the model lacks 40 of 40 row ids of the split \('u00', .*; its labels start with 0, 1, 2",
         ),
     ],

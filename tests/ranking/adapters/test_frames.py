@@ -159,23 +159,27 @@ def missing(frame: str, column: str, size: int) -> str:
 )
 def test_a_missing_id_is_the_same_error_in_every_frame_library(form, kind, frame, column):
     frames = with_ids_of(kind, kind)
-    holed = frames[frame].astype({column: object if kind is str else "Int64"})
-    holed.loc[[0, 3], column] = None
-    holed = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
-    with pytest.raises(InputError, match=missing(frame, column, len(holed))):
-        evaluate_frames(frames | {frame: form(holed)}, keep_frame)
+    incomplete = frames[frame].astype({column: object if kind is str else "Int64"})
+    incomplete.loc[[0, 3], column] = None
+    incomplete = incomplete.assign(
+        **{column: incomplete[column].astype(object).where(incomplete[column].notna(), None)}
+    )
+    with pytest.raises(InputError, match=missing(frame, column, len(incomplete))):
+        evaluate_frames(frames | {frame: form(incomplete)}, keep_frame)
 
 
 @pytest.mark.parametrize("form", [keep_frame, *FORMS])
 @pytest.mark.parametrize(("frame", "column"), [("test", "rating"), ("lists", "score")])
 def test_a_missing_number_is_the_same_error_in_every_frame_library(form, frame, column):
     frames = with_ids_of(str, int)
-    holed = frames[frame]
-    holed.loc[[0, 3], column] = np.nan
+    incomplete = frames[frame]
+    incomplete.loc[[0, 3], column] = np.nan
     if form is not keep_frame:  # a null, where the library tells it from NaN
-        holed = holed.assign(**{column: holed[column].astype(object).where(holed[column].notna(), None)})
-    with pytest.raises(InputError, match=missing(frame, column, len(holed))):
-        evaluate_frames(frames | {frame: form(holed)}, keep_frame)
+        incomplete = incomplete.assign(
+            **{column: incomplete[column].astype(object).where(incomplete[column].notna(), None)}
+        )
+    with pytest.raises(InputError, match=missing(frame, column, len(incomplete))):
+        evaluate_frames(frames | {frame: form(incomplete)}, keep_frame)
 
 
 SPLIT = Split.from_frames(
