@@ -12,7 +12,7 @@ from tests.inside.ranking import Targets, _rank_positives
 
 TRAIN = {"user": [0, 2], "item": [0, 3]}
 TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
-SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
+SPLIT = Split.from_frames(pd.DataFrame(TRAIN), pd.DataFrame(TEST), items=range(6))
 SCORES = np.arange(18.0).reshape(3, 6)
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 3], "rank": 1})
 OWN = pd.DataFrame({"user": [0, 1, 2], "item": [1, 3, 0]})
@@ -61,7 +61,7 @@ def test_top_lists_are_stored_on_request():
 def test_top_lists_do_not_require_scores_of_users_without_positives():
     train = {"user": [0, 1], "item": [0, 3]}
     test = {"user": [0], "item": [2]}
-    split = Split.from_frames(*(pd.DataFrame(pairs) for pairs in (train, test)), items=range(6))
+    split = Split.from_frames(pd.DataFrame(train), pd.DataFrame(test), items=range(6))
     scores = np.vstack([np.arange(6.0), np.full(6, np.nan)])
     assert rank_positives(scores, split, top_k=1).top.item.tolist() == [[5]]
 

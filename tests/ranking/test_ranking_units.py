@@ -85,8 +85,15 @@ def test_scores_that_no_kernel_compares_are_refused():
 )
 def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool, is_known):
     fields = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
+    for name in missing:
+        del fields[name]
     record = Sampling(
-        3, np.array([9, 9]), True, True, pool, **{k: v for k, v in fields.items() if k not in missing}
+        n_sampled=3,
+        n_candidates=np.array([9, 9]),
+        replacement=True,
+        uniform=True,
+        pool=pool,
+        **fields,
     )
     user = np.array([0, 0])
     mask = np.array([True, False])
@@ -97,7 +104,7 @@ def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool
         return
     above, tied, n_listed, remaining = record.remove_positives(user, mask, n_removed)
     n_lost = {"candidates": 1, "unobserved": 0, "unobserved+positives": 1}[pool]
-    # The first positive stands above the second, and was drawn once as its competitor.
+    # The first positive ranks above the second, and was drawn once as its competitor.
     assert (above[1], tied[1], n_listed[1]) == (n_lost, 0, n_lost)
     assert remaining.n_candidates[1] == (8 if pool == "candidates" else 9)
 
@@ -106,16 +113,16 @@ def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool
 def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
     pairs = np.array([[0, 1], [1, 0], [1, 2], [2, 1], [2, 0]])
     record = Sampling(
-        *(
-            3,
-            np.array([7, 8, 9]),
-            True,
-            False,
-            "candidates",
-            np.array([0.5, 1.5, 2.5]),
-            np.array([0.0, 1.0, 3.0]),
-        ),
-        *(np.array([0, 1, 2]), pairs, np.array([1.0, 2.0, 3.0, 4.0, 5.0])),
+        n_sampled=3,
+        n_candidates=np.array([7, 8, 9]),
+        replacement=True,
+        uniform=False,
+        pool="candidates",
+        above_estimate=np.array([0.5, 1.5, 2.5]),
+        tied_estimate=np.array([0.0, 1.0, 3.0]),
+        order=np.array([0, 1, 2]),
+        drawn=pairs,
+        drawn_inverse=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
     )
     subset = record.select(keep)
     assert (subset.drawn.tolist(), subset.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
@@ -132,9 +139,18 @@ def test_a_rank_estimate_needs_both_estimates_above_and_tied():
         (above_values, None, None),
         (None, tied_values, None),
     ):
-        record = Sampling(3, np.array([7, 8]), True, False, "candidates", above_estimate, tied_estimate)
-        rank_estimate = record.rank_estimate
-        assert (rank_estimate if rank_estimate is None else rank_estimate.tolist()) == estimate
+        record = Sampling(
+            n_sampled=3,
+            n_candidates=np.array([7, 8]),
+            replacement=True,
+            uniform=False,
+            above_estimate=above_estimate,
+            tied_estimate=tied_estimate,
+        )
+        if estimate is None:
+            assert record.rank_estimate is None
+        else:
+            assert record.rank_estimate.tolist() == estimate
 
 
 class RecordingHandler:

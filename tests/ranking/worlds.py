@@ -53,8 +53,12 @@ def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
     # The rows reach the library in no order at all.
     train = rng.permutation(np.argwhere(state == 1))
     test = rng.permutation(np.argwhere(state == 2))
-    pairs = lambda array: [(int(u), int(i)) for u, i in array]  # noqa: E731  # used twice, here only
-    return make_world(state.shape[0], n_items, pairs(train), pairs(test))
+    return make_world(state.shape[0], n_items, to_pairs(train), to_pairs(test))
+
+
+def to_pairs(array: np.ndarray) -> list[tuple[int, int]]:
+    """Return the rows of an array as pairs of integers."""
+    return [(int(user), int(item)) for user, item in array]
 
 
 def rows(ranked: RankedPositives) -> list[tuple[int, int, int, int]]:
