@@ -54,13 +54,13 @@ LAYERS = {
         *("tests/data/reading/test_malformed.py", "tests/studies/test_protocols_resume.py"),
         *("tests/evaluation/test_saved_evaluations.py", "tests/evaluation/test_diff.py"),
         "tests/evaluation/test_list_metrics.py",
-        *("tests/ranking/test_running.py", "tests/ranking/test_parquet.py"),
+        *("tests/ranking/test_threads.py", "tests/ranking/test_parquet.py"),
     ],
     # Values from elsewhere: oracles, other libraries, enumeration, worlds of known truth, printed examples.
     "golden": [
         *("tests/golden/", "tests/statistical/"),
         *(f"tests/metrics/test_{name}.py" for name in ("docs", "enumeration", "known_answers")),
-        *(f"tests/ranking/test_{name}.py" for name in ("exact", "duplicate_items", "without")),
+        *(f"tests/ranking/test_{name}.py" for name in ("exact_ranks", "duplicate_items", "remove_positives")),
         *(f"tests/ranking/adapters/test_{name}.py" for name in ("docs", "frames")),
         *(f"tests/inference/test_{name}.py" for name in ("docs", "bounds", "sensitivity", "comparisons")),
         "tests/inference/test_propensity_influence.py",

@@ -274,16 +274,16 @@ def test_no_layer_imports_a_private_module_of_another_layer():
 
 
 def test_the_rules_refuse_what_they_should_refuse():
-    assert check("ranking._exact", "ipseval.data.splits")
-    assert check("ranking._exact", "ipseval.ranking.lists")
+    assert check("ranking._rank_positives", "ipseval.data.splits")
+    assert check("ranking._rank_positives", "ipseval.ranking.lists")
     assert check("evaluation.pipeline", "ipseval.reporting")
     assert check("ranking.adapters.registry", "ipseval.ranking.ranked_positives")
     assert not check("reporting._page", "ipseval.evaluation")
     for kind in ({}, {"lazy": True}, {"typing_only": True}):
         assert not check("data.splits", "ipseval.evaluation", **kind)
-    assert not check("propensity._base", "ipseval.ranking._exact")
-    assert not check("ranking._exact", "ipseval.ranking")
-    assert not check("ranking._exact", "ipseval")
+    assert not check("propensity._base", "ipseval.ranking._rank_positives")
+    assert not check("ranking._rank_positives", "ipseval.ranking")
+    assert not check("ranking._rank_positives", "ipseval")
     assert allowed("ranking._parquet") == {"numpy", "lazy_loader", "pandas", "pyarrow"}
 
 

@@ -1,11 +1,11 @@
-"""Ranking: the place of every held-out positive among its user's candidates."""
+"""Ranking: the rank of every held-out positive among the candidates of its user."""
 
 from __future__ import annotations
 
 import lazy_loader
 
-from ipseval.ranking._exact import rank_positives, top_items
-from ipseval.ranking._sampled import SampledCandidates
+from ipseval.ranking._rank_positives import rank_positives, top_items
+from ipseval.ranking._sampled_candidates import SampledCandidates
 from ipseval.ranking.ranked_positives import RankedPositives
 from ipseval.utils.border import guard
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -11,15 +10,16 @@ from ipseval.data.reading import Lists
 from ipseval.data.reading.column_names import choose
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking._types import AnyModel
 from ipseval.utils.checks import kind_of
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.types import AnyArray
 
-MOST_COLUMNS = 10  # of a frame of lists; a frame of scores has a column for each item
+MOST_COLUMNS = 10  # of a frame of lists, whereas a frame of scores has a column for each item
 
 
-def convert_lists(model: Any, split: Split, name: str) -> Any:
-    """Return recommendation lists in Python objects as `Lists`, and every other model as it is.
+def convert_lists(model: AnyModel, split: Split, name: str) -> AnyModel:
+    """Return recommendation lists in Python objects as `Lists`, and every other model unchanged.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ def convert_lists(model: Any, split: Split, name: str) -> Any:
     return model
 
 
-def _has_list_columns(model: Any) -> bool:
-    """Return whether a frame has columns of users, items and ranks or scores by other usual names."""
+def _has_list_columns(model: object) -> bool:
+    """Return whether a frame has columns of users, items and ranks or scores under other common names."""
     columns = sorted(frame_columns(model), key=str)
     if {"user", "item"} <= set(columns) or not 3 <= len(columns) <= MOST_COLUMNS:
         return False
@@ -55,7 +55,7 @@ def _has_list_columns(model: Any) -> bool:
     return {"user", "item"} <= set(roles) and bool({"rank", "score"} & set(roles))
 
 
-def _convert_mapping(model: Mapping[Any, Any], name: str) -> Any:
+def _convert_mapping(model: Mapping[Hashable, object], name: str) -> Lists:
     """Return a mapping from users to their items as `Lists`."""
     if not model:
         raise InputError(
@@ -71,13 +71,15 @@ def _convert_mapping(model: Mapping[Any, Any], name: str) -> Any:
     return Lists(model)
 
 
-def _convert_rows(model: list[Any], split: Split, name: str) -> Any:
-    """Return one list for each user, in the order of the split, as `Lists`, or as an array of scores."""
+def _convert_rows(model: list[AnyModel], split: Split, name: str) -> Lists | AnyArray:
+    """Return one list for each user, in the order of the split, as `Lists` or as an array of scores."""
     if not model or not all(isinstance(row, (list, tuple, np.ndarray)) for row in model):
-        kinds = "an empty list" if not model else f"a list with {kind_of(model[0])}"
+        description = "an empty list"
+        if model:
+            description = f"a list with {kind_of(model[0])}"
         raise InputError(
-            f"{name} must be scores or recommendation lists; got {kinds}. Pass {{user: [item, …]}}, or one "
-            "list of item ids for each user in the order of split.user_ids."
+            f"{name} must be scores or recommendation lists; got {description}. Pass {{user: [item, …]}}, or "
+            "one list of item ids for each user in the order of split.user_ids."
         )
     if len(model) != split.n_users:
         raise InputError(
@@ -91,19 +93,23 @@ def _convert_rows(model: list[Any], split: Split, name: str) -> Any:
     return Lists(dict(zip(users, model, strict=True)))
 
 
-def _read_scores(model: list[Any], split: Split) -> AnyArray | None:
+def _read_scores(model: list[AnyModel], split: Split) -> AnyArray | None:
     """Return rows of one score for each item as an array; None for lists of item ids."""
     if any(len(row) != split.n_items for row in model):
         return None
     try:
-        array = np.asarray(model)
+        array: AnyArray = np.asarray(model)
     except ValueError:  # rows of tuples of different lengths
         return None
     if array.shape != (split.n_users, split.n_items) or array.dtype.kind not in "fiu":
         return None
-    # Whole numbers in rows of this length are full lists of item ids where no row repeats a number and each
-    # number is the id of an item.
-    is_list = array.dtype.kind in "iu" and bool(np.isin(array, split.item_ids).all())
-    if is_list and all(np.unique(row).size == row.size for row in array):
+    if _are_item_ids(array, split):
         return None
     return array
+
+
+def _are_item_ids(array: AnyArray, split: Split) -> bool:
+    """Return whether rows of integers, as long as the catalogue, are complete lists of item ids."""
+    if array.dtype.kind not in "iu" or not np.isin(array, split.item_ids).all():
+        return False
+    return all(np.unique(row).size == row.size for row in array)

@@ -12,44 +12,52 @@ from ipseval.utils.ids import ranks_within_group
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, freeze, readonly
 
 
-def counted_above(group: IntArray, level: IntArray, counted: BoolArray) -> tuple[IntArray, IntArray]:
-    """Return how many `counted` entries of the same group have a lower, and the same, level >= 0."""
-    above, same = np.zeros(group.size, np.int64), np.zeros(group.size, np.int64)
-    rows = np.flatnonzero(np.isin(group, group[counted]))  # the groups that hold any
-    if rows.size:
-        rows = rows[np.lexsort((level[rows], group[rows]))]
-        group, level = group[rows], level[rows]
-        before = np.concatenate([[0], np.cumsum(counted[rows])])
-        starts_group = np.append(True, group[1:] != group[:-1])
-        starts_level = np.flatnonzero(starts_group | np.append(True, level[1:] != level[:-1]))
-        size = np.diff(starts_level, append=rows.size)
-        in_level = np.diff(before[np.append(starts_level, rows.size)])
-        first = np.maximum.accumulate(np.where(starts_group, np.arange(rows.size), 0))
-        above[rows] = np.repeat(before[starts_level], size) - before[first]
-        same[rows] = np.repeat(in_level, size)
-    return above, same
+def count_ranked_above(group: IntArray, level: IntArray, is_counted: BoolArray) -> tuple[IntArray, IntArray]:
+    """Return how many counted entries of the same group have a lower level, and the same level, >= 0."""
+    n_above = np.zeros(group.size, np.int64)
+    n_equal = np.zeros(group.size, np.int64)
+    rows = np.flatnonzero(np.isin(group, group[is_counted]))  # the groups with counted entries
+    if not rows.size:
+        return n_above, n_equal
+
+    rows = rows[np.lexsort((level[rows], group[rows]))]
+    group = group[rows]
+    level = level[rows]
+    is_group_start = np.append(True, group[1:] != group[:-1])
+    is_level_start = is_group_start | np.append(True, level[1:] != level[:-1])
+    level_starts = np.flatnonzero(is_level_start)
+    level_size = np.diff(level_starts, append=rows.size)
+
+    # n_preceding[i] counts the entries before row i, in all groups.
+    n_preceding = np.concatenate([[0], np.cumsum(is_counted[rows])])
+    n_in_level = np.diff(n_preceding[np.append(level_starts, rows.size)])
+    group_start = np.maximum.accumulate(np.where(is_group_start, np.arange(rows.size), 0))
+    n_above[rows] = np.repeat(n_preceding[level_starts], level_size) - n_preceding[group_start]
+    n_equal[rows] = np.repeat(n_in_level, level_size)
+    return n_above, n_equal
 
 
 PER_POSITIVE = ("n_candidates", "above_estimate", "tied_estimate", "order")
 PER_DRAW = ("drawn", "drawn_inverse")
-UNKNOWN = "these sampled ranks do not say which positives were drawn; rank the positives again."
+UNKNOWN_DRAWS = "these sampled ranks do not say which positives were drawn; rank the positives again."
 Pool = Literal["candidates", "unobserved", "unobserved+positives"]
 
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """How sampled ranks came about, with what a correction needs."""
+    """Record how the competitors of sampled ranks were drawn, with the values that a correction needs."""
 
     n_sampled: int  # m, the number of drawn competitors of each positive
-    n_candidates: IntArray  # (n_pos,) n, the size of the set that was drawn from, the positive included
+    n_candidates: IntArray  # (n_pos,) n, the size of the set that was drawn from, including the positive
     replacement: bool
     uniform: bool  # whether all candidates had the same probability
-    pool: Pool = "candidates"  # what was drawn from; only this does not depend on what was observed
-    # (n_pos,) unbiased numbers of all candidates above, and tied: draws weighted by the inverse of their
-    # known probability. None for uniform draws, where the sampled rank itself says as much.
+    pool: Pool = "candidates"  # the set that was drawn from; only "candidates" does not depend on observation
+    # (n_pos,) unbiased estimates of the number of all candidates above and tied: draws weighted by the
+    # inverse of their known probability. None for uniform draws, for which the sampled rank has this
+    # information.
     above_estimate: FloatArray | None = None
     tied_estimate: FloatArray | None = None
-    order: IntArray | None = None  # (n_pos,) how many of the user's positives score higher
+    order: IntArray | None = None  # (n_pos,) number of the user's positives with a higher score
     drawn: IntArray | None = None  # (k, 2) rows (i, j): the positive j was drawn as a competitor of i; by i
     drawn_inverse: FloatArray | None = None  # (k,) their inverse probability
     per: Literal["user", "positive"] = "user"  # whether a user's positives share their draws
@@ -60,9 +68,10 @@ class Sampling:
             object.__setattr__(self, "drawn", readonly(self.drawn.astype(np.int64).reshape(-1, 2)))
 
     def __repr__(self) -> str:
-        law = f"{'uniform' if self.uniform else 'weighted'}, {'with' if self.replacement else 'without'}"
+        law = "uniform" if self.uniform else "weighted"
+        preposition = "with" if self.replacement else "without"
         size = f"{self.n_sampled:,} competitors of each of {self.n_candidates.size:,} positives"
-        return f"Sampling({size}, {law} replacement, from {self.pool!r})"
+        return f"Sampling({size}, {law}, {preposition} replacement, from {self.pool!r})"
 
     @property
     def rank_estimate(self) -> FloatArray | None:
@@ -73,59 +82,85 @@ class Sampling:
 
     def select(self, keep: IntArray | slice) -> Sampling:
         """Return the record of the chosen positives."""
-        values = {name: getattr(self, name) for name in (*PER_POSITIVE, *PER_DRAW)}
-        kept = {name: values[name][keep] for name in PER_POSITIVE if values[name] is not None}
+        selected: dict[str, Any] = {}
+        for name in PER_POSITIVE:
+            values = getattr(self, name)
+            if values is not None:
+                selected[name] = values[keep]
+
         if self.drawn is not None:
             row = np.full(self.n_candidates.size, -1)
-            row[keep] = np.arange(kept["n_candidates"].size)
+            row[keep] = np.arange(selected["n_candidates"].size)
             stays = (row[self.drawn] >= 0).all(axis=1)
-            kept["drawn"] = row[self.drawn[stays]]
+            selected["drawn"] = row[self.drawn[stays]]
             if self.drawn_inverse is not None:
-                kept["drawn_inverse"] = self.drawn_inverse[stays]
-        return replace(self, **kept)
+                selected["drawn_inverse"] = self.drawn_inverse[stays]
+        return replace(self, **selected)
 
-    def in_one_list(self, user: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-        """Return how many more stand above, tie, and are listed with all positives of the user."""
+    def count_in_shared_list(self, user: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+        """Return how many more are above, tied and listed when a user's positives share one list."""
         if self.pool == "unobserved+positives":
-            nothing = np.zeros(user.size, np.int64)
-            return nothing, nothing, nothing
+            zeros = np.zeros(user.size, np.int64)
+            return zeros, zeros, zeros
         if self.order is None or (self.drawn is None and self.pool == "candidates"):
-            raise InputError(UNKNOWN)
-        above, tied = ranks_within_group(user, -self.order)
-        listed = np.bincount(user)[user] - 1
-        if self.drawn is not None and self.pool == "candidates":
-            by, other = self.drawn.T
-            gap = self.order[other] - self.order[by]
-            above -= np.bincount(by[gap < 0], minlength=user.size)
-            tied -= np.bincount(by[gap == 0], minlength=user.size)
-            listed -= np.bincount(by, minlength=user.size)
-        return above, tied, listed
+            raise InputError(UNKNOWN_DRAWS)
 
-    def without(
-        self, user: IntArray, mask: BoolArray, gone: IntArray
+        n_above_added, n_tied_added = ranks_within_group(user, -self.order)
+        n_listed_added = np.bincount(user)[user] - 1
+        if self.drawn is not None and self.pool == "candidates":
+            # A positive that was drawn as a competitor is in the sampled list already.
+            positive, competitor = self.drawn.T
+            gap = self.order[competitor] - self.order[positive]
+            n_above_added -= np.bincount(positive[gap < 0], minlength=user.size)
+            n_tied_added -= np.bincount(positive[gap == 0], minlength=user.size)
+            n_listed_added -= np.bincount(positive, minlength=user.size)
+        return n_above_added, n_tied_added, n_listed_added
+
+    def remove_positives(
+        self, user: IntArray, mask: BoolArray, n_removed: IntArray
     ) -> tuple[IntArray, IntArray, IntArray, Sampling]:
-        """Return how many above, tied and listed each positive loses with `mask`, and the new record."""
-        # As if they had never been drawn. `gone` (n_users,): their number.
-        order, drawn = self.order, self.drawn
-        if order is None or (drawn is None and self.pool == "candidates"):
-            raise InputError(UNKNOWN)
+        """Return how many above, tied and listed each positive loses with `mask`, and the new record.
+
+        The result is the one of draws in which the positives of `mask` never occurred. `n_removed` (n_users,)
+        is the number of these positives by user.
+        """
+        if self.order is None or (self.drawn is None and self.pool == "candidates"):
+            raise InputError(UNKNOWN_DRAWS)
         if self.pool == "unobserved":
-            nothing = np.zeros(user.size, np.int64)
-            return nothing, nothing, nothing, self
+            zeros = np.zeros(user.size, np.int64)
+            return zeros, zeros, zeros, self
         if self.pool == "unobserved+positives":
-            above, tied = counted_above(user, order, mask)
-            return above, tied, gone[user], self
-        assert drawn is not None
-        leaves = mask[drawn[:, 1]]
-        by, other = drawn[leaves].T
-        is_above, is_tied = order[other] < order[by], order[other] == order[by]
-        changes: dict[str, Any] = {"n_candidates": self.n_candidates - gone[user]}
-        if self.above_estimate is not None and self.tied_estimate is not None:
-            assert self.drawn_inverse is not None
-            inverse = self.drawn_inverse[leaves]
-            for name, chosen in (("above_estimate", is_above), ("tied_estimate", is_tied)):
-                lost = np.bincount(by, weights=inverse * chosen, minlength=user.size)
-                # The sum of what is left, up to rounding; nothing drawn above leaves nothing.
-                changes[name] = np.maximum(getattr(self, name) - lost, 0.0)
-        counts = [np.bincount(by[chosen], minlength=user.size) for chosen in (is_above, is_tied)]
-        return counts[0], counts[1], np.bincount(by, minlength=user.size), replace(self, **changes)
+            n_above_removed, n_tied_removed = count_ranked_above(user, self.order, mask)
+            return n_above_removed, n_tied_removed, n_removed[user], self
+        return self._remove_draws(user, mask, n_removed)
+
+    def _remove_draws(
+        self, user: IntArray, mask: BoolArray, n_removed: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray, Sampling]:
+        """Return the result of `remove_positives` for the pool of all candidates."""
+        order = self.order
+        assert order is not None
+        assert self.drawn is not None
+        is_removed = mask[self.drawn[:, 1]]
+        positive, competitor = self.drawn[is_removed].T
+        is_above = order[competitor] < order[positive]
+        is_tied = order[competitor] == order[positive]
+        n_above_removed = np.bincount(positive[is_above], minlength=user.size)
+        n_tied_removed = np.bincount(positive[is_tied], minlength=user.size)
+        n_listed_removed = np.bincount(positive, minlength=user.size)
+
+        record = replace(self, n_candidates=self.n_candidates - n_removed[user])
+        if self.above_estimate is None or self.tied_estimate is None:
+            return n_above_removed, n_tied_removed, n_listed_removed, record
+
+        assert self.drawn_inverse is not None
+        inverse = self.drawn_inverse[is_removed]
+        lost_above_estimate = np.bincount(positive, weights=inverse * is_above, minlength=user.size)
+        lost_tied_estimate = np.bincount(positive, weights=inverse * is_tied, minlength=user.size)
+        # The maximum with 0 removes rounding errors: where no draw remains, nothing is above or tied.
+        record = replace(
+            record,
+            above_estimate=np.maximum(self.above_estimate - lost_above_estimate, 0.0),
+            tied_estimate=np.maximum(self.tied_estimate - lost_tied_estimate, 0.0),
+        )
+        return n_above_removed, n_tied_removed, n_listed_removed, record

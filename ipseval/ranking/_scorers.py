@@ -1,18 +1,20 @@
-"""Scorers: whatever gives a score to every item for a block of users."""
+"""Scorers: models as functions from a block of users to the scores of all items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import isroutine
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
 from ipseval.ranking._factors import Factors
+from ipseval.ranking._types import AnyModel
 from ipseval.utils.checks import examples, kind_of, number_type, refuse_masked
 from ipseval.utils.ids import as_ids, by_label, places
 from ipseval.utils.types import AnyArray, IntArray
@@ -22,22 +24,37 @@ ADAPT = (
     "of another library pass the factors, or a function users -> scores."
 )
 
-# Of a frame whose labels are none of the ids.
+# Hint for a frame whose labels are not the ids of the split.
 LISTS = (
     "A frame of scores has user ids as index and item ids as columns; one of top-K lists has columns user, "
     "item and rank or score, and Lists(frame, user=…, item=…, rank=…) takes other names. "
 )
 
-
-# Of what `recommend` of a library returns.
+# Hint for the positions that `recommend` of a library returns.
 PLACES = "as recommend() returns them? Lists of them are ipseval.Lists({}, users=…, items=split.item_ids)."
 
 
+class CsrMatrix(Protocol):
+    """The parts of a scipy.sparse matrix in CSR form that a scorer uses."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def __getitem__(self, rows: IntArray) -> CsrMatrix:
+        """Return some rows."""
+
+    def toarray(self) -> AnyArray:
+        """Return a dense array."""
+
+
+Matrix: TypeAlias = AnyArray | CsrMatrix
+
+
 class Scorer(Protocol):
-    """Scores of all items for a block of users; `parallel = True` if several threads may ask at once."""
+    """Scores of all items for a block of users; `parallel = True` if several threads may call it at once."""
 
     def block(self, users: IntArray) -> AnyArray:
-        """Return scores (len(users), n_items) for the user codes in `users`; never written to."""
+        """Return scores (len(users), n_items) for the user codes in `users`, which are never written to."""
 
 
 AnyScorer: TypeAlias = Scorer | Factors  # factors are ranked by exact sums, not by blocks of products
@@ -51,8 +68,9 @@ class DenseScorer:
     parallel: ClassVar[bool] = True
 
     def block(self, users: IntArray) -> AnyArray:
-        """Return the rows of `users`; a view where they are consecutive."""
-        first, last = int(users[0]), int(users[-1])
+        """Return the rows of `users`, as a view if they are consecutive."""
+        first = int(users[0])
+        last = int(users[-1])
         if last - first + 1 == users.size:
             return self.scores[first : last + 1]
         return self.scores[users]
@@ -62,11 +80,11 @@ class DenseScorer:
 class SparseScorer:
     """A scipy.sparse matrix (n_users, n_items) in CSR form; an entry that is not stored is a score of 0."""
 
-    scores: Any
+    scores: CsrMatrix
     parallel: ClassVar[bool] = True
 
     def block(self, users: IntArray) -> AnyArray:
-        """Return the rows of `users`, filled up with zeros."""
+        """Return the rows of `users` as a dense array."""
         rows: AnyArray = self.scores[users].toarray()
         return rows
 
@@ -75,49 +93,53 @@ class SparseScorer:
 class CallableScorer:
     """A function from user codes (b,) to scores (b, n_items)."""
 
-    function: Callable[[IntArray], Any]
+    function: Callable[[IntArray], npt.ArrayLike | pd.DataFrame]
     split: Split
     name: str = "the model"
 
     def block(self, users: IntArray) -> AnyArray:
-        """Return what the function gives, after a check of its shape."""
+        """Return the scores of the function, after a check of their shape."""
         try:
-            given = self.function(users)
-        except Exception as error:  # a caller's function may raise anything; it is passed on
-            if not isroutine(self.function):  # an object that can be called: a module of torch, say
+            result = self.function(users)
+        except Exception as error:  # a user's function may raise anything; it is passed on
+            if not isroutine(self.function):  # an object that can be called, such as a torch module
                 error.add_note(
                     f"{self.name} is {kind_of(self.function)} and was called with an array of user "
                     f"codes. {ADAPT}"
                 )
             raise
-        refuse_masked(given, self.name)
-        if isinstance(given, pd.DataFrame):
-            what = f"the scores that {self.name} returned"
-            given = by_label(given, self.split.user_ids[users], what)
-            given = by_label(given, self.split.item_ids, what, axis=1)
-            given = given.to_numpy(number_type(given))
-        scores, n_items = np.asarray(given), self.split.n_items
-        if scores.shape != (users.size, n_items):
+        refuse_masked(result, self.name)
+        if isinstance(result, pd.DataFrame):
+            description = f"the scores that {self.name} returned"
+            frame = by_label(result, self.split.user_ids[users], description)
+            frame = by_label(frame, self.split.item_ids, description, axis=1)
+            result = frame.to_numpy(number_type(frame))
+        scores = np.asarray(result)
+        expected = (users.size, self.split.n_items)
+        if scores.shape != expected:
             raise InputError(
                 f"{self.name}: the scorer function returned shape {scores.shape} for {users.size} users; "
-                f"expected ({users.size}, {n_items})."
+                f"expected {expected}."
             )
-        checked: AnyArray = _numeric(scores, self.name)
-        return checked
+        _check_numeric(scores, self.name)
+        return scores
 
 
-def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
+def as_scorer(model: AnyModel, split: Split, name: str = "the model") -> AnyScorer:
     """Return `model` as a scorer, or as factors, in the id space of `split`, after a check of its shape."""
     if isinstance(model, pd.DataFrame):
-        return DenseScorer(_aligned(model, split, name))
+        return DenseScorer(_align_frame(model, split, name))
     if isinstance(model, np.ndarray):
         _check_shape(model, (split.n_users, split.n_items), name)
-        return DenseScorer(_numeric(model, name))
+        _check_numeric(model, name)
+        return DenseScorer(model)
     if hasattr(model, "tocsr"):
         _check_shape(model, (split.n_users, split.n_items), name)
-        return SparseScorer(_numeric(model.tocsr(), name))
+        matrix = model.tocsr()
+        _check_numeric(matrix, name)
+        return SparseScorer(matrix)
     if isinstance(model, tuple) and len(model) in (2, 3):
-        return _factors(model, split, name)
+        return _make_factors(model, split, name)
     if hasattr(model, "block"):
         scorer: Scorer = model
         return scorer
@@ -135,25 +157,45 @@ def as_scorer(model: Any, split: Split, name: str = "the model") -> AnyScorer:
     )
 
 
-def _factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
-    for part, what in zip(model, ("user factors", "item factors", "item bias"), strict=False):
-        refuse_masked(part, f"{name}: {what}")
-    ids = split.user_ids, split.item_ids, split.item_ids
-    whats = f"{name}: user factors", f"{name}: item factors", f"{name}: item bias"
-    model = tuple(by_label(*one) for one in zip(model, ids, whats, strict=False))
-    user_factors = np.asarray(model[0])
-    if user_factors.ndim == 0:  # not the item factors: a data set of a library may be slow to turn into one
-        kinds = ", ".join(type(part).__name__ for part in model)
+def _make_factors(model: tuple[AnyModel, ...], split: Split, name: str) -> Factors:
+    """Return (user_factors, item_factors[, item_bias]) as factors, after checks of shapes and types."""
+    parts = []
+    part_names = ("user factors", "item factors", "item bias")
+    part_ids = (split.user_ids, split.item_ids, split.item_ids)
+    for part, part_name in zip(model, part_names, strict=False):
+        refuse_masked(part, f"{name}: {part_name}")
+    for part, part_name, ids in zip(model, part_names, part_ids, strict=False):
+        parts.append(by_label(part, ids, f"{name}: {part_name}"))
+
+    user_factors = np.asarray(parts[0])
+    # The item factors are not converted before this check, because that may be slow for a library's data set.
+    if user_factors.ndim == 0:
+        type_names = ", ".join(type(part).__name__ for part in parts)
         raise InputError(
-            f"{name} is a tuple of {kinds}; expected arrays (user_factors, item_factors[, item_bias]). "
+            f"{name} is a tuple of {type_names}; expected arrays (user_factors, item_factors[, item_bias]). "
             f"{ADAPT}"
         )
-    item_factors = np.asarray(model[1])
-    if (
-        user_factors.dtype.kind in "iu"
-        and user_factors.shape == item_factors.shape
-        and split.n_users != split.n_items
-    ):
+    item_factors = np.asarray(parts[1])
+    _check_factor_shapes(user_factors, item_factors, split, name)
+    _check_shape(user_factors, (split.n_users, user_factors.shape[1]), f"{name}: user factors")
+    _check_shape(item_factors, (split.n_items, item_factors.shape[1]), f"{name}: item factors")
+
+    bias = None
+    if len(parts) == 3 and parts[2] is not None:
+        bias = np.asarray(parts[2])
+        _check_shape(bias, (split.n_items,), f"{name}: item bias")
+        _check_numeric(bias, name)
+    _check_numeric(user_factors, name)
+    _check_numeric(item_factors, name)
+    return Factors.from_arrays(user_factors, item_factors, bias, name)
+
+
+def _check_factor_shapes(user_factors: AnyArray, item_factors: AnyArray, split: Split, name: str) -> None:
+    """Raise `InputError` unless the arrays are matrices with the same number of columns."""
+    # The pair (items, scores) that `recommend` of a library returns has two arrays of the same shape.
+    has_item_type = user_factors.dtype.kind in "iu"
+    has_same_shape = user_factors.shape == item_factors.shape
+    if has_item_type and has_same_shape and split.n_users != split.n_items:
         raise InputError(
             f"{name}: factors must be (n_users, d) and (n_items, d); got two of {user_factors.shape}. "
             f"Are these items and scores, {PLACES.format('(items, scores)')}"
@@ -163,53 +205,57 @@ def _factors(model: tuple[Any, ...], split: Split, name: str) -> Factors:
             f"{name}: factors must be (n_users, d) and (n_items, d); got {user_factors.shape} and "
             f"{item_factors.shape}."
         )
-    _check_shape(user_factors, (split.n_users, user_factors.shape[1]), f"{name}: user factors")
-    _check_shape(item_factors, (split.n_items, item_factors.shape[1]), f"{name}: item factors")
-    bias = None
-    if len(model) == 3 and model[2] is not None:
-        bias = np.asarray(model[2])
-        _check_shape(bias, (split.n_items,), f"{name}: item bias")
-        _numeric(bias, name)
-    return Factors.of(_numeric(user_factors, name), _numeric(item_factors, name), bias, name)
 
 
-def _check_shape(array: Any, expected: tuple[int, ...], name: str) -> None:
-    if array.shape != expected:
-        places = array.dtype.kind in "iu" and array.shape[:1] == expected[:1] and array.shape < expected
-        hint = " It looks transposed." if array.shape == expected[::-1] else ""
-        hint = f" Are these items, {PLACES.format('items')}" if places else hint
-        raise InputError(
-            f"{name} has shape {array.shape}; expected {expected}, rows in the order of split.user_ids and "
-            f"columns in the order of split.item_ids.{hint}"
-        )
+def _check_shape(array: Matrix, expected: tuple[int, ...], name: str) -> None:
+    """Raise `InputError` unless the array has the expected shape, with a hint at likely causes."""
+    if array.shape == expected:
+        return
+    hint = ""
+    if array.shape == expected[::-1]:
+        hint = " It looks transposed."
+    if array.dtype.kind in "iu" and array.shape[:1] == expected[:1] and array.shape < expected:
+        hint = f" Are these items, {PLACES.format('items')}"
+    raise InputError(
+        f"{name} has shape {array.shape}; expected {expected}, rows in the order of split.user_ids and "
+        f"columns in the order of split.item_ids.{hint}"
+    )
 
 
-def _numeric(array: Any, name: str) -> Any:
+def _check_numeric(array: Matrix, name: str) -> None:
+    """Raise `InputError` unless the array holds real numbers without a mask."""
     refuse_masked(array, name)
     if array.dtype.kind not in "fiu":
         raise InputError(f"{name} must hold real numbers; got dtype {array.dtype}.")
-    return array
 
 
-def _aligned(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
+def _align_frame(frame: pd.DataFrame, split: Split, name: str) -> AnyArray:
     """Return the values of a users × items frame in the order of the split, by its labels."""
-    where = []
-    for axis, labels, ids in (
-        ("row", frame.index, split.user_ids),
-        ("column", frame.columns, split.item_ids),
-    ):
-        if not labels.is_unique:
-            lists = f" Is it of top-K lists? It lacks a rank or score. {LISTS}" if "item" in frame else ""
-            raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.{lists}")
-        known = as_ids(labels, f"{name}: {axis} labels")
-        where.append(places(ids, known, f"{name}: {axis}s", strict=False))
-        missing = where[-1] < 0
-        if missing.any():
-            raise InputError(
-                f"{name} lacks {int(missing.sum())} of {ids.size} {axis} ids of the split "
-                f"({examples(ids[missing])}; its labels start with {examples(labels)}). "
-                f"{LISTS if missing.all() or 'item' in frame else ''}{ADAPT}"
-            )
-    chosen = frame.iloc[where[0], where[1]]
-    values: AnyArray = _numeric(chosen.to_numpy(number_type(chosen)), name)
+    rows = _find_labels(frame, frame.index, split.user_ids, "row", name)
+    columns = _find_labels(frame, frame.columns, split.item_ids, "column", name)
+    aligned = frame.iloc[rows, columns]
+    values: AnyArray = aligned.to_numpy(number_type(aligned))
+    _check_numeric(values, name)
     return values
+
+
+def _find_labels(frame: pd.DataFrame, labels: pd.Index, ids: AnyArray, axis: str, name: str) -> IntArray:
+    """Return the position of each id among the labels of an axis, or raise `InputError` if one is missing."""
+    if not labels.is_unique:
+        hint = ""
+        if "item" in frame:
+            hint = f" Is it of top-K lists? It lacks a rank or score. {LISTS}"
+        raise InputError(f"{name}: the {axis} labels repeat; each id may occur once.{hint}")
+
+    label_ids = as_ids(labels, f"{name}: {axis} labels")
+    positions = places(ids, label_ids, f"{name}: {axis}s", strict=False)
+    is_missing = positions < 0
+    if is_missing.any():
+        hint = ""
+        if is_missing.all() or "item" in frame:
+            hint = LISTS
+        raise InputError(
+            f"{name} lacks {int(is_missing.sum())} of {ids.size} {axis} ids of the split "
+            f"({examples(ids[is_missing])}; its labels start with {examples(labels)}). {hint}{ADAPT}"
+        )
+    return positions

@@ -1,4 +1,4 @@
-"""Running the ranking work: threads, memory, progress, and a prompt stop."""
+"""Threads, memory and progress of a ranking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
-from typing import Any
 
 from ipseval.errors import InputError
 from ipseval.utils.checks import check_type
@@ -18,19 +17,19 @@ from ipseval.utils.compute import ComputeOptions, quiet_tqdm
 
 NAME = "ipseval-ranking"
 BAR_DELAY = 2.0  # seconds before the progress bar appears
-CALL_TARGET = 32 * 2**20  # bytes of scores asked of the caller's function at a time
+CALL_TARGET = 32 * 2**20  # bytes of scores that one call of the user's function returns
 SMALL_WORK = 5e8  # comparisons below which loading Numba takes longer than it saves
 
 
 class Work:
-    """What this process has ranked without naming an engine."""
+    """Number of comparisons that this process has made without a choice of engine."""
 
     comparisons = 0.0
 
 
 @dataclass(frozen=True)
 class Resources:
-    """What a ranking may use, whether it shows a progress bar, and the name of the recommender."""
+    """The options of a ranking for threads, memory and progress, and the name of the recommender."""
 
     compute: ComputeOptions
     name: str
@@ -39,38 +38,54 @@ class Resources:
         check_type("name", self.name, str)
 
     def users_per_block(
-        self, bytes_per_user: int, *, wanted: int, n_workers: int, what: str, fixed: int = 0
+        self,
+        bytes_per_user: int,
+        *,
+        n_users_wanted: int,
+        n_workers: int,
+        description: str,
+        fixed_bytes: int = 0,
     ) -> int:
-        """Return how many users are handled together: `wanted`, or what the memory limit leaves room for."""
-        # Each worker needs `fixed` bytes and `bytes_per_user` for every user of its block.
-        memory, block_size = self.compute.memory, self.compute.block_size
-        most = (memory // n_workers - fixed) // bytes_per_user
-        if most < 1:
+        """Return the number of users in a block: `n_users_wanted`, or fewer if the memory limit requires it.
+
+        Each worker needs `fixed_bytes`, and `bytes_per_user` for every user of its block. `description` names
+        these data in the error that is raised if the limit does not allow a single user.
+        """
+        memory = self.compute.memory
+        n_users_allowed = (memory // n_workers - fixed_bytes) // bytes_per_user
+        if n_users_allowed < 1:
+            n_bytes_needed = (fixed_bytes + bytes_per_user) * n_workers
             raise InputError(
-                f"max_memory is {memory:,} bytes; {what} needs at least "
-                f"{(fixed + bytes_per_user) * n_workers:,} ({n_workers} threads). "
-                "Raise max_memory or use fewer threads."
+                f"max_memory is {memory:,} bytes; {description} needs at least {n_bytes_needed:,} "
+                f"({n_workers} threads). Raise max_memory or use fewer threads."
             )
-        return int(min(block_size or max(1, wanted), most))
+        size = self.compute.block_size or max(1, n_users_wanted)
+        return int(min(size, n_users_allowed))
 
     def users_per_call(self, n_items: int) -> int:
-        """Return for how many users the caller's code is asked at a time, with a copy of their scores."""
-        per_user = 8 * n_items * 2
-        return self.users_per_block(per_user, wanted=CALL_TARGET // per_user, n_workers=1, what="one user")
+        """Return the number of users in one call of a user's function, with room for a copy of the scores."""
+        bytes_per_user = 8 * n_items * 2
+        n_users = CALL_TARGET // bytes_per_user
+        return self.users_per_block(
+            bytes_per_user, n_users_wanted=n_users, n_workers=1, description="one user"
+        )
 
 
-def kernels_for(engine: str | None, n_comparisons: float) -> ModuleType:
-    """Return the module of counting kernels: NumPy's, or Numba's where it is installed and worth loading.
+def select_kernels(engine: str | None, n_comparisons: float) -> ModuleType:
+    """Return the module of counting kernels for an engine: "numpy", "numba", or None for the faster.
 
-    It is once all rankings of the process together compare more than so much. Both count the same integers.
+    Without a choice, Numba is used if it is installed and all rankings of the process together make so many
+    comparisons that loading it saves time. Both modules count the same integers.
     """
-    installed = "numba" in sys.modules or find_spec("numba") is not None
-    if engine == "numba" and not installed:
+    is_installed = "numba" in sys.modules or find_spec("numba") is not None
+    if engine == "numba" and not is_installed:
         raise InputError("engine='numba' needs Numba, which is not installed; pip install 'ipseval[fast]'.")
     if engine is None:
         Work.comparisons += n_comparisons
-    fast = engine == "numba" or (engine is None and installed and Work.comparisons > SMALL_WORK)
-    return import_module(f"ipseval.ranking.kernels.{'numba' if fast else 'numpy'}_kernels")
+        engine = "numpy"
+        if is_installed and Work.comparisons > SMALL_WORK:
+            engine = "numba"
+    return import_module(f"ipseval.ranking.kernels.{engine}_kernels")
 
 
 def run_workers(
@@ -80,49 +95,56 @@ def run_workers(
     n_users: int,
     n_workers: int,
 ) -> None:
-    """Let each of `n_workers` threads take the next block until none is left; one is this thread."""
-    # `make_worker()` is called once in each thread, for buffers of its own; what it gives handles one block
-    # in steps, each of which gives the number of users that it has completed. The first exception stops all
-    # workers and is raised, and so does an interrupt: workers look for it after each step.
-    blocks, lock, stop = iter(range(n_blocks)), threading.Lock(), threading.Event()
+    """Process all blocks in `n_workers` threads, each of which takes the next block until none is left.
 
-    def work(advance: Callable[[int], Any]) -> None:
-        handle = make_worker()
+    `make_worker` is called once in each thread, for buffers of the thread. It returns a function that
+    processes the block of a number in steps, each of which yields the number of users that it has completed.
+    With one worker, this thread does the work. The first exception, or an interrupt, stops all workers after
+    their current step and is raised.
+    """
+    blocks = iter(range(n_blocks))
+    lock = threading.Lock()
+    stop = threading.Event()
+
+    def work(advance_bar: Callable[[int], object]) -> None:
+        process_block = make_worker()
         while not stop.is_set():
             with lock:
                 block = next(blocks, None)
                 if block is None:
                     return
-            for done in handle(block):
-                if done:
+            for n_completed in process_block(block):
+                if n_completed:
                     with lock:
-                        advance(done)
+                        advance_bar(n_completed)
                 if stop.is_set():
                     return
 
     n_workers = min(n_workers, n_blocks)
-    shown = resources.compute.progress  # None: only on a terminal
+    disable = None  # tqdm then shows the bar on a terminal only
+    if resources.compute.progress is not None:
+        disable = not resources.compute.progress
     with quiet_tqdm()(
         total=n_users,
         desc=f"ranking {resources.name}",
         unit="user",
         delay=BAR_DELAY,
-        disable=None if shown is None else not shown,
+        disable=disable,
     ) as bar:
         if n_workers == 1:
             work(bar.update)
             return
         with ThreadPoolExecutor(n_workers, NAME) as pool:
             try:
-                finish([pool.submit(work, bar.update) for _ in range(n_workers)])
+                wait_for_all([pool.submit(work, bar.update) for _ in range(n_workers)])
             finally:
                 stop.set()
 
 
-def finish(futures: list[Future[None]]) -> None:
-    """Wait until all are done or one has failed, and raise what it raised; an interrupt is heard at once."""
+def wait_for_all(futures: list[Future[None]]) -> None:
+    """Wait until all futures are done or one has failed, and raise its exception; interrupts act at once."""
     pending = set(futures)
     while pending:
-        done, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
-        for future in done:
+        completed, pending = wait(pending, timeout=0.2, return_when=FIRST_EXCEPTION)
+        for future in completed:
             future.result()

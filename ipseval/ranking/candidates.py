@@ -1,4 +1,4 @@
-"""The ranking work: positives and excluded items, and who competes."""
+"""The positives to rank, the excluded items, and the items that compete."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from ipseval.data.interactions import Interactions, encode
 from ipseval.data.splits import Split
 from ipseval.errors import DataWarning, InputError
+from ipseval.ranking._types import AnyFrame
 from ipseval.ranking.ranked_positives import MINUS_TRAINING, OWN_LIST, RankedPositives
 from ipseval.utils.checks import examples, warn_user
 from ipseval.utils.columns import frame_columns
@@ -19,12 +20,12 @@ from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, reado
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """What is to be ranked: the positives sorted by user and item, and each user's excluded items."""
+    """The positives to rank, sorted by user and item, and each user's excluded items."""
 
     user: IntArray
     item: IntArray
     gain: FloatArray | None
-    excluded: IntArray  # sorted; of user u: `excluded[excluded_start[u]:excluded_start[u + 1]]`
+    excluded_items: IntArray  # sorted; of user u: `excluded_items[excluded_start[u]:excluded_start[u + 1]]`
     excluded_start: IntArray
     candidates_by_user: IntArray
     user_ids: AnyArray
@@ -35,22 +36,34 @@ class Targets:
 
     @classmethod
     def from_split(cls, split: Split) -> Targets:
-        """Return the test positives of a split, with what does not compete excluded."""
-        test, train = split.test, split.excluded
-        minus = MINUS_TRAINING if split.seen == "exclude" and len(split.train) else ""
-        user, item, gain = test.user, test.item, test.value
+        """Return the test positives of a split, with the items that do not compete excluded."""
+        test = split.test
+        train = split.excluded
+        minus = ""
+        if split.seen == "exclude" and len(split.train):
+            minus = MINUS_TRAINING
+
+        user = test.user
+        item = test.item
+        gain = None
+        if test.value is not None:
+            gain = test.value.astype(np.float64)
         if not _is_sorted(test.pair_key):
             order = np.argsort(test.pair_key, kind="stable")
-            user, item, gain = user[order], item[order], None if gain is None else gain[order]
-        excluded = train.item
-        # To sort the keys themselves is many times faster than to order by them.
+            user = user[order]
+            item = item[order]
+            if gain is not None:
+                gain = gain[order]
+
+        excluded_items = train.item
         if not _is_sorted(train.pair_key):
-            excluded = np.sort(train.pair_key) % split.n_items
+            # Sorting the keys themselves is many times faster than sorting the items by them.
+            excluded_items = np.sort(train.pair_key) % split.n_items
         return cls(
             user=user,
             item=item,
-            gain=None if gain is None else gain.astype(np.float64),
-            excluded=excluded,
+            gain=gain,
+            excluded_items=excluded_items,
             excluded_start=np.concatenate([[0], np.cumsum(train.activity)]),
             candidates_by_user=split.n_items - train.activity,
             user_ids=split.user_ids,
@@ -59,8 +72,8 @@ class Targets:
             candidates=f"all items{minus}",
         )
 
-    def ranked(self, n_above: IntArray, n_tied: IntArray, **more: Any) -> RankedPositives:
-        """Return the result for these targets; `more`: further fields, which replace those that follow."""
+    def ranked(self, n_above: IntArray, n_tied: IntArray, **fields: Any) -> RankedPositives:
+        """Return the ranks of these targets; `fields` holds further fields, or replaces the default ones."""
         values = {
             "n_candidates": self.candidates_by_user[self.user],
             "candidates_by_user": self.candidates_by_user,
@@ -75,23 +88,24 @@ class Targets:
             item_ids=self.item_ids,
             gain=self.gain,
             n_not_candidates=self.n_not_candidates,
-            **values | more,
+            **values | fields,
         )
 
 
 def _is_sorted(key: IntArray) -> bool:
+    """Return whether the keys are strictly ascending."""
     return bool((key[1:] > key[:-1]).all())
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateLists:
-    """Each user's own candidates: `item[start[u]:start[u + 1]]`, ascending, what is excluded left out."""
+    """Each user's list of candidates: `item[start[u]:start[u + 1]]`, ascending, without excluded items."""
 
     start: IntArray
     item: IntArray
 
     @classmethod
-    def of(cls, frame: Any, split: Split, name: str) -> CandidateLists:
+    def from_frame(cls, frame: AnyFrame, split: Split, name: str) -> CandidateLists:
         """Return the lists of a data frame with columns user and item."""
         try:
             log = Interactions.from_frame(frame, users=split.user_ids, items=split.item_ids)
@@ -101,101 +115,124 @@ class CandidateLists:
         if not len(log):
             raise InputError(f"{name}: every candidate is a training item of its user.")
         order = np.argsort(log.pair_key)
-        return cls(readonly(np.concatenate([[0], np.cumsum(log.activity)])), readonly(log.item[order]))
+        start = np.concatenate([[0], np.cumsum(log.activity)])
+        return cls(readonly(start), readonly(log.item[order]))
 
     def contains(self, user: IntArray, item: IntArray, n_items: int) -> BoolArray:
         """Return whether each pair is a candidate."""
-        owner = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
-        inside: BoolArray = among(user * np.int64(n_items) + item, owner * np.int64(n_items) + self.item)
-        return inside
+        list_user = np.repeat(np.arange(self.start.size - 1), np.diff(self.start))
+        list_key = list_user * np.int64(n_items) + self.item
+        is_candidate: BoolArray = among(user * np.int64(n_items) + item, list_key)
+        return is_candidate
 
 
-def is_catalogue(candidates: Any) -> bool:
+def is_catalogue(candidates: object) -> bool:
     """Return whether the whole catalogue competes."""
     return isinstance(candidates, str) and candidates == "all"
 
 
 def as_candidates(candidates: Any, split: Split, name: str) -> tuple[CandidateLists | None, IntArray | None]:
-    """Return each user's own candidates, or the codes of the items that compete; twice None: all of them."""
+    """Return each user's candidates, or the codes of the items that compete; twice None for all items."""
     if is_catalogue(candidates):
         return None, None
     if {"user", "item"} <= frame_columns(candidates):
-        return CandidateLists.of(candidates, split, name), None
+        return CandidateLists.from_frame(candidates, split, name), None
     return None, _item_codes(candidates, split)
 
 
 def _item_codes(candidates: Any, split: Split) -> IntArray:
     """Return the sorted codes of the items that compete, from ids or a mask (n_items,)."""
     if str(getattr(candidates, "dtype", "")) == "bool":
-        candidates = np.asarray(by_label(candidates, split.item_ids, "candidates"))
-        if candidates.dtype != bool:  # NaN where a Series has no label
-            n_lacking = int((candidates != candidates).sum())
-            raise InputError(f"candidates says nothing of {n_lacking} of {split.n_items} items.")
+        candidates = _align_mask(candidates, split)
     try:
-        given = np.asarray(candidates)
+        values = np.asarray(candidates)
     except ValueError:  # a list of lists of several lengths
-        given = np.empty((0, 0))
-    if given.ndim != 1:
-        hint = f" Pass SampledCandidates({candidates!r})." if type(candidates) is int else ""
+        values = np.empty((0, 0))
+    if values.ndim != 1:
+        hint = ""
+        if type(candidates) is int:
+            hint = f" Pass SampledCandidates({candidates!r})."
         raise InputError(
             "candidates must be 'all', SampledCandidates, ids of items or a mask (n_items,), or a data frame "
             f"with columns user and item; got {candidates!r:.80}.{hint}"
         )
-    if given.dtype == bool:
-        if given.shape != (split.n_items,):
-            raise InputError(f"candidates as a mask must have shape ({split.n_items},); got {given.shape}.")
-        codes = np.flatnonzero(given)
+
+    if values.dtype == bool:
+        if values.shape != (split.n_items,):
+            raise InputError(f"candidates as a mask must have shape ({split.n_items},); got {values.shape}.")
+        codes = np.flatnonzero(values)
     else:
-        values = given.astype(object) if given.dtype.kind in "US" else given
+        if values.dtype.kind in "US":
+            values = values.astype(object)
         codes = np.unique(encode(values, split.item_ids, "candidates")[0])
     if not codes.size:
         raise InputError("candidates is empty; at least one item must compete.")
     return codes
 
 
-def restrict_items(targets: Targets, allowed: IntArray) -> Targets:
-    """Return the targets when only `allowed` items compete; positives outside are left out with a warning."""
-    may = np.zeros(targets.item_ids.size, dtype=bool)
-    may[allowed] = True
-    owner = np.repeat(np.arange(targets.excluded_start.size - 1), np.diff(targets.excluded_start))
-    stays = may[targets.excluded]
-    size = np.bincount(owner[stays], minlength=targets.excluded_start.size - 1)
+def _align_mask(mask: Any, split: Split) -> AnyArray:
+    """Return a mask in the order of `split.item_ids`; a Series is aligned by its labels."""
+    aligned = np.asarray(by_label(mask, split.item_ids, "candidates"))
+    if aligned.dtype != bool:  # NaN for each item that is not among the labels of a Series
+        n_missing = int((aligned != aligned).sum())
+        raise InputError(
+            f"candidates must have a label for each of {split.n_items} items; {n_missing} are missing. "
+            "Add them with False, or pass the ids of the items that compete."
+        )
+    return aligned
+
+
+def restrict_items(targets: Targets, allowed_items: IntArray) -> Targets:
+    """Return the targets when only the items `allowed_items` compete, with a warning about lost positives."""
+    n_users = targets.excluded_start.size - 1
+    is_allowed = np.zeros(targets.item_ids.size, dtype=bool)
+    is_allowed[allowed_items] = True
+    excluded_user = np.repeat(np.arange(n_users), np.diff(targets.excluded_start))
+    stays = is_allowed[targets.excluded_items]
+    n_excluded = np.bincount(excluded_user[stays], minlength=n_users)
     return replace(
-        without(targets, may[targets.item], "are not among the allowed items"),
-        excluded=targets.excluded[stays],
-        excluded_start=np.concatenate([[0], np.cumsum(size)]),
-        candidates_by_user=allowed.size - size,
-        candidates=f"{allowed.size:,} allowed items{targets.minus}",
+        keep_candidates(targets, is_allowed[targets.item], "are not among the allowed items"),
+        excluded_items=targets.excluded_items[stays],
+        excluded_start=np.concatenate([[0], np.cumsum(n_excluded)]),
+        candidates_by_user=allowed_items.size - n_excluded,
+        candidates=f"{allowed_items.size:,} allowed items{targets.minus}",
     )
 
 
 def restrict_lists(targets: Targets, lists: CandidateLists) -> Targets:
-    """Return the targets when each user has candidates of its own."""
-    inside = lists.contains(targets.user, targets.item, targets.item_ids.size)
+    """Return the targets when each user has a separate list of candidates."""
+    is_candidate = lists.contains(targets.user, targets.item, targets.item_ids.size)
     return replace(
-        without(targets, inside, "are not among their user's candidates"),
+        keep_candidates(targets, is_candidate, "are not among their user's candidates"),
         candidates_by_user=np.diff(lists.start),
         candidates=f"{OWN_LIST}{targets.minus}",
     )
 
 
-def without(targets: Targets, keep: BoolArray, why: str) -> Targets:
-    """Return the targets that are candidates; the others are counted and named in a warning."""
-    n_dropped = int((~keep).sum())
-    if not n_dropped:
+def keep_candidates(targets: Targets, is_candidate: BoolArray, reason: str) -> Targets:
+    """Return the targets that are candidates; the number of excluded targets is reported in a warning."""
+    n_excluded = int((~is_candidate).sum())
+    if not n_excluded:
         return targets
-    if n_dropped == keep.size:
-        raise InputError(f"none of the {keep.size:,} test positives can be ranked: they {why}.")
-    pair = (targets.user_ids[targets.user[~keep][0]], targets.item_ids[targets.item[~keep][0]])
+    n_targets = is_candidate.size
+    if n_excluded == n_targets:
+        raise InputError(f"none of the {n_targets:,} test positives can be ranked: they {reason}.")
+
+    first = np.flatnonzero(~is_candidate)[0]
+    pair = (targets.user_ids[targets.user[first]], targets.item_ids[targets.item[first]])
     warn_user(
-        f"{n_dropped:,} of {keep.size:,} test positives {why} (first: {examples(pair)}) and are left out: "
-        "what does not compete has no rank. A candidate set must not depend on what was observed.",
+        f"{n_excluded:,} of {n_targets:,} test positives {reason} (first: {examples(pair)}) and are "
+        "excluded, because an item that does not compete has no rank. A candidate set must not depend on "
+        "which interactions were observed.",
         DataWarning,
     )
+    gain = targets.gain
+    if gain is not None:
+        gain = gain[is_candidate]
     return replace(
         targets,
-        user=targets.user[keep],
-        item=targets.item[keep],
-        gain=None if targets.gain is None else targets.gain[keep],
-        n_not_candidates=targets.n_not_candidates + n_dropped,
+        user=targets.user[is_candidate],
+        item=targets.item[is_candidate],
+        gain=gain,
+        n_not_candidates=targets.n_not_candidates + n_excluded,
     )

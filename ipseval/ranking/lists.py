@@ -1,10 +1,10 @@
-"""Top-K lists: ranks within the list are exact, ranks beyond K are censored."""
+"""Ranks of the test positives in top-K lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from ipseval.data.reading import Lists
 from ipseval.data.splits import Split
 from ipseval.errors import InputError, Problem, ProblemsError
 from ipseval.ranking._list_forms import convert_lists
+from ipseval.ranking._types import AnyModel
 from ipseval.ranking.candidates import CandidateLists, Targets
 from ipseval.ranking.ranked_positives import RankedPositives
-from ipseval.ranking.top_lists import TopK
-from ipseval.utils.checks import counted as number
+from ipseval.ranking.top_lists import TopKCollector
+from ipseval.utils.checks import counted as pluralize
 from ipseval.utils.checks import examples
 from ipseval.utils.columns import frame_columns
 from ipseval.utils.counts import Count, some
@@ -23,9 +24,10 @@ from ipseval.utils.ids import among, ranks_within_group
 from ipseval.utils.types import AnyArray, BoolArray, IntArray
 
 TAKES = "ipseval.Lists or read_lists"
+Role: TypeAlias = Literal["user", "item"]
 
 
-def is_list_frame(model: Any) -> bool:
+def is_list_frame(model: AnyModel) -> bool:
     """Return whether `model` is a data frame with columns user, item and rank or score."""
     columns = frame_columns(model)
     return {"user", "item"} <= columns and bool(columns & {"rank", "score"})
@@ -33,190 +35,266 @@ def is_list_frame(model: Any) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class ListEntries:
-    """The entries of lists in the id space of a split, after what their options say of the others."""
+    """The entries of lists in the id space of a split, without the entries that the options exclude."""
 
     user: IntArray
-    item: IntArray  # −1: not in the split, and keeps its place
-    order: AnyArray  # the better the lower
-    seen: BoolArray  # training items of their user, which keep their places
-    unknown: str  # what becomes of entries that are no candidates: as in `Lists`
-    counted: tuple[Count, ...] = ()
+    item: IntArray  # −1 for an item that is not in the split; it keeps its position
+    order: AnyArray  # lower is better
+    seen: BoolArray  # training items of their user, which keep their positions
+    unknown: str  # treatment of entries that are not candidates, as in `Lists`
+    counts: tuple[Count, ...] = ()
 
-    def select(self, keep: BoolArray, *counted: Count) -> ListEntries:
-        """Return the chosen entries, with what was counted."""
-        user, item, order = self.user[keep], self.item[keep], self.order[keep]
-        return ListEntries(user, item, order, self.seen[keep], self.unknown, self.counted + some(*counted))
+    def select(self, keep: BoolArray, *more_counts: Count) -> ListEntries:
+        """Return the entries for which `keep` is True, with further counts."""
+        return ListEntries(
+            user=self.user[keep],
+            item=self.item[keep],
+            order=self.order[keep],
+            seen=self.seen[keep],
+            unknown=self.unknown,
+            counts=self.counts + some(*more_counts),
+        )
 
 
-def resolve(lists: Lists, split: Split) -> tuple[ListEntries, list[Problem]]:
-    """Return the entries that stay in the id space of a split, and what is wrong with the lists."""
-    problems = list(lists.problems)
-    entries, counted = lists.entries, list(lists.counted)
-    other_types: set[str] = set()
-    user = _codes(lists, "user", split.user_ids, problems, other_types)
-    item = _codes(lists, "item", split.item_ids, problems, other_types)
-    keep = np.ones(user.size, dtype=bool)
-    for what, codes, ids, own, known in (
-        ("users", user, entries.user_ids, entries.user, split.user_ids),
-        ("items", item, entries.item_ids, entries.item, split.item_ids),
-    ):
-        strange = (codes < 0) & (own >= 0) & keep
-        if not strange.any() or ids is None or what in other_types:
-            continue
-        if lists.unknown == "raise":
-            others = ids[np.unique(own[strange])]
-            problems.append(
+class ListResolver:
+    """Bring the entries of lists into the id space of a split, and collect all problems."""
+
+    def __init__(self, lists: Lists, split: Split) -> None:
+        self.lists = lists
+        self.split = split
+        self.problems: list[Problem] = list(lists.problems)
+        self.counts: list[Count] = list(lists.counted)
+        self._roles_of_other_type: set[str] = set()
+
+    def resolve(self) -> ListEntries:
+        """Return the entries that remain; `problems` and `counts` are complete afterwards."""
+        user = self._encode("user")
+        item = self._encode("item")
+        keep = np.ones(user.size, dtype=bool)
+        self._drop_unknown("user", user, keep)
+        self._drop_unknown("item", item, keep)
+
+        # The key of a user that is not in the split is negative, unlike all keys of excluded pairs.
+        key = user * np.int64(self.split.n_items) + item
+        seen = (item >= 0) & among(key, self.split.excluded.pair_key)
+        if seen.any():
+            self._drop_seen(seen, user, item, keep)
+        entries = ListEntries(
+            user=user,
+            item=item,
+            order=self.lists.entries.order,
+            seen=seen,
+            unknown=self.lists.unknown,
+            counts=tuple(self.counts),
+        )
+        return entries.select(keep & (user >= 0))
+
+    def _list_codes(self, role: Role) -> tuple[IntArray, AnyArray | None]:
+        """Return the codes of users or items in the lists, and the ids of these codes."""
+        entries = self.lists.entries
+        if role == "user":
+            return entries.user, entries.user_ids
+        return entries.item, entries.item_ids
+
+    def _split_ids(self, role: Role) -> AnyArray:
+        """Return the ids of users or items of the split."""
+        if role == "user":
+            return self.split.user_ids
+        return self.split.item_ids
+
+    def _encode(self, role: Role) -> IntArray:
+        """Return the codes of the split, −1 for an id that it does not have; text does not equal a number."""
+        codes, ids = self._list_codes(role)
+        split_ids = self._split_ids(role)
+        if ids is None:
+            if codes.size and codes.max() >= split_ids.size:
+                raise InputError(
+                    f"the lists have {int(codes.max()) + 1:,} rows and the split {split_ids.size:,} {role}s; "
+                    f"pass {role}s=, the ids of the rows."
+                )
+            return codes
+        try:
+            positions = self.lists.entries.find_places(role, split_ids)
+        except InputError as error:
+            self._roles_of_other_type.add(role)
+            self.problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))
+            return np.full(codes.size, -1, dtype=np.int64)
+        return np.append(positions, -1)[codes]
+
+    def _drop_unknown(self, role: Role, codes: IntArray, keep: BoolArray) -> None:
+        """Remove from `keep` the entries with ids that the split lacks, or record a problem."""
+        list_codes, ids = self._list_codes(role)
+        is_unknown = (codes < 0) & (list_codes >= 0) & keep
+        if not is_unknown.any() or ids is None or role in self._roles_of_other_type:
+            return
+
+        n_unknown = int(is_unknown.sum())
+        if self.lists.unknown == "raise":
+            unknown_ids = ids[np.unique(list_codes[is_unknown])]
+            fix = "Pass {unknown=drop} to leave them out"
+            if role == "item":
+                fix += ", {unknown=candidate} to let them compete"
+            self.problems.append(
                 Problem(
-                    f"{int(strange.sum()):,} of {user.size:,} entries have {what} unknown to the split "
-                    f"({number(others.size, what[:-1])}: {examples(others)}; the split has "
-                    f"{examples(known)})",
-                    "Pass {unknown=drop} to leave them out"
-                    + ("" if what == "users" else ", {unknown=candidate} to let them compete"),
+                    f"{n_unknown:,} of {codes.size:,} entries have {role}s unknown to the split "
+                    f"({pluralize(unknown_ids.size, role)}: {examples(unknown_ids)}; the split has "
+                    f"{examples(self._split_ids(role))})",
+                    fix,
                 )
             )
-            continue
-        leave = what == "users" or lists.unknown == "drop"
-        fate = "left out" if leave else "added as candidates"
-        words = f"entries with {what} unknown to the split, {fate}"
-        counted.append(Count(words, int(strange.sum()), user.size))
-        keep &= ~(strange & leave)
-    # The key of a user who is not in the split is negative, as none of the excluded pairs is.
-    seen = (item >= 0) & among(user * np.int64(split.n_items) + item, split.excluded.pair_key)
-    if seen.any() and lists.seen == "raise":
-        pair = (split.user_ids[user[seen][0]], split.item_ids[item[seen][0]])
-        problems.append(
-            Problem(
-                f"{int(seen.sum()):,} of {user.size:,} entries are training items of their user (first: "
-                f"{examples(pair)}), which are no candidates",
-                "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
-            )
-        )
-    elif seen.any():
-        leave = lists.seen == "drop"
-        words = f"entries that are training items of their user, {'left out' if leave else 'kept'}"
-        counted += some(Count(words, int((seen & (keep | (not leave))).sum()), user.size))
-        keep &= ~(seen & leave)
-    resolved = ListEntries(user, item, entries.order, seen, lists.unknown, tuple(counted))
-    return resolved.select(keep & (user >= 0)), problems
+            return
 
+        is_dropped = role == "user" or self.lists.unknown == "drop"
+        if is_dropped:
+            treatment = "left out"
+            keep &= ~is_unknown
+        else:
+            treatment = "added as candidates"
+        description = f"entries with {role}s unknown to the split, {treatment}"
+        self.counts.append(Count(description, n_unknown, codes.size))
 
-def _codes(
-    lists: Lists, role: str, wanted: AnyArray, problems: list[Problem], other_types: set[str]
-) -> IntArray:
-    """Return the codes of the split, −1 for an id that it does not have; text is no number."""
-    entries = lists.entries
-    codes = entries.user if role == "user" else entries.item
-    ids = entries.user_ids if role == "user" else entries.item_ids
-    what = f"{role}s"
-    if ids is None:
-        if codes.size and codes.max() >= wanted.size:
-            raise InputError(
-                f"the lists have {int(codes.max()) + 1:,} rows and the split {wanted.size:,} {what}; pass "
-                f"{what}=, the ids of the rows."
+    def _drop_seen(self, seen: BoolArray, user: IntArray, item: IntArray, keep: BoolArray) -> None:
+        """Remove from `keep` the training items of their user, or record a problem."""
+        if self.lists.seen == "raise":
+            first = np.flatnonzero(seen)[0]
+            pair = (self.split.user_ids[user[first]], self.split.item_ids[item[first]])
+            self.problems.append(
+                Problem(
+                    f"{int(seen.sum()):,} of {user.size:,} entries are training items of their user (first: "
+                    f"{examples(pair)}), which are no candidates",
+                    "Pass {seen=drop} to leave them out, {seen=keep} to let them keep their places",
+                )
             )
-        return codes
-    try:
-        place = entries.find_places(role, wanted)
-    except InputError as error:
-        other_types.add(what)
-        problems.append(Problem(str(error).rstrip(".").replace(". ", "; ")))
-        return np.full(codes.size, -1, dtype=np.int64)
-    return np.append(place, -1)[codes]
+            return
+        if self.lists.seen == "drop":
+            treatment = "left out"
+            n_seen = int((seen & keep).sum())
+            keep &= ~seen
+        else:
+            treatment = "kept"
+            n_seen = int(seen.sum())
+        description = f"entries that are training items of their user, {treatment}"
+        self.counts += some(Count(description, n_seen, user.size))
 
 
 def rank_lists(
-    model: Any,
+    model: AnyModel,
     split: Split,
     targets: Targets,
     *,
     lists: CandidateLists | None = None,
-    allowed: IntArray | None = None,
+    allowed_items: IntArray | None = None,
     name: str,
-    top: TopK | None = None,
+    top: TopKCollector | None = None,
 ) -> RankedPositives:
-    """Return ranks of the test positives in top-K lists: `Lists`, resolved lists, or a frame of them."""
-    # The list of a user is ordered by `rank` or, without it, by `score` (descending), ties counted. K is the
-    # length of the longest list; shorter lists are padded with misses, and a positive that is not in its
-    # user's list gets rank K + 1, which only says "beyond K". Lists of all candidates give the whole ranking.
+    """Return ranks of the test positives in top-K lists: `Lists`, resolved lists, or a frame of lists.
+
+    The list of a user is ordered by `rank` or, without it, by `score` (descending), with ties. K is the
+    length of the longest list; shorter lists are padded with misses. A positive that is not in its user's
+    list gets rank K + 1, which only means "beyond K". Lists of all candidates give the whole ranking.
+    """
     if not isinstance(model, ListEntries):
         model = resolve_lists({name: model}, split)[name]
-    entries = _among_candidates(model, split, lists, allowed, name)
-    n_above, n_tied = ranks_within_group(entries.user, -entries.order)
-    size = np.bincount(entries.user, minlength=split.n_users)
-    length = int(size.max())
+    entries = _drop_non_candidates(model, split, lists, allowed_items, name)
+
+    entry_n_above, entry_n_tied = ranks_within_group(entries.user, -entries.order)
+    list_length = np.bincount(entries.user, minlength=split.n_users)
+    max_length = int(list_length.max())
+    entry = _find_entries(entries, targets, split.n_items)
+    is_listed = entry >= 0
+    n_above = np.full(entry.size, max_length)
+    n_tied = np.zeros(entry.size, dtype=np.int64)
+    n_above[is_listed] = entry_n_above[entry[is_listed]]
+    n_tied[is_listed] = entry_n_tied[entry[is_listed]]
+
+    if top is not None:
+        # Items that are not in the split cannot be in a top list; they keep their positions.
+        best = np.flatnonzero((entries.item >= 0) & (entry_n_above < top.k))
+        best = best[np.lexsort((entries.item[best], entries.user[best]))]
+        top.add_candidates(entries.user[best], entries.item[best], -entries.order[best])
+
+    # A list that consists of all candidates, and of nothing else, is a whole ranking.
+    is_candidate = (entries.item >= 0) & ~entries.seen
+    n_candidates_listed = np.bincount(entries.user[is_candidate], minlength=split.n_users)
+    is_complete = (n_candidates_listed >= targets.candidates_by_user) & (n_candidates_listed == list_length)
+    max_rank: int | None = max_length
+    if is_complete[targets.user].all():
+        max_rank = None
+    return targets.ranked(n_above, n_tied, max_rank=max_rank, list_length=list_length, counted=entries.counts)
+
+
+def _find_entries(entries: ListEntries, targets: Targets, n_items: int) -> IntArray:
+    """Return the number of the entry of each target, −1 for a target that is in no list."""
     rows = np.flatnonzero(entries.item >= 0)
-    key = entries.user[rows] * np.int64(split.n_items) + entries.item[rows]
-    by_key = np.argsort(key)
-    keys, wanted = key[by_key], targets.user * np.int64(split.n_items) + targets.item
-    place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    found = keys[place] == wanted if keys.size else np.zeros(wanted.size, dtype=bool)
-    row = rows[by_key[place]] if keys.size else np.zeros(wanted.size, dtype=np.int64)
-    above = np.full(wanted.size, length)
-    tied = np.zeros(wanted.size, dtype=np.int64)
-    above[found], tied[found] = n_above[row[found]], n_tied[row[found]]
-    if top is not None:  # what is in no split has no popularity; it keeps its place
-        kept = np.flatnonzero((entries.item >= 0) & (n_above < top.k))
-        kept = kept[np.lexsort((entries.item[kept], entries.user[kept]))]
-        top.put(entries.user[kept], entries.item[kept], -entries.order[kept])
-    said = {"list_length": size, "counted": entries.counted}
-    proper = np.bincount(entries.user[(entries.item >= 0) & ~entries.seen], minlength=split.n_users)
-    whole = (proper >= targets.candidates_by_user) & (proper == size)  # the list holds all candidates alone
-    if whole[targets.user].all():
-        return targets.ranked(above, tied, **said)
-    return targets.ranked(above, tied, max_rank=length, **said)
+    if not rows.size:
+        return np.full(targets.user.size, -1, dtype=np.int64)
+    key = entries.user[rows] * np.int64(n_items) + entries.item[rows]
+    order = np.argsort(key)
+    list_keys = key[order]
+    target_key = targets.user * np.int64(n_items) + targets.item
+    position = np.minimum(np.searchsorted(list_keys, target_key), list_keys.size - 1)
+    is_listed = list_keys[position] == target_key
+    return np.where(is_listed, rows[order[position]], -1)
 
 
-def resolve_lists(models: Mapping[str, Any], split: Split) -> dict[str, Any]:
-    """Return the models with lists in the id space of the split; raise with all that is wrong with them."""
-    found: dict[str, Any] = {}
-    wrong: dict[str, list[Problem]] = {}
-    for name, given in models.items():
-        model = convert_lists(given, split, name)
-        found[name] = model
-        if isinstance(model, Lists) or is_list_frame(model):
-            lists = model if isinstance(model, Lists) else Lists(model, gaps="raise")
-            found[name], problems = resolve(lists, split)
-            if problems:
-                wrong[name] = problems
-    if len(wrong) == 1:
-        ((name, problems),) = wrong.items()
-        raise ProblemsError(f"{name} (top-K lists)", problems, TAKES)
-    if wrong:
-        every = [Problem(f"{name}: {one.what}", one.way_out) for name, own in wrong.items() for one in own]
-        raise ProblemsError("the top-K lists", every, TAKES)
-    return found
+def resolve_lists(models: Mapping[str, AnyModel], split: Split) -> dict[str, AnyModel]:
+    """Return the models with lists in the id space of the split, or raise one error with all problems."""
+    resolved_models: dict[str, AnyModel] = {}
+    problems: dict[str, list[Problem]] = {}
+    for name, model in models.items():
+        converted_model = convert_lists(model, split, name)
+        if is_list_frame(converted_model):
+            converted_model = Lists(converted_model, gaps="raise")
+        if not isinstance(converted_model, Lists):
+            resolved_models[name] = converted_model
+            continue
+        resolver = ListResolver(converted_model, split)
+        resolved_models[name] = resolver.resolve()
+        if resolver.problems:
+            problems[name] = resolver.problems
+
+    if len(problems) == 1:
+        ((name, model_problems),) = problems.items()
+        raise ProblemsError(f"{name} (top-K lists)", model_problems, TAKES)
+    if problems:
+        all_problems: list[Problem] = []
+        for name, model_problems in problems.items():
+            all_problems += [
+                Problem(f"{name}: {problem.what}", problem.way_out) for problem in model_problems
+            ]
+        raise ProblemsError("the top-K lists", all_problems, TAKES)
+    return resolved_models
 
 
-def _among_candidates(
+def _drop_non_candidates(
     entries: ListEntries,
     split: Split,
     lists: CandidateLists | None,
-    allowed: IntArray | None,
+    allowed_items: IntArray | None,
     name: str,
 ) -> ListEntries:
-    """Return the entries that compete, or raise `InputError` when a list holds others."""
-    if (lists is None and allowed is None) or entries.unknown == "candidate":
+    """Return the entries that compete, or raise `InputError` when a list holds other items."""
+    if (lists is None and allowed_items is None) or entries.unknown == "candidate":
         return entries
-    inside = np.zeros(entries.user.size, dtype=bool)
-    known = ~entries.seen  # items that are not in the split have left, or compete
+    # Training items keep their positions; items outside the split have been removed, or compete.
+    to_check = ~entries.seen
+    is_candidate = np.zeros(entries.user.size, dtype=bool)
     if lists is not None:
-        inside[known] = lists.contains(entries.user[known], entries.item[known], split.n_items)
-    elif allowed is not None:
-        inside[known] = np.isin(entries.item[known], allowed)
-    outside = known & ~inside
-    if not outside.any():
+        is_candidate[to_check] = lists.contains(entries.user[to_check], entries.item[to_check], split.n_items)
+    elif allowed_items is not None:
+        is_candidate[to_check] = np.isin(entries.item[to_check], allowed_items)
+    is_outside = to_check & ~is_candidate
+    if not is_outside.any():
         return entries
+
+    n_outside = int(is_outside.sum())
     if entries.unknown == "drop":
-        count = Count("entries that are no candidates, left out", int(outside.sum()), outside.size)
-        return entries.select(~outside, count)
-    pair = (split.user_ids[entries.user[outside][0]], split.item_ids[entries.item[outside][0]])
-    raise ProblemsError(
-        name,
-        [
-            Problem(
-                f"{int(outside.sum()):,} entries of the lists are not candidates (first: {examples(pair)})",
-                "Recommend among the candidates only, or pass {unknown=drop} to leave them out",
-            )
-        ],
-        TAKES,
+        count = Count("entries that are no candidates, left out", n_outside, is_outside.size)
+        return entries.select(~is_outside, count)
+    first = np.flatnonzero(is_outside)[0]
+    pair = (split.user_ids[entries.user[first]], split.item_ids[entries.item[first]])
+    problem = Problem(
+        f"{n_outside:,} entries of the lists are not candidates (first: {examples(pair)})",
+        "Recommend among the candidates only, or pass {unknown=drop} to leave them out",
     )
+    raise ProblemsError(name, [problem], TAKES)

@@ -1,4 +1,4 @@
-"""What a table of recommenders must have in common: positives, candidates, and users with lists."""
+"""Checks that recommenders are comparable: the same positives, candidates, and users with lists."""
 
 from __future__ import annotations
 
@@ -18,126 +18,159 @@ from ipseval.utils.types import IntArray, Missing
 def check_same_positives(ranks: Mapping[str, RankedPositives]) -> None:
     """Raise `InputError` unless all rank the same positives, at least one, among the same candidates."""
     check_models(ranks, "ranks", "RankedPositives")
-    for name, ranked in ranks.items():
-        if not isinstance(ranked, RankedPositives):
+    for name, model_ranks in ranks.items():
+        if not isinstance(model_ranks, RankedPositives):
             raise InputError(
-                f"{name!r} must be RankedPositives, made by rank_positives; got {type(ranked).__name__}."
+                f"{name!r} must be RankedPositives, made by rank_positives; got {type(model_ranks).__name__}."
             )
-    first_name, first = next(iter(ranks.items()))
-    if not len(first):
+    first_name, first_ranks = next(iter(ranks.items()))
+    if not len(first_ranks):
         raise InputError("there is no positive to evaluate.")
-    for name, ranked in ranks.items():
-        if ranked is first:
+    for name, model_ranks in ranks.items():
+        if model_ranks is first_ranks:
             continue
-        same = len(ranked) == len(first) and np.array_equal(ranked.user, first.user)
-        same = same and np.array_equal(ranked.item, first.item)
-        same = same and np.array_equal(ranked.unit(ranked.users), first.unit(first.users))
-        if not (same and same_ids(ranked, first)):
+        if not _has_same_positives(model_ranks, first_ranks):
             raise InputError(
-                f"{name!r} and {first_name!r} rank different test positives ({len(ranked):,} and "
-                f"{len(first):,}); rank all recommenders on one split."
+                f"{name!r} and {first_name!r} rank different test positives ({len(model_ranks):,} and "
+                f"{len(first_ranks):,}); rank all recommenders on one split."
             )
-        if ranked.candidates != first.candidates or not np.array_equal(
-            ranked.n_candidates, first.n_candidates
-        ):
+        has_same_sizes = np.array_equal(model_ranks.n_candidates, first_ranks.n_candidates)
+        if model_ranks.candidates != first_ranks.candidates or not has_same_sizes:
             raise InputError(
-                f"{name!r} is ranked among other candidates ({ranked.candidates}) than {first_name!r} "
-                f"({first.candidates}); ranks of one table must come from the same candidates."
+                f"{name!r} is ranked among other candidates ({model_ranks.candidates}) than {first_name!r} "
+                f"({first_ranks.candidates}); ranks of one table must come from the same candidates."
             )
 
 
-def check_belongs(ranked: RankedPositives, split: Split, name: str) -> None:
-    """Raise `InputError` when ranks that were made before are not of test positives of this split."""
-    if not same_ids(ranked, split):
+def _has_same_positives(model_ranks: RankedPositives, first_ranks: RankedPositives) -> bool:
+    """Return whether two models rank the same pairs, of the same independent units and ids."""
+    if len(model_ranks) != len(first_ranks):
+        return False
+    if not np.array_equal(model_ranks.user, first_ranks.user) or not np.array_equal(
+        model_ranks.item, first_ranks.item
+    ):
+        return False
+    if not np.array_equal(model_ranks.unit(model_ranks.users), first_ranks.unit(first_ranks.users)):
+        return False
+    return bool(same_ids(model_ranks, first_ranks))
+
+
+def check_belongs(model_ranks: RankedPositives, split: Split, name: str) -> None:
+    """Raise `InputError` if given ranks do not rank test positives of this split."""
+    if not same_ids(model_ranks, split):
         raise InputError(
-            f"{name!r} is ranked over {ranked.user_ids.size:,} users and {ranked.item_ids.size:,} items that "
-            f"are not the {split.n_users:,} and {split.n_items:,} of the split; rank it again on this split."
+            f"{name!r} is ranked over {model_ranks.user_ids.size:,} users and "
+            f"{model_ranks.item_ids.size:,} items that are not the {split.n_users:,} and {split.n_items:,} "
+            "of the split; rank it again on this split."
         )
-    keys = ranked.user * np.int64(split.n_items) + ranked.item
-    n_other = int((~among(keys, split.test.pair_key)).sum())
-    if n_other:
+    keys = model_ranks.user * np.int64(split.n_items) + model_ranks.item
+    n_outside = int((~among(keys, split.test.pair_key)).sum())
+    if n_outside:
         raise InputError(
-            f"{name!r}: {n_other:,} of {keys.size:,} ranked positives are not in the test part of the split; "
-            "rank it again on this split."
+            f"{name!r}: {n_outside:,} of {keys.size:,} ranked positives are not in the test part of the "
+            "split; rank it again on this split."
         )
 
 
 def resolve_missing(
     ranks: Mapping[str, RankedPositives], missing: Missing, depth: int
 ) -> dict[str, RankedPositives]:
-    """Return the ranks with lists padded to `depth`, after what `missing` says of users without a list."""
-    # "drop": they leave the population of every model, so that none is compared on other users.
-    lists = [one.list_length == 0 for one in ranks.values() if one.list_length is not None]
-    if missing == "drop" and lists:
-        left_out = np.logical_or.reduce(lists)
-        ranks = {name: one.leaving_out(left_out) for name, one in ranks.items()}
-    return {name: one.padded(depth) for name, one in ranks.items()}
+    """Return the ranks with lists padded to `depth`, and users without a list treated as `missing` says.
+
+    With "drop", a user without a list by some model is excluded from the population of every model, so that
+    all models are compared on the same users.
+    """
+    if missing == "drop":
+        lacks_list = [
+            model_ranks.list_length == 0
+            for model_ranks in ranks.values()
+            if model_ranks.list_length is not None
+        ]
+        if lacks_list:
+            left_out = np.logical_or.reduce(lacks_list)
+            ranks = {name: model_ranks.leaving_out(left_out) for name, model_ranks in ranks.items()}
+    return {name: model_ranks.padded(depth) for name, model_ranks in ranks.items()}
 
 
 def check_lists(
     counts: Mapping[str, IntArray], missing: Missing, n_left_out: int, units: str = "users"
 ) -> None:
-    """Raise or warn of users without a list, and of short lists; `counts`: model -> `list_counts`."""
-    # `units`: "users", or "queries" where lists are of queries; so below.
-    n_all = int(next(iter(counts.values())).sum())
+    """Raise or warn about users without a list, and about short lists.
+
+    `counts` holds `RankedPositives.list_counts` of each model. `units` is "users", or "queries" if the lists
+    belong to queries; the same holds for the functions below.
+    """
+    n_units = int(next(iter(counts.values())).sum())
     _check_coverage(counts, units)
-    lacking = [f"{name!r} lacks {one[0]:,} ({one[0] / n_all:.1%})" for name, one in counts.items() if one[0]]
-    text = f"top-K lists are missing for some of the {n_all:,} {units} with test positives: "
-    text = f"{text}{'; '.join(lacking)}." if lacking else ""
-    if text and missing == "raise":
+
+    n_missing = {name: int(count[0]) for name, count in counts.items() if count[0]}
+    shares = "; ".join(f"{name!r} lacks {n:,} ({n / n_units:.1%})" for name, n in n_missing.items())
+    text = f"top-K lists are missing for some of the {n_units:,} {units} with test positives: {shares}."
+    if n_missing and missing == "raise":
         raise InputError(f"{text} Make the lists, or pass missing_lists='zero' or missing_lists='drop'.")
-    if n_left_out and not n_all:
+    if n_left_out and not n_units:
         raise InputError(f"no {units} with test positives have a list of every model; nobody is left.")
-    for name, one in counts.items():
-        if n_all and one[0] == n_all:
+    for name, n in n_missing.items():
+        if n_units and n == n_units:
             raise InputError(
                 f"the lists of {name!r} must cover at least one of the {units} with test positives; "
-                f"got lists for none of {n_all:,}. Check that the lists and the log have the same user ids, "
-                "and that the lists were made for this split."
+                f"got lists for none of {n_units:,}. Check that the lists and the log have the same user "
+                "ids, and that the lists were made for this split."
             )
-    if text:
-        text += f" These {units} count as misses. missing_lists='drop' leaves them out of every model."
-        warn_user(text, DataWarning)
-    short = [repr(name) for name, one in counts.items() if not one[-1]]
-    if short:
+    if n_missing:
         warn_user(
-            f"every list of {', '.join(short)} is shorter than {next(iter(counts.values())).size - 1}, the "
-            "largest cutoff; what is missing counts as misses.",
+            f"{text} These {units} count as misses. missing_lists='drop' leaves them out of every model.",
+            DataWarning,
+        )
+    _warn_about_short_lists(counts)
+
+
+def _warn_about_short_lists(counts: Mapping[str, IntArray]) -> None:
+    """Warn about models with no list as long as the largest cutoff."""
+    names = [repr(name) for name, count in counts.items() if not count[-1]]
+    if names:
+        cutoff = next(iter(counts.values())).size - 1
+        warn_user(
+            f"every list of {', '.join(names)} is shorter than {cutoff}, the largest cutoff; what is missing "
+            "counts as misses.",
             DataWarning,
         )
 
 
 def _check_coverage(counts: Mapping[str, IntArray], units: str) -> None:
     """Raise `InputError` for lists that cover none of the users with test positives."""
-    without = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
-    if without:
-        n_all = int(counts[without[0]].sum())
-        names = ", ".join(map(repr, without))
+    names_without_lists = [name for name, count in counts.items() if count.sum() and count[0] == count.sum()]
+    if names_without_lists:
+        n_units = int(counts[names_without_lists[0]].sum())
+        names = ", ".join(map(repr, names_without_lists))
         raise InputError(
             f"the lists of {names} must contain {units} with held-out interactions; got lists of none of "
-            f"these {n_all:,} {units}. Check that lists and test part have the same ids."
+            f"these {n_units:,} {units}. Check that lists and test part have the same ids."
         )
 
 
 def list_count(counts: IntArray, depth: int, units: str = "users") -> tuple[Count, ...]:
-    """Return the users without a list, and with a shorter one than `depth`, from `list_counts`."""
-    size = int(counts.sum())
+    """Return the numbers of users without a list, and with a list shorter than `depth`."""
+    n_units = int(counts.sum())
     return some(
-        Count(f"{units} with test positives and no list, counted as misses", int(counts[0]), size),
-        Count(f"lists shorter than {depth}, padded with misses", int(counts[1:depth].sum()), size),
+        Count(f"{units} with test positives and no list, counted as misses", int(counts[0]), n_units),
+        Count(f"lists shorter than {depth}, padded with misses", int(counts[1:depth].sum()), n_units),
     )
 
 
 def list_notes(
     counts: IntArray, cutoff: int | None, *, n_left_out: int = 0, units: str = "users"
 ) -> list[str]:
-    """Return what an estimate must say of missing and short lists, from `RankedPositives.list_counts`."""
-    notes, size = [], int(counts.sum())
+    """Return the notes of an estimate about missing and short lists, from `RankedPositives.list_counts`."""
+    notes = []
+    n_units = int(counts.sum())
     if counts[0]:
-        notes.append(f"{counts[0]:,} of {size:,} {units} have no list and count as misses")
-    n_short = 0 if cutoff is None else int(counts[1:cutoff].sum())
+        notes.append(f"{counts[0]:,} of {n_units:,} {units} have no list and count as misses")
+    n_short = 0
+    if cutoff is not None:
+        n_short = int(counts[1:cutoff].sum())
     if n_short:
-        notes.append(f"{n_short:,} of {size:,} lists are shorter than {cutoff}, padded with misses")
+        notes.append(f"{n_short:,} of {n_units:,} lists are shorter than {cutoff}, padded with misses")
     if n_left_out:
         notes.append(f"{n_left_out:,} {units} without a list by some model are left out of all")
     return notes

@@ -1,4 +1,4 @@
-"""The k best candidates of every user with their exact ranks, kept from the pass that ranks the positives."""
+"""The k best candidates of every user with their exact ranks, collected while the positives are ranked."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from ipseval.utils.ids import ranks_within_group
 from ipseval.utils.types import AnyArray, FloatArray, IntArray, freeze
 
 ENTRIES = 2**18  # candidates that are held at once
-SHARED = 256  # users for whom the same first items are looked at
-GROUPS = 64  # of items at least, whose maxima tell a score that k items reach
+SHARED = 256  # users for whom the same first items are searched together
+GROUPS = 64  # smallest number of groups of items whose maxima give a bound that k items reach
 
 
 @dataclass(frozen=True, eq=False)
 class TopLists:
-    """The first k candidates of every user with test positives, training items left out."""
+    """The first k candidates of every user with test positives, without training items."""
 
-    # Items of equal scores stand in the order of `split.item_ids`: a rule that is the same with every engine.
+    # Items of equal scores are in the order of `split.item_ids`, which is the same with every engine.
 
     users: IntArray  # (n,) codes, ascending
-    item: IntArray  # (n, k) codes, best first; −1 behind the end of a shorter list
+    item: IntArray  # (n, k) codes, best first; −1 after the end of a shorter list
 
     def __post_init__(self) -> None:
         freeze(self, "users", "item")
@@ -33,7 +33,7 @@ class TopLists:
 
     @property
     def depth(self) -> int:
-        """The length k up to which lists are kept."""
+        """Largest length of a list, k."""
         return int(self.item.shape[1])
 
     def first(self, k: int) -> TopLists:
@@ -46,12 +46,12 @@ class TopLists:
         return np.asarray((self.item >= 0).sum(axis=1))
 
 
-# user, item, n_above, n_tied of some users
+# Arguments: user, item, n_above, n_tied of some users.
 Handler = Callable[[IntArray, IntArray, IntArray, IntArray], None]
 
 
-class ListMaker:
-    """Makes lists of the first k items of users."""
+class TopListBuilder:
+    """Build the lists of the first k items of users from collected candidates."""
 
     def __init__(self, users: IntArray, n_users: int, k: int) -> None:
         self._users = users
@@ -63,103 +63,134 @@ class ListMaker:
         self._row[users] = np.arange(users.size)
 
     @property
-    def top(self) -> TopK:
-        """What the lists need of a ranking."""
-        return TopK(self._item.shape[1], self._add, np.arange(self._row.size), exhaustive=False)
+    def top(self) -> TopKCollector:
+        """Collector that passes the best candidates of a ranking to these lists."""
+        return TopKCollector(
+            k=self._item.shape[1],
+            handle=self._add_items,
+            users=np.arange(self._row.size),
+            exhaustive=False,
+        )
 
-    def _add(self, user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
-        row, place = self._row[user], n_above
-        if n_tied.any():  # they stand in the order of their items
+    def _add_items(self, user: IntArray, item: IntArray, n_above: IntArray, n_tied: IntArray) -> None:
+        """Write the items of some users to their positions."""
+        row = self._row[user]
+        position = np.asarray(n_above)
+        if n_tied.any():  # tied items are in the order of their codes
             order = np.lexsort((n_above, user))
-            row, item = row[order], item[order]
+            row = row[order]
+            item = item[order]
             starts = np.flatnonzero(np.diff(user[order], prepend=-1))
-            place = np.arange(row.size) - np.repeat(starts, np.diff(starts, append=row.size))
-        kept = (row >= 0) & (place < self._item.shape[1])
-        self._item[row[kept], place[kept]] = item[kept]
+            position = np.arange(row.size) - np.repeat(starts, np.diff(starts, append=row.size))
+        is_listed = (row >= 0) & (position < self._item.shape[1])
+        self._item[row[is_listed], position[is_listed]] = item[is_listed]
 
-    def lists(self) -> TopLists:
+    def build(self) -> TopLists:
         """Return the lists."""
         return TopLists(self._users, self._item)
 
 
 @dataclass(frozen=True, eq=False)
-class TopK:
-    """Finds each user's best candidates, those with fewer than k scored strictly above, and hands them on."""
+class TopKCollector:
+    """Find the candidates of each user with fewer than k others scored strictly above, and pass them on."""
 
     k: int
-    handle: Handler  # from several threads, with all the best of a few users, sorted; each user once
-    users: IntArray  # the user of each row of a part of the work
-    items: IntArray | None = None  # the code of each item of a part of them; None: all
-    # Of all users, with all that tie with the k-th; or of those with positives, with what comes first.
+    handle: Handler  # called from several threads with all best items of a few users, sorted; each user once
+    users: IntArray  # code of the user of each row of a part of the work
+    items: IntArray | None = None  # code of each item of a part of the work; None: all items in order
+    # True: all items that tie with the k-th best are passed on, for all users. False: only the first of them
+    # are needed, for users with positives.
     exhaustive: bool = True
 
-    def of_users(self, users: IntArray) -> TopK:
-        """Return the same for a part of the work whose users are these."""
+    def with_users(self, users: IntArray) -> TopKCollector:
+        """Return the collector for a part of the work with these users."""
         return replace(self, users=users)
 
-    def of_items(self, items: IntArray | None) -> TopK:
-        """Return the same for work in which item j is `items[j]`, ascending."""
-        return self if items is None else replace(self, items=items)
+    def with_items(self, items: IntArray | None) -> TopKCollector:
+        """Return the collector for work in which item j is `items[j]`, ascending."""
+        if items is None:
+            return self
+        return replace(self, items=items)
 
-    def put(self, row: IntArray, item: IntArray, score: AnyArray) -> None:
-        """Hand on the k best of these candidates: all that may count of each of their users."""
-        # `row`: the user's place in this part of the work. Sorted by row and item; no pair occurs twice.
+    def add_candidates(self, row: IntArray, item: IntArray, score: AnyArray) -> None:
+        """Pass on the k best of these candidates, which contain all k best items of each of their users.
+
+        `row` is the position of the user in this part of the work. The candidates are sorted by row and item,
+        and no pair occurs twice.
+        """
         n_above, n_tied = ranks_within_group(row, score)
-        kept = np.flatnonzero(n_above < self.k)
-        row, item = row[kept], item[kept]
+        best = np.flatnonzero(n_above < self.k)
+        best_item = item[best]
         if self.items is not None:
-            item = self.items[item]
-        self.handle(self.users[row], item, n_above[kept], n_tied[kept])
+            best_item = self.items[best_item]
+        self.handle(self.users[row[best]], best_item, n_above[best], n_tied[best])
 
-    def put_stored(self, block: AnyArray, row: IntArray, excluded: IntArray) -> None:
-        """Hand on the k best of scores (n_users, n_items) without the pairs (row, excluded)."""
-        if block.dtype.kind != "f":  # the same order, and a value for what is left out
-            block = np.unique(block, return_inverse=True)[1].reshape(block.shape).astype(np.float64)
+    def add_score_matrix(self, scores: AnyArray, row: IntArray, excluded_items: IntArray) -> None:
+        """Pass on the k best of scores (n_users, n_items) without the pairs (row, excluded_items)."""
+        if scores.dtype.kind == "f":
+            scores = scores.copy()
         else:
-            block = block.copy()
-        block[row, excluded] = np.nan
-        step = max(1, ENTRIES // max(block.shape[1], 1))
-        for first in range(0, block.shape[0], step):
-            part = block[first : first + step]
-            low = reached_by(part, self.k)
-            users, items, score = reaching(part, low)
-            self.of_users(self.users[first : first + step]).put(users, items, score)
+            # Integers are replaced by their ranks as floats: the same order, and NaN for excluded pairs.
+            _, level = np.unique(scores, return_inverse=True)
+            scores = level.reshape(scores.shape).astype(np.float64)
+        scores[row, excluded_items] = np.nan
 
-    def put_shared(self, score: AnyArray, start: IntArray, excluded: IntArray) -> None:
-        """Hand on the k best of scores (n_items,) that all share, without each user's excluded items."""
-        # `excluded[start[u]:start[u + 1]]` are those of user u.
-        rising = np.lexsort((-np.arange(score.size), score))
-        order = rising[::-1]
+        step = max(1, ENTRIES // max(scores.shape[1], 1))
+        for first in range(0, scores.shape[0], step):
+            part = scores[first : first + step]
+            bound = topk_lower_bound(part, self.k)
+            part_row, item, score = entries_above_bound(part, bound)
+            self.with_users(self.users[first : first + step]).add_candidates(part_row, item, score)
+
+    def add_shared_scores(self, score: AnyArray, start: IntArray, excluded_items: IntArray) -> None:
+        """Pass on the k best of scores (n_items,) that all users share, without each user's excluded items.
+
+        The excluded items of user u are `excluded_items[start[u]:start[u + 1]]`.
+        """
+        ascending_order = np.lexsort((-np.arange(score.size), score))
+        order = ascending_order[::-1]
         for first in range(0, start.size - 1, SHARED):
-            part = start[first : first + SHARED + 1]
-            depth = min(self.k + int(np.diff(part).max()), score.size)
+            part_start = start[first : first + SHARED + 1]
+            n_users = part_start.size - 1
+
+            # No user needs more items than the k best and as many as are excluded for any user of the part.
+            depth = min(self.k + int(np.diff(part_start).max()), score.size)
             if self.exhaustive and depth:
-                depth = score.size - int(np.searchsorted(score[rising], score[order[depth - 1]]))
-            items, gone = np.sort(order[:depth]), excluded[part[0] : part[-1]]
-            row, place = np.repeat(np.arange(part.size - 1), np.diff(part)), np.searchsorted(items, gone)
-            inside = np.append(items, -1)[place] == gone
-            some = self.of_users(self.users[first : first + SHARED])
-            some = some.of_items(items if self.items is None else self.items[items])
-            some.put_stored(np.tile(score[items], (part.size - 1, 1)), row[inside], place[inside])
+                last_score = score[order[depth - 1]]
+                depth = score.size - int(np.searchsorted(score[ascending_order], last_score))
+            items = np.sort(order[:depth])
+
+            part_excluded = excluded_items[part_start[0] : part_start[-1]]
+            row = np.repeat(np.arange(n_users), np.diff(part_start))
+            position = np.searchsorted(items, part_excluded)
+            is_present = np.append(items, -1)[position] == part_excluded
+            item_codes: IntArray = items
+            if self.items is not None:
+                item_codes = self.items[items]
+            collector = self.with_users(self.users[first : first + SHARED]).with_items(item_codes)
+            collector.add_score_matrix(
+                np.tile(score[items], (n_users, 1)), row[is_present], position[is_present]
+            )
 
 
-def reached_by(scores: AnyArray, k: int) -> FloatArray:
-    """Return a score that k entries of each row reach, NaN left out; −inf where there may be fewer."""
-    # It is the k-th largest of the maxima of groups, which are many times fewer than the entries.
-    n, width = scores.shape
+def topk_lower_bound(scores: AnyArray, k: int) -> FloatArray:
+    """Return a bound that k entries of each row reach, NaN ignored; −inf if there may be fewer."""
+    # The bound is the k-th largest of the maxima of groups of entries, which are far fewer than the entries.
+    n_rows, width = scores.shape
     n_groups = max(GROUPS, 4 * k)
     if width < 2 * n_groups:
-        return np.full(n, -np.inf, dtype=scores.dtype)
-    length = width // n_groups
-    best = np.fmax.reduce(scores[:, : n_groups * length].reshape(n, length, n_groups), axis=1)
+        return np.full(n_rows, -np.inf, dtype=scores.dtype)
+    group_size = width // n_groups
+    score_groups = scores[:, : n_groups * group_size].reshape(n_rows, group_size, n_groups)
+    best = np.fmax.reduce(score_groups, axis=1)
     best = np.where(np.isnan(best), -np.inf, best).astype(scores.dtype, copy=False)
-    found: FloatArray = np.partition(best, n_groups - k, axis=1)[:, n_groups - k]
-    return found
+    bound: FloatArray = np.partition(best, n_groups - k, axis=1)[:, n_groups - k]
+    return bound
 
 
-def reaching(scores: AnyArray, low: AnyArray) -> tuple[IntArray, IntArray, AnyArray]:
-    """Return (row, column, score) of the entries that reach the bound (n,) of their row, NaN left out."""
+def entries_above_bound(scores: AnyArray, bound: AnyArray) -> tuple[IntArray, IntArray, AnyArray]:
+    """Return (row, column, score) of the entries that reach the bound (n,) of their row, without NaN."""
     with np.errstate(invalid="ignore"):
-        found = np.flatnonzero(scores >= low[:, None])
-    row, column = np.divmod(found, scores.shape[1])
+        position = np.flatnonzero(scores >= bound[:, None])
+    row, column = np.divmod(position, scores.shape[1])
     return row, column, scores[row, column]

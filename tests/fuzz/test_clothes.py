@@ -84,7 +84,7 @@ def test_the_numbers_of_labelled_data_are_worked_by_hand():
     ("call", "message"),
     [
         (lambda: diversity(VECTORS.rename({4: 5})), "not ids of the split"),
-        (lambda: recall(SCORES, candidates=ALLOWED.drop(1)), "says nothing of 1 of 4 items"),
+        (lambda: recall(SCORES, candidates=ALLOWED.drop(1)), "a label for each of 4 items; 1 are missing"),
         (lambda: recall(lambda users: SCORES.rename(columns={4: 9}).iloc[users]), "not ids of the split"),
         (lambda: reciprocal(LISTED["s"].rename({7: 70})), "its labels are others than those of the rows"),
         (lambda: error(RATED["value"].set_axis([8, 3, 7])), "Bring it in their order"),

@@ -59,10 +59,10 @@ SPEED = {
     "ipseval/metrics/_ideal_list.py": ("CELLS",),
     "ipseval/metrics/_ties.py": ("CELLS",),
     "ipseval/policies/rewards/_models.py": ("PAIRS_PER_BLOCK",),
-    "ipseval/ranking/_exact_topk.py": ("FEWEST", "MOST"),
+    "ipseval/ranking/_duplicate_items.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
     "ipseval/ranking/_factors.py": ("STEP_PART", "ROWS_BYTES"),
-    "ipseval/ranking/_passes.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
+    "ipseval/ranking/_rank_counts.py": ("BLOCKS_PER_WORKER", "PART", "WORTH"),
     "ipseval/ranking/_threads.py": ("CALL_TARGET",),
     "ipseval/ranking/top_lists.py": ("ENTRIES", "GROUPS", "SHARED"),
     "ipseval/ranking/kernels/numpy_kernels.py": ("BLOCK_BYTES", "COPIED", "PAIRS", "FEW"),
@@ -90,7 +90,7 @@ WINGS = (
     Room("propensity", ("_power_law.py", "counts**eta, np.nan", "counts**gamma, np.nan")),
     Room(
         "ranking",
-        ("_factors.py", "score > own", "score < own"),
+        ("_factors.py", "score > positive_score", "score < positive_score"),
         (
             *("contracts/test_ids", "metrics/sampled/test_pools"),
             *("data/reading/test_lists", "data/test_splits"),

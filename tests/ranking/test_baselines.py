@@ -17,13 +17,13 @@ from ipseval.ranking import rank_positives
 from ipseval.ranking.baselines import BASELINES, ease, item_knn, popularity, pure_svd, random
 
 
-def log_of(matrix) -> Interactions:
+def make_log(matrix) -> Interactions:
     """Return the interactions of a users × items matrix of 0 and 1, over all its rows and columns."""
     n_users, n_items = np.shape(matrix)
     return Interactions(*np.nonzero(matrix), np.arange(n_users), np.arange(n_items))
 
 
-def dense_of(log: Interactions) -> np.ndarray:
+def to_dense(log: Interactions) -> np.ndarray:
     dense = np.zeros((log.n_users, log.n_items))
     dense[log.user, log.item] = 1
     return dense
@@ -31,7 +31,7 @@ def dense_of(log: Interactions) -> np.ndarray:
 
 def random_log(seed: int, n_users: int = 12, n_items: int = 9) -> Interactions:
     rng = np.random.default_rng(seed)
-    return log_of(rng.random((n_users, n_items)) < rng.uniform(0.1, 0.7, n_items))
+    return make_log(rng.random((n_users, n_items)) < rng.uniform(0.1, 0.7, n_items))
 
 
 def all_scores(model, log: Interactions) -> np.ndarray:
@@ -41,8 +41,9 @@ def all_scores(model, log: Interactions) -> np.ndarray:
 
 
 # n* = (2, 2, 1); items 0 and 1 share one user, 1 and 2 share one, 0 and 2 none.
-SMALL = log_of([[1, 1, 0], [1, 0, 0], [0, 1, 1]])
-HALF, ROOT = 1 / 2, 1 / np.sqrt(2)  # cos(0, 1) = 1/√(2·2), cos(1, 2) = 1/√(2·1)
+SMALL = make_log([[1, 1, 0], [1, 0, 0], [0, 1, 1]])
+HALF = 1 / 2
+ROOT = 1 / np.sqrt(2)  # cos(0, 1) = 1/√(2·2), cos(1, 2) = 1/√(2·1)
 
 
 def test_popularity_is_the_training_count_for_every_user_in_the_memory_of_one_row():
@@ -60,13 +61,13 @@ def test_popularity_is_the_training_count_for_every_user_in_the_memory_of_one_ro
     ],
 )
 def test_item_knn_adds_the_cosines_to_the_training_items_that_are_neighbours(n_neighbors, expected):
-    found = all_scores(item_knn(SMALL, n_neighbors=n_neighbors), SMALL)
-    np.testing.assert_allclose(found, expected, atol=1e-15)
+    scores = all_scores(item_knn(SMALL, n_neighbors=n_neighbors), SMALL)
+    np.testing.assert_allclose(scores, expected, atol=1e-15)
 
 
 def test_item_knn_keeps_all_neighbours_tied_with_the_last():
     # Item 0 is equally similar to 1 and 2 (cosine 1/√2 each); one neighbour then means both.
-    log = log_of([[1, 1, 0], [1, 0, 1]])
+    log = make_log([[1, 1, 0], [1, 0, 1]])
     scores = all_scores(item_knn(log, n_neighbors=1), log)
     np.testing.assert_allclose(scores[:, 0], [ROOT, ROOT], atol=1e-15)
 
@@ -74,9 +75,9 @@ def test_item_knn_keeps_all_neighbours_tied_with_the_last():
 @pytest.mark.parametrize("fit", [partial(item_knn, n_neighbors=4), partial(ease, regularization=10)])
 def test_scores_do_not_depend_on_the_block_of_items(fit, monkeypatch):
     log = random_log(3, 40, 30)
-    whole = all_scores(fit(log), log)
+    expected = all_scores(fit(log), log)
     monkeypatch.setattr("ipseval.baselines.ROWS_PER_BLOCK", 7)
-    np.testing.assert_array_equal(all_scores(fit(log), log), whole)
+    np.testing.assert_array_equal(all_scores(fit(log), log), expected)
 
 
 def test_ease_is_the_ridge_regression_of_each_item_on_the_others_worked_by_hand():
@@ -95,24 +96,24 @@ def test_ease_is_the_ridge_regression_of_each_item_on_the_others_worked_by_hand(
 @given(st.integers(0, 2**32 - 1), st.floats(0.5, 100))
 def test_ease_equals_a_ridge_regression_per_item(seed, regularization):
     log = random_log(seed)
-    dense = dense_of(log)
+    dense = to_dense(log)
     weights = np.zeros((log.n_items, log.n_items))
     for item in range(log.n_items):
-        others = np.delete(np.arange(log.n_items), item)
-        gram = dense[:, others].T @ dense[:, others] + regularization * np.eye(others.size)
-        weights[others, item] = np.linalg.solve(gram, dense[:, others].T @ dense[:, item])
+        other_items = np.delete(np.arange(log.n_items), item)
+        gram = dense[:, other_items].T @ dense[:, other_items] + regularization * np.eye(other_items.size)
+        weights[other_items, item] = np.linalg.solve(gram, dense[:, other_items].T @ dense[:, item])
     exact = all_scores(ease(log, regularization=regularization, dtype="float64"), log)
     # Each of at most 9 weights is rounded by up to 2^-31.
     np.testing.assert_allclose(exact, dense @ weights, atol=9 * 2.0**-31 + 1e-12)
-    single = all_scores(ease(log, regularization=regularization, dtype="float32"), log)
-    assert single.dtype == np.float32
-    np.testing.assert_allclose(single, dense @ weights, atol=1e-4)
+    single_precision = all_scores(ease(log, regularization=regularization, dtype="float32"), log)
+    assert single_precision.dtype == np.float32
+    np.testing.assert_allclose(single_precision, dense @ weights, atol=1e-4)
 
 
 def test_pure_svd_finds_the_factors_of_a_matrix_of_two_blocks():
     # X = [[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]]: singular values 2 and 1, right vectors
     # (1, 1, 0)/√2 and (0, 0, 1), rounded to 30 binary places.
-    log = log_of([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
+    log = make_log([[1, 1, 0], [1, 1, 0], [0, 0, 1], [0, 0, 0]])
     user_factors, item_factors = pure_svd(log, n_factors=2)
     root = np.rint(ROOT * 2**30) / 2**30
     np.testing.assert_array_equal(item_factors, [[root, 0], [root, 0], [0, 1]])
@@ -122,9 +123,10 @@ def test_pure_svd_finds_the_factors_of_a_matrix_of_two_blocks():
 @given(st.integers(0, 2**32 - 1))
 def test_pure_svd_is_the_truncated_decomposition_and_repeats_to_the_bit(seed):
     log = random_log(seed)
-    dense = dense_of(log)
+    dense = to_dense(log)
     _, values, right = np.linalg.svd(dense)
-    first, second = pure_svd(log, n_factors=3), pure_svd(log, n_factors=3)
+    first = pure_svd(log, n_factors=3)
+    second = pure_svd(log, n_factors=3)
     np.testing.assert_array_equal(first[0], second[0])
     np.testing.assert_array_equal(first[1], second[1])
     if values[2] - values[3] > 1e-6:  # otherwise the third vector is not determined
@@ -145,7 +147,7 @@ def test_random_scores_of_a_user_do_not_depend_on_the_other_users_asked_for():
 
 
 def test_random_scores_are_uniform_and_differ_between_users():
-    log = log_of(np.ones((50, 2000)))
+    log = make_log(np.ones((50, 2000)))
     scores = all_scores(random(log, rng=0), log)
     assert scores.min() >= 0
     assert scores.max() < 1
@@ -160,32 +162,39 @@ def test_the_order_of_items_and_users_changes_no_score(seed):
     rng = np.random.default_rng(seed)
     dense = rng.random((10, 7)) < 0.4
     dense[0] = True  # no empty log
-    users, items = rng.permutation(10), rng.permutation(7)
-    log, moved = log_of(dense), log_of(dense[np.ix_(users, items)])
+    users = rng.permutation(10)
+    items = rng.permutation(7)
+    log = make_log(dense)
+    permuted_log = make_log(dense[np.ix_(users, items)])
     for baseline in (popularity, item_knn):
-        before, after = all_scores(baseline(log), log), all_scores(baseline(moved), moved)
-        np.testing.assert_array_equal(after, before[np.ix_(users, items)])
-    before, after = all_scores(ease(log), log), all_scores(ease(moved), moved)
+        original = all_scores(baseline(log), log)
+        permuted = all_scores(baseline(permuted_log), permuted_log)
+        np.testing.assert_array_equal(permuted, original[np.ix_(users, items)])
+    original = all_scores(ease(log), log)
+    permuted = all_scores(ease(permuted_log), permuted_log)
     np.testing.assert_allclose(
-        after, before[np.ix_(users, items)], atol=7 * 2.0**-30
+        permuted, original[np.ix_(users, items)], atol=7 * 2.0**-30
     )  # 7 weights, 2^-30 each
 
 
 def test_scores_that_are_equal_in_theory_are_equal_to_the_bit():
     # Item 119 − i is item i once more. Sums in another order, or 3/√18 for 1/√2, would break the tie.
-    half = dense_of(random_log(0, 400, 60))
-    twins = log_of(np.hstack([half, half[:, ::-1]]))
-    item, twin = np.arange(60), 119 - np.arange(60)
-    unseen = half == 0  # a user of an item is also one of its twin, and each of them scores the other
+    interactions = to_dense(random_log(0, 400, 60))
+    twins = make_log(np.hstack([interactions, interactions[:, ::-1]]))
+    items = np.arange(60)
+    twin_items = 119 - np.arange(60)
+    is_unseen = (
+        interactions == 0
+    )  # a user of an item is also one of its twin, and each of them scores the other
     for fit in (item_knn, ease):
         scores = all_scores(fit(twins), twins)
-        np.testing.assert_array_equal(scores[:, item][unseen], scores[:, twin][unseen])
+        np.testing.assert_array_equal(scores[:, items][is_unseen], scores[:, twin_items][is_unseen])
     _, item_factors = pure_svd(twins, n_factors=10)
-    np.testing.assert_array_equal(item_factors[item], item_factors[twin])
+    np.testing.assert_array_equal(item_factors[items], item_factors[twin_items])
 
 
-def test_what_was_never_seen_has_factors_of_exactly_zero():
-    log = log_of(np.pad(dense_of(random_log(6, 30, 20)), ((0, 2), (0, 3))))
+def test_users_and_items_without_interactions_have_zero_factors():
+    log = make_log(np.pad(to_dense(random_log(6, 30, 20)), ((0, 2), (0, 3))))
     user_factors, item_factors = pure_svd(log, n_factors=5)
     assert not user_factors[-2:].any()
     assert not item_factors[-3:].any()
@@ -208,7 +217,7 @@ def test_every_baseline_is_a_scorer_that_can_be_ranked(name):
         (lambda: ease(SMALL, regularization=float("nan")), "finite number > 0; got nan"),
         (lambda: ease(SMALL, dtype="int32"), "dtype must be float32 or float64; got 'int32'"),
         (
-            lambda: ease(log_of(np.ones((3, 3))), regularization=1e-12, dtype="float32"),
+            lambda: ease(make_log(np.ones((3, 3))), regularization=1e-12, dtype="float32"),
             "not positive definite in float32",
         ),
         (

@@ -1,4 +1,4 @@
-"""Who competes: allowed items and lists of candidates, worked by hand, and what is refused."""
+"""Allowed items and lists of candidates, computed by hand, and invalid candidates."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.inside.ranking import (
     CandidateLists,
     Targets,
     as_candidates,
+    keep_candidates,
     restrict_items,
     restrict_lists,
-    without,
 )
-from tests.ranking.worlds import world_of
+from tests.ranking.worlds import make_world
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "c"], "item": ["p", "s", "q"]})
 TEST = pd.DataFrame(
@@ -63,68 +63,81 @@ def test_allowed_items_are_ids_or_a_mask(allowed):
         ([], "candidates is empty; at least one item must compete."),
     ],
 )
-def test_what_are_no_allowed_items_is_said(allowed, message):
+def test_invalid_allowed_items_are_refused(allowed, message):
     with pytest.raises(InputError, match=re.escape(message)):
         as_candidates(allowed, SPLIT, "m")[1]
 
 
-def test_one_item_may_be_all_that_is_allowed():
+def test_a_single_item_may_be_allowed():
     assert as_candidates(["p"], SPLIT, "m")[1].tolist() == [0]
     assert as_candidates(np.arange(5) == 4, SPLIT, "m")[1].tolist() == [4]
 
 
-def test_among_allowed_items_only_they_compete_and_only_they_are_excluded():
+def test_only_allowed_items_compete_and_are_excluded():
     with pytest.warns(DataWarning) as caught:
-        some = restrict_items(TARGETS, np.array([0, 1, 3]))
+        targets = restrict_items(TARGETS, np.array([0, 1, 3]))
     assert str(caught[0].message) == (
-        "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are left out: what does "
-        "not compete has no rank. A candidate set must not depend on what was observed."
+        "2 of 4 test positives are not among the allowed items (first: 'a', 'r') and are excluded, because "
+        "an item that does not compete has no rank. A candidate set must not depend on which interactions "
+        "were observed."
     )
-    assert (some.user.tolist(), some.item.tolist(), some.gain.tolist()) == ([0, 1], [1, 0], [1.0, 3.0])
-    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
-    assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([1, 3, 2], 2)
-    assert some.candidates == "3 allowed items minus the user's training items"
+    assert (targets.user.tolist(), targets.item.tolist(), targets.gain.tolist()) == (
+        [0, 1],
+        [1, 0],
+        [1.0, 3.0],
+    )
+    assert (targets.excluded_items.tolist(), targets.excluded_start.tolist()) == ([0, 3, 1], [0, 2, 2, 3])
+    assert (targets.candidates_by_user.tolist(), targets.n_not_candidates) == ([1, 3, 2], 2)
+    assert targets.candidates == "3 allowed items minus the user's training items"
     with pytest.warns(DataWarning, match="^1 of 2 test positives"):
-        fewer = restrict_items(some, np.array([1, 4]))
-    assert (fewer.excluded.tolist(), fewer.excluded_start.tolist()) == ([1], [0, 0, 0, 1])
-    assert (fewer.candidates_by_user.tolist(), fewer.n_not_candidates) == ([2, 2, 1], 3)
+        fewer_targets = restrict_items(targets, np.array([1, 4]))
+    assert (fewer_targets.excluded_items.tolist(), fewer_targets.excluded_start.tolist()) == (
+        [1],
+        [0, 0, 0, 1],
+    )
+    assert (fewer_targets.candidates_by_user.tolist(), fewer_targets.n_not_candidates) == ([2, 2, 1], 3)
 
 
-def test_lists_of_candidates_hold_what_is_no_training_item_in_order():
+def test_lists_of_candidates_are_sorted_and_hold_no_training_items():
     pairs = pd.DataFrame({"user": list("caaacc"), "item": list("trpqqp")})
-    lists = CandidateLists.of(pairs, SPLIT, "m")
+    lists = CandidateLists.from_frame(pairs, SPLIT, "m")
     assert (lists.start.tolist(), lists.item.tolist()) == ([0, 2, 2, 4], [1, 2, 0, 4])
     user, item = np.divmod(np.arange(15), 5)
-    inside = lists.contains(user, item, 5)
-    assert np.flatnonzero(inside).tolist() == [1, 2, 10, 14]
+    is_candidate = lists.contains(user, item, 5)
+    assert np.flatnonzero(is_candidate).tolist() == [1, 2, 10, 14]
     with pytest.warns(DataWarning, match=r"^1 of 4 .* not among their user's candidates \(first: 'b', 'p'\)"):
-        some = restrict_lists(TARGETS, lists)
-    assert (some.user.tolist(), some.item.tolist()) == ([0, 0, 2], [1, 2, 4])
-    assert (some.candidates_by_user.tolist(), some.n_not_candidates) == ([2, 0, 2], 1)
-    assert some.candidates == "each user's own list minus the user's training items"
+        targets = restrict_lists(TARGETS, lists)
+    assert (targets.user.tolist(), targets.item.tolist()) == ([0, 0, 2], [1, 2, 4])
+    assert (targets.candidates_by_user.tolist(), targets.n_not_candidates) == ([2, 0, 2], 1)
+    assert targets.candidates == "each user's own list minus the user's training items"
 
 
-def test_what_are_no_lists_of_candidates_is_said():
+def test_invalid_lists_of_candidates_are_refused():
     assert as_candidates("all", SPLIT, "m") == (None, None)
-    for given, message in (
+    for candidates, message in (
         ("some", "candidates must be 'all', SampledCandidates, ids"),
         (TRAIN[["user"]], "candidates must be 'all', SampledCandidates, ids"),
         (TRAIN, "m: every candidate is a training item of its user."),
         (TRAIN.assign(item="x"), "m (candidates): "),
     ):
         with pytest.raises(InputError, match=f"^{re.escape(message)}"):
-            as_candidates(given, SPLIT, "m")
+            as_candidates(candidates, SPLIT, "m")
 
 
-def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error():
+def test_targets_that_all_compete_are_returned_unchanged_and_none_is_an_error():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert without(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
+        assert keep_candidates(TARGETS, np.ones(4, dtype=bool), "leave") is TARGETS
     with pytest.raises(InputError, match=r"^none of the 4 test positives can be ranked: they leave\.$"):
-        without(TARGETS, np.zeros(4, dtype=bool), "leave")
+        keep_candidates(TARGETS, np.zeros(4, dtype=bool), "leave")
     with pytest.warns(DataWarning, match=r"^3 of 4 test positives leave \(first: 'a', 'q'\)"):
-        one = without(TARGETS, np.arange(4) == 3, "leave")
-    assert (one.user.tolist(), one.item.tolist(), one.gain.tolist(), one.n_not_candidates) == (
+        targets = keep_candidates(TARGETS, np.arange(4) == 3, "leave")
+    assert (
+        targets.user.tolist(),
+        targets.item.tolist(),
+        targets.gain.tolist(),
+        targets.n_not_candidates,
+    ) == (
         [2],
         [4],
         [4.0],
@@ -132,14 +145,18 @@ def test_targets_that_all_compete_are_returned_as_they_are_and_none_is_an_error(
     )
 
 
-def test_work_is_that_of_users_with_positives_or_of_all():
-    targets = Targets.from_split(world_of(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
-    some, every = Batch.of(targets), Batch.of(targets, all_users=True)
-    assert (some.users.tolist(), some.start.tolist(), some.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])
-    assert (some.excluded.tolist(), some.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
-    assert (every.users.tolist(), every.start.tolist(), every.item.tolist()) == (
+def test_a_batch_holds_users_with_positives_or_all_users():
+    targets = Targets.from_split(make_world(3, 4, {(0, 0), (1, 2), (2, 1)}, {(0, 1), (2, 0), (2, 3)}).split)
+    batch = Batch.from_targets(targets)
+    full_batch = Batch.from_targets(targets, all_users=True)
+    assert (batch.users.tolist(), batch.start.tolist(), batch.item.tolist()) == ([0, 2], [0, 1, 3], [1, 0, 3])
+    assert (batch.excluded_items.tolist(), batch.excluded_start.tolist()) == ([0, 1], [0, 1, 2])
+    assert (full_batch.users.tolist(), full_batch.start.tolist(), full_batch.item.tolist()) == (
         [0, 1, 2],
         [0, 1, 1, 3],
         [1, 0, 3],
     )
-    assert (every.excluded.tolist(), every.excluded_start.tolist()) == ([0, 2, 1], [0, 1, 2, 3])
+    assert (full_batch.excluded_items.tolist(), full_batch.excluded_start.tolist()) == (
+        [0, 2, 1],
+        [0, 1, 2, 3],
+    )

@@ -18,7 +18,7 @@ SPLIT = Split.from_frames(TRAIN, TEST, items=ITEMS)
 LISTS = pd.DataFrame({"user": [1, 1, 1, 2, 3, 3, 3], "item": list("cbdafeg"), "rank": [1, 2, 3, 1, 1, 2, 3]})
 
 
-def test_ranks_within_the_list_are_exact_and_the_others_are_k_plus_one():
+def test_ranks_within_the_list_are_exact_and_missing_ones_are_k_plus_one():
     ranked = rank_positives(LISTS.sample(frac=1, random_state=1), SPLIT)
     assert ranked.max_rank == 3
     # user 1: b 2nd, g not in the list; user 2: a 1st, c not in a list padded with misses; user 3: e 2nd.
@@ -58,7 +58,8 @@ def test_lists_give_the_same_top_k_metrics_as_all_scores():
             "rank": np.tile(np.arange(1, 5), 3),
         }
     )
-    listed, full = rank_positives(lists, SPLIT), rank_positives(scores, SPLIT)
+    listed = rank_positives(lists, SPLIT)
+    full = rank_positives(scores, SPLIT)
     for label in ("recall@1", "recall@4", "dcg@3", "rr@4"):
         assert metric(label).user_values(listed).tolist() == metric(label).user_values(full).tolist()
 
@@ -92,6 +93,6 @@ def without(row: int) -> pd.DataFrame:
         ),
     ],
 )
-def test_lists_that_make_no_sense_are_refused(lists, message):
+def test_invalid_lists_are_refused(lists, message):
     with pytest.raises(InputError, match=message):
         rank_positives(lists, SPLIT, name="als")

@@ -1,4 +1,4 @@
-"""Products too close to call are settled by exact scores, pair by pair or for all items of a tile."""
+"""Undecided products are decided by exact scores, for single pairs or for all items of a tile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from ipseval import Split
-from ipseval.ranking.kernels.blocks import Batch, Counted, Shape, Tile
+from ipseval.ranking.kernels.blocks import Batch, Shape, Tile, UndecidedItems
 from ipseval.ranking.kernels.numpy_kernels import FEW, PAIRS
-from tests.inside.ranking import Factors, Targets, kernels_for
+from tests.inside.ranking import Factors, Targets, select_kernels
 from tests.ranking.worlds import ENGINES
 
 WIDTH = 400
@@ -22,77 +22,82 @@ NONE = np.zeros(0, dtype=np.int64)
 
 @pytest.fixture(params=ENGINES)
 def kernels(request, monkeypatch):
-    """Return the kernels of an engine; those of Numba run as Python (test_exact.py has them compiled)."""
-    found = kernels_for(request.param, 0)
+    """Return the kernels of an engine; Numba's run as Python here, and compiled in test_exact_ranks.py."""
+    module = select_kernels(request.param, 0)
     if request.param == "numba":
         from ipseval.ranking.kernels import numba_count
 
-        for name, one in vars(found).copy().items():
-            if hasattr(one, "py_func"):
-                monkeypatch.setattr(found, name, one.py_func)
+        for name, function in vars(module).copy().items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
         monkeypatch.setattr(numba_count, "count_one", numba_count.count_one.py_func)
-        monkeypatch.setattr(found, "count_all", numba_count._compare_all.py_func)
-    return found
+        monkeypatch.setattr(module, "count_all", numba_count._compare_all.py_func)
+    return module
 
 
-def made(reads, n_items: int = WIDTH * 3):
-    """Return factors of users who read one factor each, and their work: one positive each, item 5.
+def make_ranking(kinds, n_items: int = WIDTH * 3):
+    """Return factors of users with one nonzero factor each, and their batch: one positive each, item 5.
 
-    The first factor tells all items apart, the second in the tenth digit, the third not at all.
+    The first factor differs clearly between items, the second in the tenth digit, and the third not at all.
     """
     rng = np.random.default_rng(0)
-    n_users = len(reads)
+    n_users = len(kinds)
     columns = [rng.normal(size=n_items), 1 + 1e-10 * rng.normal(size=n_items), np.ones(n_items)]
-    item, user = np.column_stack(columns), np.eye(3)[list(reads)]
+    item = np.column_stack(columns)
+    user = np.eye(3)[list(kinds)]
     pairs = pd.DataFrame({"user": np.arange(n_users), "item": 5})
     train = pd.DataFrame({"user": [0], "item": [7]})
     split = Split.from_frames(train, pairs, items=range(n_items))
-    return Factors.of(user, item, None, "m"), Batch.of(Targets.from_split(split)), user @ item.T
+    return (
+        Factors.from_arrays(user, item, None, "m"),
+        Batch.from_targets(Targets.from_split(split)),
+        user @ item.T,
+    )
 
 
-def test_more_than_a_few_close_items_are_left_to_exact_scores_of_the_tile(kernels):
-    few = WIDTH // FEW if kernels.NAME == "numpy" else kernels.FEW
-    for n_near, rows in ((few, []), (few + 1, [0])):
+def test_many_undecided_items_get_exact_scores_for_the_whole_tile(kernels):
+    n_few = WIDTH // FEW if kernels.NAME == "numpy" else kernels.FEW
+    for n_near, rows in ((n_few, []), (n_few + 1, [0])):
         item = np.column_stack([np.arange(WIDTH) + 1.0, np.zeros(WIDTH)])
         item[10 : 10 + n_near] = item[5] * (1 + 1e-10 * np.arange(1, n_near + 1)[:, None])
         pairs = pd.DataFrame({"user": [0], "item": [5]})
         split = Split.from_frames(pairs.assign(item=7), pairs, items=range(WIDTH))
-        factors, batch = (
-            Factors.of(np.array([[1.0, 1 / 3]]), item, None, "m"),
-            Batch.of(Targets.from_split(split)),
-        )
+        factors = Factors.from_arrays(np.array([[1.0, 1 / 3]]), item, None, "m")
+        batch = Batch.from_targets(Targets.from_split(split))
         block = factors.block(batch, factors.exact(batch, kernels))
         worker = kernels.Worker(Shape(1, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
         worker.begin(block)
-        found = worker.count(Tile(0, factors.fast_item, NONE, np.zeros(0)))
-        assert (found.n_lost, found.rows.tolist()) == (0, rows)
-        assert found.item.tolist() == ([] if rows else list(range(10, 10 + n_near)))
-        assert (found.positive == 0).all()
+        undecided = worker.count(Tile(0, factors.fast_item, NONE, np.zeros(0)))
+        assert (undecided.n_lost, undecided.rows.tolist()) == (0, rows)
+        assert undecided.item.tolist() == ([] if rows else list(range(10, 10 + n_near)))
+        assert (undecided.positive == 0).all()
         clear = int((np.delete(item[:, 0], [5, 7, *range(10, 10 + n_near)]) > item[5, 0]).sum())
         assert (block.n_above.tolist(), block.n_tied.tolist()) == ([0 if rows else clear], [0])
 
 
-def test_a_positive_outside_of_its_own_bounds_is_lost_and_stops_the_ranking(kernels):
-    factors, batch, _ = made([CLEAR, CLEAR, CLEAR])
+def test_a_positive_outside_its_bounds_stops_the_ranking(kernels):
+    factors, batch, _ = make_ranking([CLEAR, CLEAR, CLEAR])
     block = factors.block(batch, factors.exact(batch, kernels))
-    far = np.array([0, 100, 100], dtype=block.lo.dtype)
-    block = block._replace(lo=block.lo + far, hi=block.hi + far)
+    shift = np.array([0, 100, 100], dtype=block.lo.dtype)
+    block = block._replace(lo=block.lo + shift, hi=block.hi + shift)
     worker = kernels.Worker(Shape(3, WIDTH, factors.item.shape[1], factors.fast_item.dtype))
     worker.begin(block)
     tiles = [Tile(first, factors.fast_item[first : first + WIDTH], NONE, np.zeros(0)) for first in (0, WIDTH)]
-    assert [worker.count(one).n_lost for one in tiles] == [2, 0]  # the positives are in the first tile
+    assert [worker.count(tile).n_lost for tile in tiles] == [2, 0]  # the positives are in the first tile
     with pytest.raises(AssertionError, match=r"^2 products are farther from the exact score"):
         list(factors.count(worker, block, WIDTH, kernels))
 
 
 @pytest.mark.parametrize("n_pairs", [1, PAIRS - 1, PAIRS, 3 * PAIRS])
-def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(kernels, n_pairs):
+def test_exact_scores_of_pairs_and_of_rows_agree(kernels, n_pairs):
     rng = np.random.default_rng(n_pairs)
-    factors, _, scores = made([CLEAR, NEAR, CLEAR, EQUAL])
-    row, item = rng.integers(0, 4, size=n_pairs), rng.integers(800, 900, size=n_pairs)
+    factors, _, scores = make_ranking([CLEAR, NEAR, CLEAR, EQUAL])
+    row = rng.integers(0, 4, size=n_pairs)
+    item = rng.integers(800, 900, size=n_pairs)
     assert factors.scores(row, item, kernels).tolist() == scores[row, item].tolist()
     for d in (1, 4, 7):  # sums in order; another order, and `sum`, which compensates, give others
-        user, columns = rng.normal(size=(5, d)), rng.normal(size=(d, 13))
+        user = rng.normal(size=(5, d))
+        columns = rng.normal(size=(d, 13))
         out = np.full((5, 13), np.nan)
         kernels.row_scores(user, columns, out)
         assert out.tolist() == [
@@ -101,19 +106,19 @@ def test_exact_scores_of_pairs_and_of_rows_are_those_of_each_pair(kernels, n_pai
 
 
 @pytest.mark.parametrize("width", [1, 4, 8, 10, 35])
-def test_every_tile_knows_its_items_of_infinite_bias(width):
+def test_every_tile_lists_its_items_of_infinite_bias(width):
     n_items = 35
     bias = np.where(np.arange(n_items) % 3 == 0, -np.inf, 0.5)
     bias[34] = np.inf
-    factors = Factors.of(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
-    seen: dict[int, float] = {}
+    factors = Factors.from_arrays(np.ones((1, 2)), np.ones((n_items, 2)), bias, "m")
+    bias_by_item: dict[int, float] = {}
 
-    class Noting:
+    class RecordingWorker:
         def count(self, tile):
-            places = tile.infinite.tolist()
-            assert all(0 <= place < tile.fast_item.shape[0] for place in places)
-            seen.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
-            return Counted(0, NONE, NONE, NONE)
+            positions = tile.infinite.tolist()
+            assert all(0 <= position < tile.fast_item.shape[0] for position in positions)
+            bias_by_item.update(zip((tile.first + tile.infinite).tolist(), tile.bias.tolist(), strict=True))
+            return UndecidedItems(0, NONE, NONE, NONE)
 
-    assert len(list(factors.count(Noting(), None, width, None))) == -(-n_items // width)
-    assert seen == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}
+    assert len(list(factors.count(RecordingWorker(), None, width, None))) == -(-n_items // width)
+    assert bias_by_item == {i: bias[i] for i in range(n_items) if np.isinf(bias[i])}

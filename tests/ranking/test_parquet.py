@@ -15,18 +15,21 @@ from tests.inside.ranking import Sampling, _parquet
 from tests.inside.utils import artefacts as _artefacts
 
 
-def assert_same(one: RankedPositives, other: RankedPositives) -> None:
+def assert_same(first: RankedPositives, second: RankedPositives) -> None:
     for field in fields(RankedPositives):
-        a, b = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(a, np.ndarray):
-            assert a.dtype == b.dtype, field.name
-            assert a.tolist() == b.tolist(), field.name
-            assert {type(value) for value in a.tolist()} == {type(value) for value in b.tolist()}
+        first_value = getattr(first, field.name)
+        second_value = getattr(second, field.name)
+        if isinstance(first_value, np.ndarray):
+            assert first_value.dtype == second_value.dtype, field.name
+            assert first_value.tolist() == second_value.tolist(), field.name
+            assert {type(value) for value in first_value.tolist()} == {
+                type(value) for value in second_value.tolist()
+            }
         else:
-            assert a == b, field.name
+            assert first_value == second_value, field.name
 
 
-def ranked_with(users, items, *, gain=False, lists=False) -> RankedPositives:
+def make_ranks(users, items, *, gain=False, lists=False) -> RankedPositives:
     # Six users and five items; the last user and the last item occur in no interaction.
     rng = np.random.default_rng(0)
     train = pd.DataFrame({"user": [users[0], users[1]], "item": [items[0], items[1]], "value": 1.0})
@@ -55,13 +58,13 @@ IDS = {
 @pytest.mark.parametrize("kind", IDS)
 @pytest.mark.parametrize("gain", [False, True])
 def test_the_round_trip_changes_nothing(kind, gain, tmp_path):
-    ranked = ranked_with(*IDS[kind], gain=gain)
+    ranked = make_ranks(*IDS[kind], gain=gain)
     ranked.to_parquet(tmp_path / "ranks.parquet")
     assert_same(ranked, RankedPositives.from_parquet(tmp_path / "ranks.parquet"))
 
 
 def test_censored_ranks_stay_censored(tmp_path):
-    ranked = ranked_with(*IDS["text"], lists=True)
+    ranked = make_ranks(*IDS["text"], lists=True)
     assert ranked.max_rank == 1
     ranked.to_parquet(str(tmp_path / "ranks.parquet"))
     assert_same(ranked, RankedPositives.from_parquet(str(tmp_path / "ranks.parquet")))
@@ -79,12 +82,13 @@ def test_the_record_of_a_sample_survives(distribution, tmp_path):
     read = RankedPositives.from_parquet(tmp_path / "ranks.parquet")
     assert_same(replace(ranked, sampling=None), replace(read, sampling=None))
     for field in fields(Sampling):
-        a, b = getattr(ranked.sampling, field.name), getattr(read.sampling, field.name)
+        a = getattr(ranked.sampling, field.name)
+        b = getattr(read.sampling, field.name)
         assert np.array_equal(a, b), field.name
 
 
 def test_other_tools_read_tidy_rows_with_ids(tmp_path):
-    ranked = ranked_with(*IDS["text"])
+    ranked = make_ranks(*IDS["text"])
     ranked.to_parquet(tmp_path / "ranks.parquet")
     frame = pd.read_parquet(tmp_path / "ranks.parquet")
     assert list(frame.columns) == ["user", "item", "n_above", "n_tied", "n_candidates"]
@@ -95,7 +99,8 @@ def test_other_tools_read_tidy_rows_with_ids(tmp_path):
 
 def test_a_file_of_a_hundred_groups_of_rows_is_read(tmp_path):
     split = Split.from_frames(None, pd.DataFrame({"user": range(100), "item": range(100)}))
-    ranked, path = rank_positives(np.eye(100), split), tmp_path / "ranks.parquet"
+    ranked = rank_positives(np.eye(100), split)
+    path = tmp_path / "ranks.parquet"
     ranked.to_parquet(path)
     parquet.write_table(parquet.read_table(path), path, row_group_size=1, write_page_checksum=True)
     assert_same(ranked, RankedPositives.from_parquet(path))
@@ -111,7 +116,7 @@ def test_a_file_of_another_origin_is_refused(tmp_path):
 
 
 def test_a_later_format_is_refused(tmp_path, monkeypatch):
-    ranked = ranked_with(*IDS["int64"])
+    ranked = make_ranks(*IDS["int64"])
     monkeypatch.setattr(_artefacts, "FORMAT", 99)
     ranked.to_parquet(tmp_path / "ranks.parquet")
     monkeypatch.undo()
@@ -130,43 +135,46 @@ def test_ids_that_parquet_does_not_hold_are_refused(tmp_path):
 
 
 def test_without_pyarrow_the_error_names_the_extra(tmp_path, monkeypatch):
-    ranked = ranked_with(*IDS["int64"])
+    ranked = make_ranks(*IDS["int64"])
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(InputError, match=r"ipseval\[parquet\]"):
         ranked.to_parquet(tmp_path / "ranks.parquet")
 
 
 def test_every_damage_is_an_error_or_changes_nothing(tmp_path):
-    ranked = ranked_with(*IDS["int64"], gain=True)
+    ranked = make_ranks(*IDS["int64"], gain=True)
     path = tmp_path / "ranks.parquet"
     ranked.to_parquet(path)
     content = path.read_bytes()
-    places = range(0, len(content), 23)
-    flipped = [content[:at] + bytes([content[at] ^ 255]) + content[at + 1 :] for at in places]
+    positions = range(0, len(content), 23)
+    flipped = [
+        content[:position] + bytes([content[position] ^ 255]) + content[position + 1 :]
+        for position in positions
+    ]
     n_refused = 0
     for damaged in [*flipped, *(content[:size] for size in range(0, len(content), 131))]:
         path.write_bytes(damaged)
         try:
-            found = RankedPositives.from_parquet(path)
+            restored = RankedPositives.from_parquet(path)
         except InputError:
             n_refused += 1
             continue
-        assert_same(found, ranked)
+        assert_same(restored, ranked)
     assert n_refused > 0.5 * len(flipped)
 
 
-def test_ranks_are_written_whole_or_not_at_all(tmp_path):
-    ranked = ranked_with(*IDS["int64"])
+def test_ranks_are_written_completely_or_not_at_all(tmp_path):
+    ranked = make_ranks(*IDS["int64"])
     with pytest.raises(InputError, match="is a folder"):
         ranked.to_parquet(tmp_path)
     ranked.to_parquet(tmp_path / "new" / "ranks.parquet")
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["ranks.parquet"]
 
 
-def test_a_file_is_judged_by_eight_bytes_for_each_of_its_numbers(tmp_path, monkeypatch):
+def test_the_size_of_a_file_is_checked_as_eight_bytes_per_number(tmp_path, monkeypatch):
     ranked = RankedPositives([0, 0, 1], [1, 2, 0], [0, 1, 0], [0] * 3, [5] * 3, ["a", "b"], list("vwxyz"))
     ranked.to_parquet(tmp_path / "ranks.parquet")
-    judged = []
-    monkeypatch.setattr(_parquet, "check_members", lambda path, sizes: judged.append(sizes))
+    checked_sizes = []
+    monkeypatch.setattr(_parquet, "check_members", lambda path, sizes: checked_sizes.append(sizes))
     assert len(RankedPositives.from_parquet(tmp_path / "ranks.parquet")) == 3
-    assert judged == [[8 * 3 * 5]]  # user, item and three counts
+    assert checked_sizes == [[8 * 3 * 5]]  # user, item and three counts

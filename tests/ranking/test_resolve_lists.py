@@ -1,4 +1,4 @@
-"""Lists in the ids of a split: what is wrong with them, what is left out, and how often, worked by hand."""
+"""Lists in the ids of a split: problems and excluded entries with their numbers, computed by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from ipseval import InputError, Lists, Split, rank_positives
-from tests.inside.ranking import Targets, TopK, rank_lists, resolve_lists
+from tests.inside.ranking import Targets, TopKCollector, rank_lists, resolve_lists
 
 TRAIN = pd.DataFrame({"user": ["a", "a", "b", "c"], "item": ["p", "q", "p", "q"]})
 TEST = pd.DataFrame({"user": ["a", "b", "b", "c"], "item": ["r", "q", "s", "p"]})
@@ -18,18 +18,18 @@ SPLIT = Split.from_frames(TRAIN, TEST, items=list("pqrst"))
 
 
 @cache
-def known(unknown: str = "raise") -> Lists:
+def make_lists(unknown: str = "raise") -> Lists:
     """Return lists of known users and items."""
     return Lists({"a": ["s", "r"], "b": ["s"], "c": ["p", "r", "t"]}, unknown=unknown)
 
 
-def counted(ranked) -> list[tuple[str, int, int]]:
-    """Return what was counted beside the entries that were read."""
-    return [(one.what, one.count, one.of) for one in ranked.counted[1:]]
+def list_counts(ranked) -> list[tuple[str, int, int]]:
+    """Return the counts after the first, which is the number of entries that were read."""
+    return [(count.what, count.count, count.of) for count in ranked.counted[1:]]
 
 
-def problems(lists, **options) -> list[str]:
-    """Return the lines of what is wrong with lists."""
+def collect_problems(lists, **options) -> list[str]:
+    """Return the lines of the error message for invalid lists."""
     with pytest.raises(InputError) as refused:
         rank_positives(lists, SPLIT, name="m", **options)
     return str(refused.value).splitlines()
@@ -37,52 +37,52 @@ def problems(lists, **options) -> list[str]:
 
 def test_every_kind_of_problem_is_counted_among_all_entries():
     lists = Lists({"a": ["x", "r", "p"], "b": ["y", "s", "x"], "z": ["s"], "y": ["r", "q"], "c": ["q", "p"]})
-    said = " ".join(problems(lists))
+    message = " ".join(collect_problems(lists))
     # Of eleven entries three are of two unknown users, three are two unknown items; a-p and c-q are training.
-    assert "3 of 11 entries have users unknown to the split (2 users: 'y', 'z'" in said
-    assert "the split has 'a', 'b', 'c')" in said
-    assert "3 of 11 entries have items unknown to the split (2 items: 'x', 'y'" in said
-    assert "the split has 'p', 'q', 'r', …)" in said
-    assert "'c'). Pass unknown='drop' to leave them out. " in said.replace("  ", " ")
-    assert "…). Pass unknown='drop' to leave them out, unknown='candidate' to let them compete." in said
-    assert "2 of 11 entries are training items of their user (first: 'a', 'p')" in said
+    assert "3 of 11 entries have users unknown to the split (2 users: 'y', 'z'" in message
+    assert "the split has 'a', 'b', 'c')" in message
+    assert "3 of 11 entries have items unknown to the split (2 items: 'x', 'y'" in message
+    assert "the split has 'p', 'q', 'r', …)" in message
+    assert "'c'). Pass unknown='drop' to leave them out. " in message.replace("  ", " ")
+    assert "…). Pass unknown='drop' to leave them out, unknown='candidate' to let them compete." in message
+    assert "2 of 11 entries are training items of their user (first: 'a', 'p')" in message
 
 
-def test_of_the_first_problem_the_pair_is_the_one_that_comes_first():
-    said = " ".join(problems(Lists({"a": ["r"], "b": ["s", "p"], "c": ["q"]})))
-    assert "2 of 4 entries are training items of their user (first: 'b', 'p')" in said
+def test_a_problem_shows_the_first_pair():
+    message = " ".join(collect_problems(Lists({"a": ["r"], "b": ["s", "p"], "c": ["q"]})))
+    assert "2 of 4 entries are training items of their user (first: 'b', 'p')" in message
 
 
 @pytest.mark.parametrize("unknown", ["drop", "candidate"])
-def test_unknown_users_leave_and_unknown_items_leave_or_keep_their_places(unknown):
+def test_unknown_users_are_dropped_and_unknown_items_are_dropped_or_compete(unknown):
     lists = {"a": ["x", "r", "y"], "b": ["s", "x"], "z": ["s", "x"], "c": ["r", "p"]}
     ranked = rank_positives(Lists(lists, unknown=unknown), SPLIT)
     if unknown == "drop":
         # The entries of z have left when the unknown items are counted.
         assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([0, 2, 0, 1], [1, 1, 2])
-        assert counted(ranked) == [
+        assert list_counts(ranked) == [
             ("entries with users unknown to the split, left out", 2, 9),
             ("entries with items unknown to the split, left out", 3, 9),
         ]
     else:
         assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([1, 3, 0, 1], [3, 2, 2])
-        assert counted(ranked) == [
+        assert list_counts(ranked) == [
             ("entries with users unknown to the split, left out", 2, 9),
             ("entries with items unknown to the split, added as candidates", 3, 9),
         ]
 
 
 @pytest.mark.parametrize("seen", ["drop", "keep"])
-def test_training_items_leave_or_keep_their_places(seen):
+def test_training_items_are_dropped_or_keep_their_positions(seen):
     lists = {"a": ["q", "r"], "b": ["p", "q", "s"], "c": ["p"]}
     ranked = rank_positives(Lists(lists, seen=seen), SPLIT)
     if seen == "drop":
         assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([0, 0, 1, 0], [1, 2, 1])
-        words = "entries that are training items of their user, left out"
+        description = "entries that are training items of their user, left out"
     else:
         assert (ranked.n_above.tolist(), ranked.list_length.tolist()) == ([1, 1, 2, 0], [2, 3, 1])
-        words = "entries that are training items of their user, kept"
-    assert counted(ranked) == [(words, 2, 6)]
+        description = "entries that are training items of their user, kept"
+    assert list_counts(ranked) == [(description, 2, 6)]
 
 
 def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
@@ -92,7 +92,7 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
         pd.DataFrame({"user": ["a", "b"], "item": ["q", "p"]}),
     )
     ranked = rank_positives(Lists({"a": ["q"], "b": ["p"], "z": ["p", "q"]}, unknown="drop"), split)
-    assert counted(ranked) == [("entries with users unknown to the split, left out", 2, 4)]
+    assert list_counts(ranked) == [("entries with users unknown to the split, left out", 2, 4)]
     assert ranked.n_above.tolist() == [0, 0]
 
 
@@ -105,43 +105,43 @@ def test_an_entry_of_an_unknown_user_is_no_training_item_of_another():
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*test positives are not among:ipseval.errors.DataWarning")
-def test_entries_that_are_no_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
-    said = " ".join(problems(known(), **options))
-    assert f"{n_outside} entries of the lists are not candidates (first: {first})" in said
-    dropped = rank_positives(known("drop"), SPLIT, **options)
-    assert counted(dropped) == [("entries that are no candidates, left out", n_outside, 6)]
-    kept = rank_positives(known("candidate"), SPLIT, **options)
-    assert (counted(kept), kept.list_length.tolist()) == ([], [2, 1, 3])
+def test_entries_that_are_not_candidates_are_counted_and_the_first_is_named(options, n_outside, first):
+    message = " ".join(collect_problems(make_lists(), **options))
+    assert f"{n_outside} entries of the lists are not candidates (first: {first})" in message
+    ranked_without = rank_positives(make_lists("drop"), SPLIT, **options)
+    assert list_counts(ranked_without) == [("entries that are no candidates, left out", n_outside, 6)]
+    ranked = rank_positives(make_lists("candidate"), SPLIT, **options)
+    assert (list_counts(ranked), ranked.list_length.tolist()) == ([], [2, 1, 3])
 
 
-def test_each_users_own_candidates_restrict_its_list_alone():
-    own = pd.DataFrame({"user": list("aabbccc"), "item": list("rsqsprt")})
-    assert rank_positives(known(), SPLIT, candidates=own).n_above.tolist() == [1, 3, 0, 0]
-    fewer = own[own["item"] != "t"]
-    said = " ".join(problems(known(), candidates=fewer))
-    assert "1 entries of the lists are not candidates (first: 'c', 't')" in said
+def test_candidates_of_a_user_restrict_the_list_of_that_user_only():
+    pairs = pd.DataFrame({"user": list("aabbccc"), "item": list("rsqsprt")})
+    assert rank_positives(make_lists(), SPLIT, candidates=pairs).n_above.tolist() == [1, 3, 0, 0]
+    fewer_pairs = pairs[pairs["item"] != "t"]
+    message = " ".join(collect_problems(make_lists(), candidates=fewer_pairs))
+    assert "1 entries of the lists are not candidates (first: 'c', 't')" in message
 
 
-def test_kept_training_items_and_unknown_ones_are_not_asked_whether_they_are_candidates():
+def test_kept_training_items_and_unknown_items_need_not_be_candidates():
     lists = Lists({"a": ["p", "r"], "b": ["x", "s"], "c": ["p"]}, seen="keep", unknown="candidate")
     ranked = rank_positives(lists, SPLIT, candidates=list("rspq"))
     assert ranked.n_above.tolist() == [1, 2, 1, 0]
-    assert [one[0] for one in counted(ranked)] == [
+    assert [count[0] for count in list_counts(ranked)] == [
         "entries with items unknown to the split, added as candidates",
         "entries that are training items of their user, kept",
     ]
 
 
-def test_lists_are_the_whole_ranking_where_they_hold_all_candidates_and_nothing_else():
-    everything = {"a": ["s", "r", "t"], "b": ["t", "s", "q", "r"], "c": ["p", "r", "s", "t"]}
-    whole = rank_positives(Lists(everything), SPLIT)
-    assert (whole.max_rank, whole.n_above.tolist()) == (None, [1, 2, 1, 0])
+def test_lists_of_exactly_all_candidates_give_the_whole_ranking():
+    all_items = {"a": ["s", "r", "t"], "b": ["t", "s", "q", "r"], "c": ["p", "r", "s", "t"]}
+    ranked = rank_positives(Lists(all_items), SPLIT)
+    assert (ranked.max_rank, ranked.n_above.tolist()) == (None, [1, 2, 1, 0])
     for user in "abc":
-        shorter = everything | {user: everything[user][:-1]}
-        assert rank_positives(Lists(shorter), SPLIT).max_rank == 4
-    with_unknown = everything | {"a": ["x", *everything["a"]]}
+        lists = all_items | {user: all_items[user][:-1]}
+        assert rank_positives(Lists(lists), SPLIT).max_rank == 4
+    with_unknown = all_items | {"a": ["x", *all_items["a"]]}
     assert rank_positives(Lists(with_unknown, unknown="candidate"), SPLIT).max_rank == 4
-    with_training = everything | {"a": ["s", "r", "p"]}
+    with_training = all_items | {"a": ["s", "r", "p"]}
     assert rank_positives(Lists(with_training, seen="keep"), SPLIT).max_rank == 4
 
 
@@ -151,41 +151,42 @@ def test_a_user_without_positives_may_lack_a_list_of_all_candidates():
     assert rank_positives(lists, split).max_rank is None
 
 
-def test_the_best_entries_of_lists_are_handed_on_by_user_and_item():
-    handed = []
+def test_the_best_entries_of_lists_are_collected_by_user_and_item():
+    entries = []
 
     def handle(user, item, n_above, n_tied):
-        rows = zip(*(one.tolist() for one in (user, item, n_above, n_tied)), strict=True)
-        handed.extend(rows)
+        rows = zip(*(column.tolist() for column in (user, item, n_above, n_tied)), strict=True)
+        entries.extend(rows)
 
     lists = Lists({"a": ["x", "s", "r"], "b": ["t", "s"], "c": ["t", "p", "r"]}, unknown="candidate")
-    top = TopK(2, handle, np.arange(3))
+    top = TopKCollector(2, handle, np.arange(3))
     rank_lists(lists, SPLIT, Targets.from_split(SPLIT), name="m", top=top)
     # The unknown item keeps the first place of a and is in no list of items: s is the one that is left.
-    assert [row[:2] for row in handed] == [(0, 3), (1, 3), (1, 4), (2, 0), (2, 4)]
+    assert [row[:2] for row in entries] == [(0, 3), (1, 3), (1, 4), (2, 0), (2, 4)]
 
 
-def test_problems_of_one_list_have_its_name_and_those_of_several_are_told_apart():
-    bad, good = Lists({"a": ["x"]}), known()
+def test_problems_are_reported_with_the_name_of_their_list():
+    bad = Lists({"a": ["x"]})
+    good = make_lists()
     with pytest.raises(InputError) as refused:
         resolve_lists({"one": good, "two": bad}, SPLIT)
     assert str(refused.value).startswith("two (top-K lists): 1 of 1 entries have items unknown")
     with pytest.raises(InputError) as refused:
         resolve_lists({"one": bad, "two": bad}, SPLIT)
-    said = str(refused.value)
-    assert said.startswith("the top-K lists have 2 problems:")
-    assert "one: 1 of 1 entries" in said
-    assert "two: 1 of 1 entries" in said
+    message = str(refused.value)
+    assert message.startswith("the top-K lists have 2 problems:")
+    assert "one: 1 of 1 entries" in message
+    assert "two: 1 of 1 entries" in message
     model = object()
     assert resolve_lists({"other": model}, SPLIT)["other"] is model
 
 
 def test_an_entry_without_an_item_is_missing_and_neither_unknown_nor_a_training_item():
     frame = pd.DataFrame({"user": ["a", "b"], "item": [None, "s"], "rank": 1})
-    (said,) = problems(frame)
-    assert "1 of 2 entries have no item" in said
-    assert "unknown to the split" not in said
-    assert "training items" not in said
+    (message,) = collect_problems(frame)
+    assert "1 of 2 entries have no item" in message
+    assert "unknown to the split" not in message
+    assert "training items" not in message
 
 
 def test_an_unknown_item_is_never_the_last_item_of_the_user_before():
@@ -197,10 +198,10 @@ def test_an_unknown_item_is_never_the_last_item_of_the_user_before():
 
 
 def test_ids_of_another_type_are_one_problem_and_not_many_unknown_ids():
-    said = " ".join(problems(pd.DataFrame({"user": [1, 2], "item": ["p", "q"], "rank": 1})))
-    assert "the column of users" in said
-    assert "unknown to the split" not in said
-    assert "training items" not in said
+    message = " ".join(collect_problems(pd.DataFrame({"user": [1, 2], "item": ["p", "q"], "rank": 1})))
+    assert "the column of users" in message
+    assert "unknown to the split" not in message
+    assert "training items" not in message
 
 
 @pytest.mark.parametrize(("n_rows", "refused"), [(2, False), (3, False), (4, True)])

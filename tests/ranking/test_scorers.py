@@ -1,4 +1,4 @@
-"""Models turned into scorers: which shapes are taken, and what is said of the others."""
+"""Models as scorers: valid shapes, and the errors for other models."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from scipy.sparse import csr_matrix
 from ipseval import InputError
 from ipseval.ranking.kernels import numpy_kernels
 from tests.inside.ranking import CallableScorer, DenseScorer, Factors, SparseScorer, as_scorer
-from tests.ranking.worlds import world_of
+from tests.ranking.worlds import make_world
 
-SPLIT = world_of(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
+SPLIT = make_world(3, 4, {(0, 0)}, {(0, 1), (1, 2), (2, 3)}).split
 SCORES = np.arange(12.0).reshape(3, 4)
-USER, ITEM, BIAS = np.ones((3, 2)), np.arange(8.0).reshape(4, 2), np.array([0.0, 1.0, 2.0, 3.0])
+USER = np.ones((3, 2))
+ITEM = np.arange(8.0).reshape(4, 2)
+BIAS = np.array([0.0, 1.0, 2.0, 3.0])
 USERS = np.array([0, 2])
 
 
@@ -33,24 +35,24 @@ USERS = np.array([0, 2])
         (lambda users: SCORES[users], CallableScorer, SCORES),
     ],
 )
-def test_every_model_gives_the_scores_of_the_users_that_are_asked_for(model, kind, scores):
+def test_every_scorer_returns_the_scores_of_the_requested_users(model, kind, scores):
     scorer = as_scorer(model, SPLIT, "m")
     assert type(scorer) is kind
     assert getattr(scorer, "parallel", False) == (kind in (DenseScorer, SparseScorer))  # arrays alone are
     if kind is Factors:
-        found = scorer.scores(np.repeat(USERS, 4), np.tile(np.arange(4), 2), numpy_kernels).reshape(2, 4)
+        block = scorer.scores(np.repeat(USERS, 4), np.tile(np.arange(4), 2), numpy_kernels).reshape(2, 4)
     else:
-        found = scorer.block(USERS)
-    assert found.tolist() == scores[USERS].tolist()
+        block = scorer.block(USERS)
+    assert block.tolist() == scores[USERS].tolist()
 
 
-def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
-    class Own:
+def test_an_object_with_a_method_block_is_used_as_a_scorer():
+    class BlockScorer:
         def block(self, users):
             return SCORES[users]
 
-    own = Own()
-    assert as_scorer(own, SPLIT, "m") is own
+    scorer = BlockScorer()
+    assert as_scorer(scorer, SPLIT, "m") is scorer
 
 
 @pytest.mark.parametrize(
@@ -96,7 +98,7 @@ def test_a_model_with_blocks_of_its_own_is_taken_as_it_is():
         (3, "m is an int; expected an (n_users, n_items) array"),
     ],
 )  # fmt: skip
-def test_what_is_no_model_is_said_with_its_shape(model, message):
+def test_invalid_models_are_refused_with_their_shape(model, message):
     with pytest.raises(InputError, match=f"^{re.escape(message)}"):
         as_scorer(model, SPLIT, "m")
 
@@ -109,7 +111,7 @@ def test_a_function_returns_a_row_for_each_user_and_a_column_for_each_item(shape
         scorer.block(USERS)
 
 
-def test_an_object_that_fails_when_it_is_called_is_named_and_a_function_speaks_for_itself():
+def test_a_note_is_added_to_errors_of_callable_objects_only():
     class Net:
         def __call__(self, users):
             raise TypeError("no tensors")

@@ -31,16 +31,16 @@ def frame(pairs) -> pd.DataFrame:
     return pd.DataFrame({"user": [u for u, _ in pairs], "item": [i for _, i in pairs]}, dtype=np.int64)
 
 
-def world_of(n_users: int, n_items: int, train, test) -> World:
+def make_world(n_users: int, n_items: int, train, test) -> World:
     """Return a split of the given pairs; ids are the codes."""
     ids = np.arange(n_users), np.arange(n_items)
     columns = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (train, test))
-    split = Split(*(Interactions(*one, *ids) for one in columns))
+    split = Split(*(Interactions(*column, *ids) for column in columns))
     return World(n_users, n_items, set(train), set(test), split)
 
 
 def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
-    """Return a world in which some users have no row, and some all items but one in training."""
+    """Return a random split in which some users have no pairs, and some train on all items but one."""
     state = rng.choice(3, p=[0.5, 0.3, 0.2], size=(n_users, n_items))
     greedy = rng.random(n_users) < 0.15
     state[greedy] = 1
@@ -53,8 +53,12 @@ def random_world(rng: np.random.Generator, n_users: int, n_items: int) -> World:
     # The rows reach the library in no order at all.
     train = rng.permutation(np.argwhere(state == 1))
     test = rng.permutation(np.argwhere(state == 2))
-    pairs = lambda array: [(int(u), int(i)) for u, i in array]  # noqa: E731  # used twice, here only
-    return world_of(state.shape[0], n_items, pairs(train), pairs(test))
+    return make_world(state.shape[0], n_items, to_pairs(train), to_pairs(test))
+
+
+def to_pairs(array: np.ndarray) -> list[tuple[int, int]]:
+    """Return the rows of an array as pairs of integers."""
+    return [(int(user), int(item)) for user, item in array]
 
 
 def rows(ranked: RankedPositives) -> list[tuple[int, int, int, int]]:

@@ -1,12 +1,12 @@
-"""Adapters: trained models of other libraries as scorers, discovered by type.
+"""Adapters: trained models of other libraries as scorers, found by the type of the model.
 
-`evaluate` and `rank_positives` call `adapt` by themselves. A library is imported only by the file that bears
-its name, and only when one of its models is given.
+`evaluate` and `rank_positives` call `adapt` themselves. A library is imported only when one of its models is
+passed.
 """
 
 from __future__ import annotations
 
-from ipseval.ranking.adapters._base import ModelScores
+from ipseval.ranking.adapters._model_scores import ModelScores
 from ipseval.ranking.adapters.registry import adapt
 from ipseval.utils.border import guard
 

@@ -1,7 +1,8 @@
-"""A trained model of another library as a scorer, by the type of the model."""
+"""Registry of adapters, which turn a trained model of another library into a scorer by its type."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -11,27 +12,27 @@ import pandas as pd
 
 from ipseval.data.splits import Split
 from ipseval.errors import InputError
+from ipseval.ranking._types import AnyFrame, AnyModel
 from ipseval.ranking.adapters import _libraries
-from ipseval.ranking.adapters._base import ModelScores, Unknown, align, root_modules
+from ipseval.ranking.adapters._model_scores import ModelScores, Unknown, align, root_modules
 from ipseval.utils.checks import check_choice, examples, kind_of, refuse_masked
 from ipseval.utils.registry import Registry
 
-Describe: TypeAlias = Callable[[Any, Split], ModelScores | None]
-
-# Top-level module of the model's class -> its function; the first match along the bases of the class wins,
-# so that a RecBole model is not taken for a plain torch module.
+Describe: TypeAlias = Callable[[AnyModel, Split], ModelScores | None]
 
 
-def _describe(name: str, given: Any) -> Describe:
-    """Return the function of an adapter that is registered by the top-level module of its models."""
-    if not callable(given):
-        raise InputError(f"an adapter is a function describe(model, split); got {kind_of(given)}.")
+def _check_adapter(name: str, adapter: object) -> Describe:
+    """Return an adapter, or raise `InputError` unless it is a function named like a top-level module."""
+    if not callable(adapter):
+        raise InputError(f"an adapter is a function describe(model, split); got {kind_of(adapter)}.")
     if not name.isidentifier():
         raise InputError(f"an adapter has the name of a top-level module, such as 'sklearn'; got {name!r}.")
-    found: Describe = given
-    return found
+    describe_model: Describe = adapter
+    return describe_model
 
 
+# Function by the top-level module of the model's class. The first match along the bases of the class is used,
+# so that a RecBole model is not treated as a torch module.
 _BUILT_IN: dict[str, Describe] = {
     "implicit": _libraries.describe_implicit,
     "cornac": _libraries.describe_cornac,
@@ -43,8 +44,7 @@ _BUILT_IN: dict[str, Describe] = {
     "pyspark": _libraries.describe_spark,
     "torch": _libraries.describe_torch,
 }
-ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _describe)
-
+ADAPTERS: Registry[Describe] = Registry("adapter", "ipseval.adapters", _BUILT_IN, _check_adapter)
 
 NESTED = "recommendations"
 
@@ -58,28 +58,40 @@ def adapt(
     users: Any | None = None,
     items: Any | None = None,
 ) -> Any:
-    """Return a trained model of a known library as a scorer for `split`; anything else as it is.
+    """Return a trained model of a supported library as a scorer for `split`, and any other model unchanged.
 
-    Ids are matched where the library keeps them. An item or user without training interactions that the model
-    does not know is ranked last or left with all items tied, with a `DataWarning` that counts them.
+    Ids are matched if the library stores them. An item without training interactions that the model does not
+    know is ranked last, and for such a user all items are tied; a `DataWarning` reports their number.
 
     Parameters
     ----------
     model : trained model
         Of implicit, cornac, LensKit (pipeline), RecTools, RecBole, Surprise, LightFM, Spark ALS or torch.
-        RecTools, RecBole and LightFM keep ids in a data set of their own: pass the pair (model, dataset).
-        Frames of top-K lists with columns user_id, item_id or a nested column recommendations are understood.
-    unknown : {"raise", "last"}
-        What to do when the model knows ids that the split does not have, or does not know ids of
-        `split.train`: an error, or go on as for ids without training interactions.
+        RecTools, RecBole and LightFM keep ids in a separate data set: pass the pair (model, dataset). Frames
+        of top-K lists with columns user_id, item_id, or with a nested column recommendations, are supported.
+    split : Split
+        The scorer has the users and items of this split, in its order.
+    name : str, default "the model"
+        Name of the model in messages.
+    unknown : {"raise", "last"}, default "raise"
+        Treatment of ids that the model knows and the split lacks, and of ids of `split.train` that the model
+        does not know: an error, or the same treatment as ids without training interactions.
     users, items : arrays of ids, optional
-        Id of each user row and item row, for models that carry none (implicit, LightFM, torch, an (n, m)
-        array, a tuple of factors, a function of row numbers). None: in the order of the split.
+        Id of each user row and item row, for models without ids (implicit, LightFM, torch, an (n, m) array, a
+        tuple of factors, a function of row numbers). The default is the order of the split.
+
+    Returns
+    -------
+    tuple of factors, function users -> scores, data frame of lists, or the model itself
 
     Raises
     ------
     InputError
-        When the ids or sizes do not match; the text shows ids of both.
+        If the ids or sizes do not match; the message shows ids of the model and of the split.
+
+    See Also
+    --------
+    ModelScores : The scores that an adapter returns.
     """
     check_choice("unknown", unknown, ("raise", "last"))
     frame = list_frame(model)
@@ -87,29 +99,39 @@ def adapt(
         return frame
     scores = describe(model, split)
     if users is not None or items is not None:
-        scores = (scores or _plain(model)).with_ids(users, items)
-    return model if scores is None else align(scores, split, name=name, unknown=unknown)
+        if scores is None:
+            scores = _describe_arrays(model)
+        scores = scores.with_ids(users, items)
+    if scores is None:
+        return model
+    return align(scores, split, name=name, unknown=unknown)
 
 
-def describe(model: Any, split: Split) -> ModelScores | None:
-    """Return the scores of a model in its own id space; None for what is not a library's model."""
-    leader = model[0] if isinstance(model, tuple) and model else model
+def describe(model: AnyModel, split: Split) -> ModelScores | None:
+    """Return the scores of a model in the id space of its library; None if no adapter supports the model."""
+    leader = model
+    if isinstance(model, tuple) and model:
+        leader = model[0]
     for root in root_modules(leader):
         if ADAPTERS.offers(root):
             return ADAPTERS.find(root)(model, split)
     return None
 
 
-def _plain(model: Any) -> ModelScores:
-    """Return an array, factors or function as scores in their own id space."""
-    for part in model if isinstance(model, tuple) else (model,):
+def _describe_arrays(model: AnyModel) -> ModelScores:
+    """Return an array, factors or a function as scores in an id space of their own."""
+    parts = (model,)
+    if isinstance(model, tuple):
+        parts = model
+    for part in parts:
         refuse_masked(part, "the model")
     if isinstance(model, np.ndarray) and model.ndim == 2:
-        return ModelScores(
-            "array", rows=lambda users: model[users], n_users=model.shape[0], n_items=model.shape[1]
-        )
+        n_users, n_items = model.shape
+        return ModelScores("array", rows=lambda users: model[users], n_users=n_users, n_items=n_items)
     if isinstance(model, tuple) and len(model) in (2, 3):
-        bias = np.asarray(model[2]) if len(model) == 3 and model[2] is not None else None
+        bias = None
+        if len(model) == 3 and model[2] is not None:
+            bias = np.asarray(model[2])
         return ModelScores("factors", factors=(np.asarray(model[0]), np.asarray(model[1]), bias))
     if callable(model):
         return ModelScores("function", rows=model)
@@ -118,10 +140,13 @@ def _plain(model: Any) -> ModelScores:
     )
 
 
-def list_frame(model: Any) -> Any | None:
-    """Return a frame of lists with our column names, from RecTools' or Spark's nested ones; else None."""
+def list_frame(model: AnyModel) -> AnyFrame | None:
+    """Return a frame of lists with columns user, item and rank or score; None for any other model.
+
+    The names of RecTools and of other libraries are replaced, and Spark's nested lists are unnested.
+    """
     try:
-        table: Any = nw.from_native(model)
+        table: AnyFrame = nw.from_native(model)
     except TypeError:
         return None
     except nw.exceptions.DuplicateError as error:
@@ -130,34 +155,43 @@ def list_frame(model: Any) -> Any | None:
     if {"user", "item"} <= set(columns):
         return model
     if NESTED in columns:
-        return _unnested(table, columns)
-    key = next((name for name in ("rank", "score") if name in columns), None)
-    if {"user_id", "item_id"} <= set(columns) and key is not None:
-        names = {"user_id": "user", "item_id": "item"}
-        return table.select("user_id", "item_id", key).rename(names).to_native()
+        return _unnest_lists(table, columns)
+    if not {"user_id", "item_id"} <= set(columns):
+        return None
+    for order in ("rank", "score"):
+        if order in columns:
+            names = {"user_id": "user", "item_id": "item"}
+            return table.select("user_id", "item_id", order).rename(names).to_native()
     return None
 
 
-def _unnested(table: Any, columns: list[str]) -> Any:
-    others = [name for name in columns if name != NESTED]
-    if len(others) != 1:
+def _unnest_lists(table: nw.DataFrame[Any] | nw.LazyFrame[Any], columns: list[str]) -> pd.DataFrame:
+    """Return a frame with a column of users and a column of lists as one row for each entry."""
+    user_columns = [name for name in columns if name != NESTED]
+    if len(user_columns) != 1:
         raise InputError(
             f"a frame with a column {NESTED!r} must have one other column, the user; got {examples(columns)}."
         )
     if isinstance(table, nw.LazyFrame):
         table = table.collect()
+
     lists = [list(entries) for entries in table[NESTED].to_list()]
-    entries = [entry for one in lists for entry in one]
+    entries = list(itertools.chain.from_iterable(lists))
     if entries and isinstance(entries[0], dict):
-        if set(entries[0]) - {"rating"} == set(entries[0]) or len(entries[0]) != 2:
-            raise InputError(
-                f"entries of {NESTED!r} must have an item and a rating; got {examples(entries[0], 5)}."
-            )
-        item_name = next(name for name in entries[0] if name != "rating")
-        pairs = [(entry[item_name], entry["rating"]) for entry in entries]
+        item_key = _find_item_key(entries[0])
+        items = [entry[item_key] for entry in entries]
+        scores = [entry["rating"] for entry in entries]
     else:
-        pairs = [(entry[0], entry[1]) for entry in entries]
-    users = np.repeat(table[others[0]].to_numpy(), [len(one) for one in lists])
-    return pd.DataFrame(
-        {"user": users, "item": [item for item, _ in pairs], "score": [score for _, score in pairs]}
-    )
+        items = [entry[0] for entry in entries]
+        scores = [entry[1] for entry in entries]
+    lengths = [len(entries_of_user) for entries_of_user in lists]
+    users = np.repeat(table[user_columns[0]].to_numpy(), lengths)
+    return pd.DataFrame({"user": users, "item": items, "score": scores})
+
+
+def _find_item_key(entry: dict[str, object]) -> str:
+    """Return the key of the item in an entry that has an item and a rating."""
+    keys = [key for key in entry if key != "rating"]
+    if "rating" not in entry or len(keys) != 1:
+        raise InputError(f"entries of {NESTED!r} must have an item and a rating; got {examples(entry, 5)}.")
+    return keys[0]

@@ -1,1 +1,1 @@
-"""What counts the candidates above a positive: NumPy, and Numba where it is installed."""
+"""Kernels that count the candidates above a positive: in NumPy, and in Numba where it is installed."""

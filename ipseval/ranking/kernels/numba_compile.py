@@ -1,51 +1,60 @@
-"""Compiling with Numba: what every kernel is compiled with."""
+"""Compilation of the counting kernels with Numba."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numba
 
+from ipseval.ranking._types import Untyped
+
 Function = TypeVar("Function", bound=Callable[..., Any])
+NumbaCache: TypeAlias = Untyped
 
 
-def compiled(function: Function, **options: Any) -> Function:
-    """Return a function compiled without the lock of Python, and cached on disk where that is possible."""
-    jit: Any = numba.njit
-    # Nobody calls a kernel from C: without a wrapper for that, compiling takes a tenth less.
+def compile_kernel(function: Function, **options: object) -> Function:
+    """Return the function compiled without the lock of Python, and cached on disk where that is possible."""
+    jit: Untyped = numba.njit
+    # No kernel is called from C: without a wrapper for that, compiling takes a tenth less.
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     try:
-        fast: Any = jit(function, cache=True, **options)
+        kernel: Untyped = jit(function, cache=True, **options)
     except RuntimeError:  # there is no directory to write a cache to
-        fast = jit(function, **options)
+        kernel = jit(function, **options)
     else:
-        _forgive_damage(fast._cache)  # Numba has no other way to what reads and writes its files
-    made: Function = fast
-    return made
+        # Numba offers no public access to the object that reads and writes its files.
+        _tolerate_damaged_cache(kernel._cache)
+    compiled_function: Function = kernel
+    return compiled_function
 
 
-def borrowing(function: Function) -> Function:
-    """Return a function compiled without counting who refers to its arrays: it makes none, and keeps none."""
-    # A function that is called for each user and tile would spend half its time on counting.
-    return compiled(function, _nrt=False)
+def compile_inner_kernel(function: Function) -> Function:
+    """Return the function compiled without counting references to its arrays.
+
+    The function must neither create nor store arrays. A function that is called for each user and tile would
+    spend half of its time on these counts.
+    """
+    return compile_kernel(function, _nrt=False)
 
 
-def _forgive_damage(cache: Any) -> None:
-    """Let files that cannot be read count as missing: they are emptied, and the function compiled again."""
-    load, save = cache.load_overload, cache.save_overload
+def _tolerate_damaged_cache(cache: NumbaCache) -> None:
+    """Delete cache files that cannot be read, so that the function is compiled again."""
+    load = cache.load_overload
+    save = cache.save_overload
 
-    def load_or_empty(*arguments: Any) -> Any:
+    def load_or_empty(*arguments: object) -> object:
         try:
             return load(*arguments)
-        except Exception:  # half a pickle may raise anything
+        except Exception:  # a damaged pickle may raise anything
             with suppress(OSError):
                 cache.flush()
             return None
 
-    def save_if_possible(*arguments: Any) -> None:
-        with suppress(Exception):  # damaged, and not to be written: there is no cache then
+    def save_if_possible(*arguments: object) -> None:
+        with suppress(Exception):  # damaged and not writable: there is no cache then
             save(*arguments)
 
-    cache.load_overload, cache.save_overload = load_or_empty, save_if_possible
+    cache.load_overload = load_or_empty
+    cache.save_overload = save_if_possible

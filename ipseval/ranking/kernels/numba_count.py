@@ -1,229 +1,281 @@
-"""How many scores of a row are beyond thresholds, by Numba: those that reach the lowest are gathered first.
+"""Counts of the scores of a row beyond thresholds, in Numba: scores that reach the lowest are gathered first.
 
-Held-out positives rank high under most models, so that few items reach the lowest threshold of a user. One
-comparison for each score finds them, and all others are made with these few alone. What gathers them is an
-instruction of AVX-512 that compilers do not find by themselves. On other processors, and with a Numba that
-does not let us insert instructions, every score is compared with every threshold: `count_all` is one of two
-functions.
+Held-out positives rank high under most models, so few items reach the lowest threshold of a user. One
+comparison for each score finds them, and all other comparisons are made with these few scores alone. They are
+gathered by an instruction of AVX-512 that compilers do not find by themselves. On other processors, and with
+a version of Numba in which instructions cannot be inserted, every score is compared with every threshold:
+`count_all` is one of two functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import TypeAlias, cast
 
 import numpy as np
 
-from ipseval.ranking.kernels.numba_compile import borrowing
+from ipseval.ranking._types import Untyped
+from ipseval.ranking.kernels.numba_compile import compile_inner_kernel
 from ipseval.utils.types import AnyArray, IntArray
 
-_found = False
-with suppress(ImportError):  # the inside of Numba, which promises nothing
+CodegenContext: TypeAlias = Untyped
+IRBuilder: TypeAlias = Untyped
+IRValue: TypeAlias = Untyped
+IRType: TypeAlias = Untyped
+NumbaType: TypeAlias = Untyped
+Codegen: TypeAlias = Callable[..., IRValue]
+Intrinsic: TypeAlias = tuple[NumbaType, Codegen]  # the signature, and the function that emits instructions
+
+_has_compiler_api = False
+with suppress(ImportError):  # these modules of Numba are private and may change
     from llvmlite import ir
     from numba import types
     from numba.core import cgutils
     from numba.core.registry import cpu_target
     from numba.extending import intrinsic
 
-    _inside: Any = cgutils
-    _found = True
+    _code_generation: Untyped = cgutils
+    _has_compiler_api = True
 
-SEVERAL = 3  # thresholds of a row from which on it pays to gather
-GROUP = 16  # gathered scores that are compared with a threshold at once
+SEVERAL = 3  # thresholds of a row from which on gathering saves time
+GROUP = 16  # gathered scores that are compared with a threshold together
 
-_i32: Any = np.int32  # counters as wide as the scores: with 64 bits only half as many fit a vector register
-_i64: Any = np.int64  # of a fixed 0 that is passed on Numba makes a type of its own, and compiles for it, too
+# Counters are as wide as the scores: with 64 bits, only half as many fit a vector register.
+_i32: Untyped = np.int32
+# Numba gives a literal 0 a separate type, and would compile callees for it as well.
+_i64: Untyped = np.int64
 
 
-def _can_gather() -> bool:
-    """Return whether the processor has the instruction that gathers."""
+def _has_gather_instruction() -> bool:
+    """Return whether the processor has the instruction that gathers scores."""
     try:
         return "+avx512f" in cpu_target.target_context.codegen().magic_tuple()[2].split(",")
-    except Exception:  # another inside of Numba
+    except Exception:  # another version of Numba
         return False
 
 
-GATHERS = _found and _can_gather()
+GATHERS = _has_compiler_api and _has_gather_instruction()
 
 
-def _inserted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return what compiled functions call, whose instructions `function` inserts."""
-    made: Callable[..., Any] = intrinsic(function) if GATHERS else function
-    return made
+def _as_intrinsic(function: Callable[..., Intrinsic]) -> Callable[..., int]:
+    """Return a function that compiled code calls by inserting the instructions of `function`."""
+    if GATHERS:
+        function = intrinsic(function)
+    inserted: Callable[..., int] = cast("Untyped", function)
+    return inserted
 
 
-def _integer(bits: int) -> Any:
+def _integer_type(bits: int) -> IRType:
+    """Return the LLVM type of an integer of this many bits."""
     return ir.IntType(bits)
 
 
-def _vector_at(context: Any, builder: Any, array: Any, value: Any, place: Any, lanes: int) -> Any:
-    """Return a pointer to `lanes` numbers of an array as one vector."""
-    kind = ir.VectorType(context.get_value_type(array.dtype), lanes)
+def _vector_pointer(
+    context: CodegenContext, builder: IRBuilder, array: NumbaType, value: IRValue, index: IRValue, lanes: int
+) -> IRValue:
+    """Return a pointer to `lanes` numbers of an array, from `index` on, as one vector."""
+    vector_type = ir.VectorType(context.get_value_type(array.dtype), lanes)
     data = context.make_array(array)(context, builder, value).data
-    return builder.bitcast(builder.gep(data, [place]), kind.as_pointer())
+    return builder.bitcast(builder.gep(data, [index]), vector_type.as_pointer())
 
 
-def _compared(builder: Any, operator: str, at: Any, bound: Any, lanes: int) -> tuple[Any, Any]:
-    """Return the numbers at a pointer, and a bit for each that says how it compares with a bound."""
-    numbers = builder.load(at)
+def _emit_comparison(
+    builder: IRBuilder, operator: str, pointer: IRValue, bound: IRValue, lanes: int
+) -> tuple[IRValue, IRValue]:
+    """Return the vector at a pointer, and the bits of the comparison of each of its numbers with a bound."""
+    numbers = builder.load(pointer)
     numbers.align = 4
     undefined = ir.Constant(numbers.type, ir.Undefined)
-    first = builder.insert_element(undefined, bound, ir.Constant(_integer(32), 0))
-    zeros = ir.Constant(ir.VectorType(_integer(32), lanes), [0] * lanes)
-    everywhere = builder.shuffle_vector(first, undefined, zeros)
-    return numbers, builder.fcmp_ordered(operator, numbers, everywhere)
+    first_lane = builder.insert_element(undefined, bound, ir.Constant(_integer_type(32), 0))
+    zeros = ir.Constant(ir.VectorType(_integer_type(32), lanes), [0] * lanes)
+    bounds = builder.shuffle_vector(first_lane, undefined, zeros)
+    return numbers, builder.fcmp_ordered(operator, numbers, bounds)
 
 
-def _number(builder: Any, bits: Any, lanes: int) -> Any:
-    """Return how many bits are set."""
-    return builder.zext(builder.ctpop(builder.bitcast(bits, _integer(lanes))), _integer(64))
+def _emit_bit_count(builder: IRBuilder, bits: IRValue, lanes: int) -> IRValue:
+    """Return the number of bits that are set."""
+    return builder.zext(builder.ctpop(builder.bitcast(bits, _integer_type(lanes))), _integer_type(64))
 
 
-def _width(scores: Any) -> int:
+def _count_lanes(scores: NumbaType) -> int:
     """Return how many scores of an array are gathered at once."""
     return 512 // int(scores.dtype.bitwidth)
 
 
-def _pack(builder: Any, numbers: Any, bits: Any, lanes: int) -> Any:
-    """Return the vector that begins with the numbers whose bit is set."""
-    kind = numbers.type
+def _emit_compress(builder: IRBuilder, numbers: IRValue, bits: IRValue, lanes: int) -> IRValue:
+    """Return the vector that begins with the numbers that have their bit set."""
+    vector_type = numbers.type
     name = f"llvm.x86.avx512.mask.compress.v{lanes}f{512 // lanes}"
-    asked = ir.FunctionType(kind, [kind, kind, bits.type])
-    pack = _inside.get_or_insert_function(builder.module, asked, name)
-    return builder.call(pack, [numbers, ir.Constant(kind, None), bits])
+    signature = ir.FunctionType(vector_type, [vector_type, vector_type, bits.type])
+    compress = _code_generation.get_or_insert_function(builder.module, signature, name)
+    return builder.call(compress, [numbers, ir.Constant(vector_type, None), bits])
 
 
-@_inserted
-def _lanes(typing: Any, scores: Any) -> tuple[Any, Callable[..., Any]]:
+@_as_intrinsic
+def _lanes(typing: Untyped, scores: NumbaType) -> Intrinsic:
     """Return how many scores are gathered at once."""
-    lanes = _width(scores)
+    lanes = _count_lanes(scores)
 
-    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        return ir.Constant(_integer(64), lanes)
+    def codegen(
+        context: CodegenContext, builder: IRBuilder, signature: NumbaType, values: list[IRValue]
+    ) -> IRValue:
+        return ir.Constant(_integer_type(64), lanes)
 
-    return types.int64(scores), made
+    return types.int64(scores), codegen
 
 
-@_inserted
+@_as_intrinsic
 def _gather(
-    typing: Any, scores: Any, i: Any, lowest: Any, kept: Any, n: Any
-) -> tuple[Any, Callable[..., Any]]:
-    """Write those of `_lanes` scores from `i` on that reach the lowest to `kept[n:]`; return the new n."""
-    # What follows in `kept`, up to the size of a register, is overwritten.
-    lanes = _width(scores)
+    typing: Untyped,
+    scores: NumbaType,
+    i: NumbaType,
+    lowest: NumbaType,
+    gathered_scores: NumbaType,
+    n: NumbaType,
+) -> Intrinsic:
+    """Write the scores >= lowest, of `_lanes` scores from `i` on, to `gathered_scores`; return the new n."""
+    # The numbers of `gathered_scores` after the new n, up to the size of a register, are overwritten.
+    lanes = _count_lanes(scores)
 
-    def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-        at = _vector_at(context, builder, scores, values[0], values[1], lanes)
-        numbers, bits = _compared(builder, ">=", at, values[2], lanes)
-        to = _vector_at(context, builder, kept, values[3], values[4], lanes)
-        builder.store(_pack(builder, numbers, bits, lanes), to).align = 4
-        return builder.add(values[4], _number(builder, bits, lanes))
+    def codegen(
+        context: CodegenContext, builder: IRBuilder, signature: NumbaType, values: list[IRValue]
+    ) -> IRValue:
+        source = _vector_pointer(context, builder, scores, values[0], values[1], lanes)
+        numbers, bits = _emit_comparison(builder, ">=", source, values[2], lanes)
+        target = _vector_pointer(context, builder, gathered_scores, values[3], values[4], lanes)
+        builder.store(_emit_compress(builder, numbers, bits, lanes), target).align = 4
+        return builder.add(values[4], _emit_bit_count(builder, bits, lanes))
 
-    return types.int64(scores, types.int64, scores.dtype, kept, types.int64), made
-
-
-def _counting(operator: str) -> Callable[..., Any]:
-    """Return a function of (scores, i, bound): how many of GROUP scores from `i` on are beyond a bound."""
-
-    def number(typing: Any, scores: Any, i: Any, bound: Any) -> tuple[Any, Callable[..., Any]]:
-        def made(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = _vector_at(context, builder, scores, values[0], values[1], GROUP)
-            return _number(builder, _compared(builder, operator, at, values[2], GROUP)[1], GROUP)
-
-        return types.int64(scores, types.int64, scores.dtype), made
-
-    return _inserted(number)
+    return types.int64(scores, types.int64, scores.dtype, gathered_scores, types.int64), codegen
 
 
-_n_above, _n_reach = _counting(">"), _counting(">=")
+def _make_group_counter(operator: str) -> Callable[..., int]:
+    """Return a function (scores, i, bound): how many of GROUP scores from `i` on are beyond a bound."""
+
+    def count_group(typing: Untyped, scores: NumbaType, i: NumbaType, bound: NumbaType) -> Intrinsic:
+        def codegen(
+            context: CodegenContext, builder: IRBuilder, signature: NumbaType, values: list[IRValue]
+        ) -> IRValue:
+            pointer = _vector_pointer(context, builder, scores, values[0], values[1], GROUP)
+            _, bits = _emit_comparison(builder, operator, pointer, values[2], GROUP)
+            return _emit_bit_count(builder, bits, GROUP)
+
+        return types.int64(scores, types.int64, scores.dtype), codegen
+
+    return _as_intrinsic(count_group)
 
 
-@borrowing
-def count_one(scores: AnyArray, lo: float, hi: float) -> tuple[Any, Any]:
+_count_above = _make_group_counter(">")
+_count_reach = _make_group_counter(">=")
+
+
+@compile_inner_kernel
+def count_one(scores: AnyArray, lo: float, hi: float) -> tuple[int, int]:
     """Return #{x > hi} and #{x >= lo}."""
-    above, reach = _i32(0), _i32(0)
+    above_counts = _i32(0)
+    reach_counts = _i32(0)
     for i in range(scores.size):
-        above = _i32(above + _i32(scores[i] > hi))
-        reach = _i32(reach + _i32(scores[i] >= lo))
-    return above, reach
+        above_counts = _i32(above_counts + _i32(scores[i] > hi))
+        reach_counts = _i32(reach_counts + _i32(scores[i] >= lo))
+    return above_counts, reach_counts
 
 
-@borrowing
-def _count_gathered(
-    kept: AnyArray, n: int, lo: AnyArray, hi: AnyArray, begin: int, end: int, above: IntArray, reach: IntArray
+@compile_inner_kernel
+def _count_gathered_scores(
+    gathered_scores: AnyArray,
+    n: int,
+    lo: AnyArray,
+    hi: AnyArray,
+    begin: int,
+    end: int,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Compare the first n scores of `kept`, which has room for GROUP more, with each threshold."""
+    """Compare the first n scores of `gathered_scores`, which has room for GROUP more, with each threshold."""
     for i in range(n, n + GROUP):
-        kept[i] = np.nan
+        gathered_scores[i] = np.nan
     for j in range(begin, end):
-        n_above, n_reach = 0, 0
+        n_above = 0
+        n_reach = 0
         for i in range(0, n, GROUP):
-            n_above += _n_above(kept, i, hi[j])
-            n_reach += _n_reach(kept, i, lo[j])
-        above[j], reach[j] = n_above, n_reach
+            n_above += _count_above(gathered_scores, i, hi[j])
+            n_reach += _count_reach(gathered_scores, i, lo[j])
+        above_counts[j] = n_above
+        reach_counts[j] = n_reach
 
 
-@borrowing
+@compile_inner_kernel
 def _compare_all(
     scores: AnyArray,
     lo: AnyArray,
     hi: AnyArray,
     begin: int,
     end: int,
-    kept: AnyArray,
-    before: IntArray,
-    n_before: int,
-    above: IntArray,
-    reach: IntArray,
+    gathered_scores: AnyArray,
+    counts: IntArray,
+    n_counted: int,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to `above` and `reach`."""
+    """Write #{x > hi} and #{x >= lo} of the thresholds from `begin` to `end` to the two arrays of counts."""
     for j in range(begin, end):
-        above[j], reach[j] = count_one(scores, lo[j], hi[j])
+        above_counts[j], reach_counts[j] = count_one(scores, lo[j], hi[j])
 
 
-@borrowing
+@compile_inner_kernel
 def _gather_first(
     scores: AnyArray,
     lo: AnyArray,
     hi: AnyArray,
     begin: int,
     end: int,
-    kept: AnyArray,
-    before: IntArray,
-    n_before: int,
-    above: IntArray,
-    reach: IntArray,
+    gathered_scores: AnyArray,
+    counts: IntArray,
+    n_counted: int,
+    above_counts: IntArray,
+    reach_counts: IntArray,
 ) -> None:
-    """Do the same by way of `kept`, which has room for the scores and GROUP more, where it pays."""
-    # `before[j]` of `n_before` other scores of the row are above threshold j. Where that is most of them for
-    # the lowest threshold, all scores are compared with all.
-    lowest, n = begin, _i64(0)
+    """Write the counts of `_compare_all`, by way of `gathered_scores` where that saves time.
+
+    `gathered_scores` has room for the scores and GROUP more. Of the row's `n_counted` scores that were
+    counted before, `counts[j]` are above threshold j. If these are most of them for the lowest threshold,
+    gathering does not save time, and all scores are compared with all thresholds.
+    """
+    lowest = begin
     for j in range(begin + 1, end):
-        lowest = j if lo[j] < lo[lowest] else lowest
-    if end - begin < SEVERAL or 2 * before[lowest] > n_before:
-        _compare_all(scores, lo, hi, begin, end, kept, before, n_before, above, reach)
+        if lo[j] < lo[lowest]:
+            lowest = j
+    if end - begin < SEVERAL or 2 * counts[lowest] > n_counted:
+        _compare_all(
+            scores, lo, hi, begin, end, gathered_scores, counts, n_counted, above_counts, reach_counts
+        )
         return
+
+    n = _i64(0)
     lanes = _lanes(scores)
-    whole = scores.size - scores.size % lanes
-    for i in range(0, whole, lanes):
-        n = _gather(scores, i, lo[lowest], kept, n)
-    for i in range(whole, scores.size):
-        kept[n] = scores[i]
+    n_in_vectors = scores.size - scores.size % lanes
+    for i in range(0, n_in_vectors, lanes):
+        n = _gather(scores, i, lo[lowest], gathered_scores, n)
+    for i in range(n_in_vectors, scores.size):
+        gathered_scores[n] = scores[i]
         n += scores[i] >= lo[lowest]
-    _count_gathered(kept, n, lo, hi, begin, end, above, reach)
+    _count_gathered_scores(gathered_scores, n, lo, hi, begin, end, above_counts, reach_counts)
 
 
-def _works() -> bool:
-    """Return whether gathering compiles here, and counts 40 scores as it must."""
-    scores, bound = np.arange(40, dtype=np.float32), np.array([35, 9, 20], dtype=np.float32)
-    kept, before = np.zeros(40 + GROUP, dtype=np.float32), np.zeros(3, dtype=np.int64)
-    above, reach = np.zeros(3, dtype=np.int64), np.zeros(3, dtype=np.int64)
+def _is_gathering_correct() -> bool:
+    """Return whether gathering compiles on this machine, and counts 40 scores correctly."""
+    scores = np.arange(40, dtype=np.float32)
+    bound = np.array([35, 9, 20], dtype=np.float32)
+    gathered_scores = np.zeros(40 + GROUP, dtype=np.float32)
+    counts = np.zeros(3, dtype=np.int64)
+    above_counts = np.zeros(3, dtype=np.int64)
+    reach_counts = np.zeros(3, dtype=np.int64)
     try:
-        _gather_first(scores, bound, bound, 0, 3, kept, before, 0, above, reach)
+        _gather_first(scores, bound, bound, 0, 3, gathered_scores, counts, 0, above_counts, reach_counts)
     except Exception:  # a compiler may fail with anything
         return False
-    return above.tolist() == [4, 30, 19] and reach.tolist() == [5, 31, 20]
+    return above_counts.tolist() == [4, 30, 19] and reach_counts.tolist() == [5, 31, 20]
 
 
-count_all = _gather_first if GATHERS and _works() else _compare_all
+count_all = _gather_first if GATHERS and _is_gathering_correct() else _compare_all

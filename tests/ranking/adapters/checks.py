@@ -1,4 +1,4 @@
-"""What each adapter has to show: the ranks of its library's own scores.
+"""Checks that an adapter gives the ranks of its library's scores.
 
 Ranks are counted here score by score, not by the library under test.
 """
@@ -16,7 +16,7 @@ from ipseval.errors import InputError
 from ipseval.ranking import rank_positives
 
 
-def placed(scores, users, items, split: Split) -> np.ndarray:
+def align_scores(scores, users, items, split: Split) -> np.ndarray:
     """Return a library's scores (its users, its items) in the order of the split.
 
     Items that the library does not know come last, and all others are tied for users it does not know.
@@ -32,14 +32,14 @@ def placed(scores, users, items, split: Split) -> np.ndarray:
 
 
 def exact_scores(user, item, bias=None) -> np.ndarray:
-    """Return Σ_k u_k v_k, added in order in double precision, then the bias: what factors mean in ipseval."""
+    """Return the scores that ipseval defines for factors: Σ_k u_k v_k, added in order, then the bias."""
     total = np.zeros((len(user), len(item)))
     for k in range(np.shape(user)[1]):
         total += np.outer(np.asarray(user)[:, k].astype(float), np.asarray(item)[:, k].astype(float))
     return total if bias is None else total + np.asarray(bias, dtype=float)
 
 
-def counted(dense: np.ndarray, split: Split, slack=0.0) -> tuple[np.ndarray, np.ndarray]:
+def count_above(dense: np.ndarray, split: Split, slack=0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return, for each test positive by user and item, how many candidates score more than slack above it,
     and how many do not score more than slack below it."""
     rows = []
@@ -47,9 +47,10 @@ def counted(dense: np.ndarray, split: Split, slack=0.0) -> tuple[np.ndarray, np.
         candidates = np.ones(split.n_items, dtype=bool)
         candidates[split.train.item[split.train.user == user]] = False
         candidates[item] = False
-        scores, own = dense[user, candidates], dense[user, item]
-        room = slack if np.isscalar(slack) else slack[user]
-        rows.append((np.sum(scores > own + room), np.sum(scores >= own - room)))
+        scores = dense[user, candidates]
+        score = dense[user, item]
+        margin = slack if np.isscalar(slack) else slack[user]
+        rows.append((np.sum(scores > score + margin), np.sum(scores >= score - margin)))
     above, not_below = np.array(rows).T
     return above, not_below
 
@@ -58,27 +59,27 @@ def assert_same_ranks(scorer, dense, split: Split) -> None:
     """Check that a scorer ranks each positive exactly as the scores (n_users, n_items) do."""
     ranked = rank_positives(scorer, split)
     order = np.lexsort((ranked.item, ranked.user))
-    above, not_below = counted(np.asarray(dense), split)
+    above, not_below = count_above(np.asarray(dense), split)
     np.testing.assert_array_equal(ranked.n_above[order], above)
     np.testing.assert_array_equal((ranked.n_above + ranked.n_tied)[order], not_below)
 
 
-def assert_differs_by_rounding_only(exact, own, bound, split: Split) -> None:
-    """Check a library's own product against the exact scores of its factors.
+def assert_differs_by_rounding_only(exact, library_scores, bound, split: Split) -> None:
+    """Check a library's product against the exact scores of its factors.
 
     Two scores whose gap is within twice the rounding error of the product (`bound`, by user) may come in
     either order or as a tie, and which one depends on the machine's BLAS; all other pairs must be in their
     exact order. At most one positive in fifty may differ, so that the check cannot become empty.
     """
-    far_above, not_far_below = counted(exact, split, slack=2 * np.asarray(bound))
-    above, not_below = counted(np.asarray(own, dtype=float), split)
+    far_above, not_far_below = count_above(exact, split, slack=2 * np.asarray(bound))
+    above, not_below = count_above(np.asarray(library_scores, dtype=float), split)
     assert (far_above <= above).all()
     assert (not_below <= not_far_below).all()
-    exactly_above, exactly_not_below = counted(exact, split)
+    exactly_above, exactly_not_below = count_above(exact, split)
     assert np.mean((above != exactly_above) | (not_below != exactly_not_below)) <= 0.02
 
 
-def rounding(user, item, *constants, unit: float = 2.0**-24) -> np.ndarray:
+def bound_rounding(user, item, *constants, unit: float = 2.0**-24) -> np.ndarray:
     """Return how far a product in precision `unit` can be from the exact one, by user: γ_n (‖u‖ ‖v‖ + |c|).
 
     N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., section 3.1.
@@ -89,28 +90,28 @@ def rounding(user, item, *constants, unit: float = 2.0**-24) -> np.ndarray:
     return n_terms * unit / (1 - n_terms * unit) * (size + sum(np.abs(part).max() for part in constants))
 
 
-def _with_text(column: str):
-    def change(train, test, users, items):
-        named = {"user": users, "item": items}
-        names = {one: f"{column[0]}{one:03d}" for one in named[column]}
-        named[column] = list(names.values())
-        changed = [frame.assign(**{column: frame[column].map(names)}) for frame in (train, test)]
-        return *changed, named["user"], named["item"]
+def _ids_to_text(column: str):
+    def change_ids(train, test, users, items):
+        ids = {"user": users, "item": items}
+        texts = {value: f"{column[0]}{value:03d}" for value in ids[column]}
+        ids[column] = list(texts.values())
+        frames = [frame.assign(**{column: frame[column].map(texts)}) for frame in (train, test)]
+        return *frames, ids["user"], ids["item"]
 
-    return change
-
-
-def _without(column: str, one: int):
-    def change(train, test, users, items):
-        named = {"user": users, "item": items}
-        named[column] = [name for name in named[column] if name != one]
-        left = [frame[frame[column] != one] for frame in (train, test)]
-        return *left, named["user"], named["item"]
-
-    return change
+    return change_ids
 
 
-def _with_item_999(train, test, users, items):
+def _remove_id(column: str, removed_id: int):
+    def change_ids(train, test, users, items):
+        ids = {"user": users, "item": items}
+        ids[column] = [value for value in ids[column] if value != removed_id]
+        frames = [frame[frame[column] != removed_id] for frame in (train, test)]
+        return *frames, ids["user"], ids["item"]
+
+    return change_ids
+
+
+def _add_item_999(train, test, users, items):
     return pd.concat([train, pd.DataFrame({"user": [1], "item": [999]})]), test, users, [*items, 999]
 
 
@@ -118,46 +119,46 @@ def _with_item_999(train, test, users, items):
 # only the model has, an id that only the training data have. RecBole shows its ids as text.
 OTHER_IDS = {
     "users-as-text": (
-        _with_text("user"),
+        _ids_to_text("user"),
         r"290 of its 290 user ids are not in the split \(the model has '?\d+'?, .*; "
         r"the split has 'u001', 'u002'",
     ),
     "items-as-text": (
-        _with_text("item"),
+        _ids_to_text("item"),
         r"(\d+) of its \1 item ids are not in the split \(the model has '?\d+'?, .*; "
         r"the split has 'i001', 'i002'",
     ),
     "item-of-the-model-only": (
-        _without("item", 3),
+        _remove_id("item", 3),
         r"1 of its \d+ item ids are not in the split \(the model has '?3'?; the split has 1, 2, 4, …\)",
     ),
     "user-of-the-model-only": (
-        _without("user", 2),
+        _remove_id("user", 2),
         r"1 of its 290 user ids are not in the split \(the model has '?2'?; the split has 1, 3, 4, …\)",
     ),
     "item-of-the-data-only": (
-        _with_item_999,
+        _add_item_999,
         r"does not know 1 of the \d+ item ids of split.train \(the split has 999; "
         r"the model has \d+, \d+, \d+, …",
     ),
 }
 # For models without ids there is no more to see than their size.
 OTHER_SIZES = {
-    "one-item-less": (_without("item", 3), r"has 300 items and the split 299 \(1, 2, 4, …\).*users=…"),
-    "one-user-less": (_without("user", 2), r"has 290 users and the split 289 \(1, 3, 4, …\).*users=…"),
-    "one-item-more": (_with_item_999, r"has 300 items and the split 301 \(1, 2, 3, …\).*users=…"),
+    "one-item-less": (_remove_id("item", 3), r"has 300 items and the split 299 \(1, 2, 4, …\).*users=…"),
+    "one-user-less": (_remove_id("user", 2), r"has 290 users and the split 289 \(1, 3, 4, …\).*users=…"),
+    "one-item-more": (_add_item_999, r"has 300 items and the split 301 \(1, 2, 3, …\).*users=…"),
 }
 
 
-def changed(change, split: Split) -> Split:
+def change_split(change_ids, split: Split) -> Split:
     """Return Coat's split with other ids."""
     frames = split.train.to_frame(), split.test.to_frame()
-    train, test, users, items = change(*frames, split.user_ids.tolist(), split.item_ids.tolist())
+    train, test, users, items = change_ids(*frames, split.user_ids.tolist(), split.item_ids.tolist())
     return Split.from_frames(train, test, users=users, items=items)
 
 
 def assert_shows_both(model, case: tuple[Any, str], split: Split) -> None:
-    """Check that ranking refuses a model of Coat for data with other ids, and shows the ids of both."""
-    change, text = case
+    """Check that a model of Coat is refused for data with other ids, with examples of both sets of ids."""
+    change_ids, text = case
     with pytest.raises(InputError, match=rf"^mine \(.+\).*{text}"):
-        rank_positives(model, changed(change, split), name="mine")
+        rank_positives(model, change_split(change_ids, split), name="mine")

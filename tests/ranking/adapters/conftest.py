@@ -1,4 +1,4 @@
-"""Two splits for all adapters: Coat where it is at hand, and a small one with text ids."""
+"""Two splits for all adapters: Coat, if it is available, and a small split with text ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ipseval.data.splits import Split, split_random
 
 @pytest.fixture(scope="session")
 def small() -> Split:
-    """A split of 40 users and 30 items with text ids for users, whose catalogue trains on every item."""
+    """A split of 40 users and 30 items with text ids for users and training pairs of every item."""
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((40, 30)) < 0.3)
     frame = pd.DataFrame({"user": [f"u{code:02d}" for code in user], "item": item + 100})
@@ -24,7 +24,7 @@ def small() -> Split:
 
 @pytest.fixture(scope="session")
 def coat_matrix(shared_data) -> np.ndarray:
-    """Coat's biased ratings, (290, 300), 0 where there is none."""
+    """Coat's biased ratings, (290, 300), 0 for missing ratings."""
     return np.loadtxt(shared_data("coat") / "train.ascii")
 
 
@@ -40,7 +40,7 @@ def coat(coat_matrix) -> Split:
 @pytest.fixture(scope="session")
 def coat_ratings(coat, coat_matrix) -> pd.DataFrame:
     """All ratings of Coat's biased log except the test positives, with columns user, item, rating."""
-    left = coat_matrix.copy()
-    left[coat.test.user, coat.test.item] = 0
-    user, item = np.nonzero(left)
-    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": left[user, item]})
+    ratings = coat_matrix.copy()
+    ratings[coat.test.user, coat.test.item] = 0
+    user, item = np.nonzero(ratings)
+    return pd.DataFrame({"user": user + 1, "item": item + 1, "rating": ratings[user, item]})

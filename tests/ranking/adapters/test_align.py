@@ -18,7 +18,8 @@ SPLIT = Split.from_frames(
     pd.DataFrame({"user": ["a", "b"], "item": [2, 4]}),
 )
 SCORES = np.arange(12.0).reshape(3, 4)  # row a: 0 1 2 3, row b: 4 5 6 7, row c: 8 9 10 11
-USERS, ITEMS = ["c", "a", "b"], [3, 1, 4, 2]  # a model with its own order of rows
+USERS = ["c", "a", "b"]
+ITEMS = [3, 1, 4, 2]  # a model with its own order of rows
 OWN = SCORES[np.ix_([2, 0, 1], [2, 0, 3, 1])]
 
 
@@ -29,30 +30,32 @@ def dense(scorer) -> np.ndarray:
     return scorer(np.arange(3)) if callable(scorer) else scorer
 
 
-def function_of(scores: np.ndarray):
+def as_function(scores: np.ndarray):
     return lambda rows: scores[rows]
 
 
-def factors_of(scores: np.ndarray):
-    """Return factors whose product is `scores`: the scores themselves and the unit matrix."""
+def as_factors(scores: np.ndarray):
+    """Return factors with the product `scores`: the scores themselves and the unit matrix."""
     return scores, np.eye(scores.shape[1])
 
 
-@pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
+@pytest.mark.parametrize("form", [np.asarray, as_function, as_factors])
 def test_a_model_with_ids_in_another_order_gets_the_scores_of_the_split(form):
     scorer = adapt(form(OWN), SPLIT, users=USERS, items=ITEMS)
     np.testing.assert_array_equal(dense(scorer), SCORES)
 
 
 def test_factors_in_the_order_of_the_split_are_passed_on_without_a_copy():
-    user, item, bias = np.ones((3, 2)), np.ones((4, 2)), np.ones(4)
+    user = np.ones((3, 2))
+    item = np.ones((4, 2))
+    bias = np.ones(4)
     scorer = adapt((user, item, bias), SPLIT, users=["a", "b", "c"], items=[1, 2, 3, 4])
     assert scorer[0] is user
     assert scorer[1] is item
     assert scorer[2] is bias
 
 
-@pytest.mark.parametrize("form", [np.asarray, function_of, factors_of])
+@pytest.mark.parametrize("form", [np.asarray, as_function, as_factors])
 def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(form):
     with pytest.warns(
         DataWarning, match=r"does not know 1 of 4 items of the split \(4\): they come last, tied"
@@ -64,14 +67,14 @@ def test_an_item_without_training_pairs_that_the_model_does_not_know_comes_last(
     assert rank_positives(scorer, SPLIT).n_above.tolist() == [1, 2]
 
 
-def test_a_bias_of_the_model_is_kept_beside_the_items_it_does_not_know():
+def test_a_bias_of_the_model_is_kept_when_it_lacks_some_items():
     factors = (np.zeros((3, 1)), np.zeros((3, 1)), np.array([30.0, 10.0, 20.0]))
     with pytest.warns(DataWarning):
         scorer = adapt(factors, SPLIT, items=[3, 1, 2])
     np.testing.assert_array_equal(dense(scorer), [[10, 20, 30, -np.inf]] * 3)
 
 
-@pytest.mark.parametrize("form", [function_of, factors_of])
+@pytest.mark.parametrize("form", [as_function, as_factors])
 def test_a_user_that_the_model_does_not_know_has_all_items_tied(form):
     split = Split.from_frames(
         pd.DataFrame({"user": ["a", "b"], "item": [1, 2]}),
@@ -91,12 +94,12 @@ def test_unknown_last_lets_a_model_of_other_users_and_items_pass():
     np.testing.assert_array_equal(scores[0], [0, 0, -np.inf, -np.inf])
 
 
-def test_what_is_no_model_of_a_library_is_returned_as_it_is():
-    for model in (SCORES, (SCORES, np.eye(4)), function_of(SCORES), pd.DataFrame(SCORES)):
+def test_other_objects_are_returned_unchanged():
+    for model in (SCORES, (SCORES, np.eye(4)), as_function(SCORES), pd.DataFrame(SCORES)):
         assert adapt(model, SPLIT) is model
 
 
-def test_to_csr_is_the_matrix_of_the_log_and_takes_values_when_told():
+def test_to_csr_returns_the_matrix_of_the_log_with_values_on_request():
     log = SPLIT.train
     np.testing.assert_array_equal(log.to_csr().toarray(), [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]])
     with pytest.raises(InputError, match="values=True needs a log with values"):
@@ -141,18 +144,18 @@ def test_ids_and_sizes_that_do_not_match_get_an_error_that_shows_both(model, ids
     ("model", "ids", "text"),
     [
         (
-            function_of(SCORES[:, :3]),
+            as_function(SCORES[:, :3]),
             {"items": ITEMS},
             r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each of its item "
             r"ids \(3, 1, 4, …\)",
         ),
         (
-            function_of(np.tile(SCORES, 2)),
+            as_function(np.tile(SCORES, 2)),
             {"items": ITEMS},
             r"gave scores of shape \(3, 8\) for 3 users; expected \(3, 4\)",
         ),
         (
-            function_of(SCORES[:, :3]),
+            as_function(SCORES[:, :3]),
             {"users": USERS},
             r"gave scores of shape \(3, 3\) for 3 users; expected \(3, 4\), a column for each item of the "
             r"split \(1, 2, 3, …\).*adapt\(model, split, users=…, items=…\)",
@@ -170,7 +173,7 @@ def test_an_unknown_value_of_unknown_is_an_error():
 
 
 def test_a_model_that_reads_the_training_items_cannot_be_given_other_ids():
-    scores = ModelScores("implicit CosineRecommender", rows=function_of(SCORES), reads_training=True)
+    scores = ModelScores("implicit CosineRecommender", rows=as_function(SCORES), reads_training=True)
     scorer = align(scores, SPLIT, name="knn", unknown="raise")
     np.testing.assert_array_equal(scorer(np.arange(3)), SCORES)
     with pytest.raises(InputError, match=r"scores from the items in split.train"):

@@ -27,8 +27,8 @@ MODELS = {**OF_RATINGS, **OF_PAIRS}
 
 
 @pytest.fixture(scope="module")
-def training_of(coat, coat_ratings):
-    """Coat's ratings for models of ratings: on the pairs alone they would learn that everything is 1."""
+def find_training(coat, coat_ratings):
+    """Coat's ratings for models of ratings, which would learn a constant 1 from positive pairs."""
     ratings = cornac.data.Dataset.from_uir(coat_ratings.itertuples(index=False), seed=0)
     pairs = training_set(coat)
     return {**dict.fromkeys(OF_RATINGS, ratings), **dict.fromkeys(OF_PAIRS, pairs)}
@@ -39,52 +39,63 @@ def training_set(split):
     return cornac.data.Dataset.from_uir(pairs.itertuples(index=False), seed=0)
 
 
-def ranked_by_cornac(model, split) -> np.ndarray:
-    """Return the scores that cornac itself ranks a user's items by, `model.rank`."""
-    users, items = list(model.uid_map), list(model.iid_map)
+def score_with_cornac(model, split) -> np.ndarray:
+    """Return the scores of `model.rank`, by which cornac orders a user's items."""
+    users = list(model.uid_map)
+    items = list(model.iid_map)
     columns = [model.iid_map[item] for item in items]
     scores = [np.asarray(model.rank(model.uid_map[user])[1]).reshape(-1)[columns] for user in users]
-    return checks.placed(np.array(scores), users, items, split)
+    return checks.align_scores(np.array(scores), users, items, split)
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_models_have_the_scores_and_ranks_that_cornac_ranks_by(name, coat, small, training_of):
-    for split, training in ((coat, training_of[name]), (small, training_set(small))):
+def test_models_have_the_scores_and_ranks_of_cornac(name, coat, small, find_training):
+    for split, training in ((coat, find_training[name]), (small, training_set(small))):
         model = MODELS[name]().fit(training)
-        theirs = ranked_by_cornac(model, split)
+        theirs = score_with_cornac(model, split)
         np.testing.assert_array_equal(adapt(model, split)(np.arange(split.n_users)), theirs)
         checks.assert_same_ranks(model, theirs, split)
 
 
 @pytest.mark.parametrize("name", ["mf", "bpr"])
 def test_single_precision_products_of_cornac_differ_from_the_exact_ones_by_rounding_only(
-    name, coat, training_of
+    name, coat, find_training
 ):
-    model = MODELS[name]().fit(training_of[name])
-    user, item, bias = model.u_factors, model.i_factors, model.i_biases
+    model = MODELS[name]().fit(find_training[name])
+    user = model.u_factors
+    item = model.i_factors
+    bias = model.i_biases
     assert user.dtype == item.dtype == np.float32
     constants = [bias, *([model.u_biases, model.global_mean] if name == "mf" else [])]
-    users, items = list(model.uid_map), list(model.iid_map)
-    exact = checks.placed(checks.exact_scores(user, item, bias), users, items, coat)
+    users = list(model.uid_map)
+    items = list(model.iid_map)
+    exact = checks.align_scores(checks.exact_scores(user, item, bias), users, items, coat)
     assert sorted(model.uid_map.values()) == list(model.uid_map.values())  # rows in the order of the ids
     assert sorted(model.iid_map.values()) == list(model.iid_map.values())
-    bound = checks.rounding(user, item, *constants).max()
-    checks.assert_differs_by_rounding_only(exact, ranked_by_cornac(model, coat), bound, coat)
+    bound = checks.bound_rounding(user, item, *constants).max()
+    checks.assert_differs_by_rounding_only(exact, score_with_cornac(model, coat), bound, coat)
 
 
 def test_a_model_that_scores_a_user_as_a_matrix_of_one_row_is_read_as_a_row(coat):
     model = cornac.models.EASE(lamb=100, verbose=False).fit(training_set(coat))
     assert model.score(0).shape == (1, model.num_items)
     # EASE by hand: a user's score is the sum of the weights of its training items; cornac keeps those > 0.
-    seen = np.zeros((coat.n_users, coat.n_items))
-    seen[coat.train.user, coat.train.item] = 1
-    known = np.flatnonzero(seen.any(axis=0))
-    gram = np.linalg.inv(seen[:, known].T @ seen[:, known] + 100 * np.eye(known.size))
+    interactions = np.zeros((coat.n_users, coat.n_items))
+    interactions[coat.train.user, coat.train.item] = 1
+    trained_items = np.flatnonzero(interactions.any(axis=0))
+    gram = np.linalg.inv(
+        interactions[:, trained_items].T @ interactions[:, trained_items] + 100 * np.eye(trained_items.size)
+    )
     weights = -gram / np.diag(gram)
     np.fill_diagonal(weights, 0)
-    dense = checks.placed(seen[:, known] @ weights.clip(min=0), coat.user_ids, coat.item_ids[known], coat)
+    dense = checks.align_scores(
+        interactions[:, trained_items] @ weights.clip(min=0),
+        coat.user_ids,
+        coat.item_ids[trained_items],
+        coat,
+    )
     ours = adapt(model, coat)(np.arange(coat.n_users))
-    np.testing.assert_allclose(ours[:, known], dense[:, known], atol=1e-12)
+    np.testing.assert_allclose(ours[:, trained_items], dense[:, trained_items], atol=1e-12)
     # Rounded to where both agree, equal scores tie in both.
     checks.assert_same_ranks(ours.round(10), dense.round(10), coat)
 

@@ -24,7 +24,7 @@ SECTIONS = dict(re.findall(r"^### (\w+)$(.*?)(?=^##)", PAGE, re.MULTILINE | re.D
 SETUP = PAGE[PAGE.index("## Three lines") : PAGE.index("### ")]
 
 
-def module_of(heading: str) -> str:
+def module_name(heading: str) -> str:
     return NAMES.get(heading.lower(), heading.lower())
 
 
@@ -32,23 +32,23 @@ def blocks(text: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def lines_of(text: str) -> list[str]:
-    """Return the lines of the last block that do something, without imports."""
+def read_lines(text: str) -> list[str]:
+    """Return the lines of the last block, without imports and comments."""
     return [
         line for line in blocks(text)[-1].splitlines() if line and not line.startswith(("import ", "from "))
     ]
 
 
 def test_every_adapter_has_a_section_and_a_row_of_versions():
-    assert {module_of(heading) for heading in SECTIONS} == set(ADAPTERS)
+    assert {module_name(heading) for heading in SECTIONS} == set(ADAPTERS)
     rows = re.findall(r"^\| ([\w-]+) \| ", PAGE[PAGE.index("## Versions") :], re.MULTILINE)
-    assert {module_of(row) for row in rows} - {"library", "mlflow"} == set(ADAPTERS)
+    assert {module_name(row) for row in rows} - {"library", "mlflow"} == set(ADAPTERS)
 
 
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_an_example_is_three_lines(heading):
     # What a library wants prepared stands in a block of its own; torch has no training loop to call.
-    assert len(lines_of(SECTIONS[heading])) == (1 if heading == "torch" else 3)
+    assert len(read_lines(SECTIONS[heading])) == (1 if heading == "torch" else 3)
 
 
 @pytest.fixture
@@ -62,21 +62,23 @@ def folder(tmp_path, monkeypatch, shared_data):
 @pytest.mark.filterwarnings("ignore")  # the libraries' own, and the count of items without training pairs
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(heading, folder):
-    root = module_of(heading)
+    root = module_name(heading)
     pytest.importorskip(root, reason=f"{heading} is not installed")
     if heading == "Spark" and shutil.which("java") is None:
         pytest.skip("Spark needs Java: apt-get install openjdk-17-jre-headless")
-    given, names = {}, {}
+    arguments = {}
+    names = {}
 
-    def remembered(models, split, **options):
-        given.update(models=models, split=split, options=options)
+    def evaluate_and_record(models, split, **options):
+        arguments.update(models=models, split=split, options=options)
         return evaluate(models, split, **options)
 
     try:
-        with patch("ipseval.evaluate", remembered), patch.dict(np.__dict__):
+        with patch("ipseval.evaluate", evaluate_and_record), patch.dict(np.__dict__):
             for block in [*blocks(SETUP), *blocks(SECTIONS[heading])]:
                 exec(block, names)
-        split, ((name, model),) = given["split"], given["models"].items()
+        split = arguments["split"]
+        ((name, model),) = arguments["models"].items()
         scorer = adapt(model, split)
         if isinstance(scorer, tuple):
             user, item, *bias = (np.asarray(part, dtype=float) for part in scorer)
@@ -89,7 +91,7 @@ def test_the_example_of_a_library_runs_and_evaluates_its_model_as_dense_scores(h
     frame = names["evaluation"].frame
     assert np.isfinite(frame["estimate"]).all()
     assert len(frame) == 4  # two metrics by two estimators
-    expected = evaluate({name: dense}, split, **given["options"]).frame
+    expected = evaluate({name: dense}, split, **arguments["options"]).frame
     pd.testing.assert_frame_equal(frame, expected, check_exact=True)
 
 
@@ -98,27 +100,31 @@ INSIDE = PAGE[PAGE.index("## Metrics inside") : PAGE.index("## Ids")]
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("heading", ["LensKit", "RecTools", "RecBole", "MLflow"])
-def test_the_example_inside_a_library_has_the_number_of_evaluate(heading, folder, monkeypatch):
-    library = pytest.importorskip(module_of(heading), reason=f"{heading} is not installed")
+def test_the_example_inside_a_library_gives_the_same_value_as_evaluate(heading, folder, monkeypatch):
+    library = pytest.importorskip(module_name(heading), reason=f"{heading} is not installed")
     if heading == "LensKit" and not library.__version__.startswith("2025."):
         pytest.skip("from 2026 on LensKit does not show metrics whose a list is")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", (folder / "store").as_uri())
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    first, *others = blocks(INSIDE)
-    (block,) = [one for one in others if one.startswith(f"# {heading}\n")]
+    first, *examples = blocks(INSIDE)
+    (block,) = [code for code in examples if code.startswith(f"# {heading}\n")]
     names = {}
     with patch.dict(np.__dict__):
-        for one in [*blocks(SETUP), *blocks(SECTIONS.get(heading, "")), first]:
-            exec(one, names)
+        for code in [*blocks(SETUP), *blocks(SECTIONS.get(heading, "")), first]:
+            exec(code, names)
         names["lists"] = top_ten(names["split"])
         exec(block, names)
-    result, lists = names["result"], names["lists"]
+    result = names["result"]
+    lists = names["lists"]
     if heading == "RecBole":  # it drew a part of its own, which tests/evaluation/test_integrations.py follows
         assert 0 < result["snips-global-recall@10"] < 1
         return
     if heading == "LensKit":
-        lists, result = names["run"].to_df(), {"snips": result.global_metrics()["recall@10 snips-global"]}
+        lists = names["run"].to_df()
+        result = {"snips": result.global_metrics()["recall@10 snips-global"]}
     (value,) = result.values() if heading != "MLflow" else [result.metrics["recall_at_10/snips-global/als"]]
-    asked = {"propensity": names["propensity"], "metrics": ["recall@10"]}
-    found = evaluate({"one": Lists(lists)}, names["split"], **asked)
-    assert found.estimate("one", "recall@10", "snips-global").value == pytest.approx(value, rel=0, abs=1e-12)
+    options = {"propensity": names["propensity"], "metrics": ["recall@10"]}
+    evaluation = evaluate({"one": Lists(lists)}, names["split"], **options)
+    assert evaluation.estimate("one", "recall@10", "snips-global").value == pytest.approx(
+        value, rel=0, abs=1e-12
+    )

@@ -1,4 +1,4 @@
-"""evaluate() takes trained models of other libraries as they are."""
+"""evaluate() accepts trained models of other libraries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_an_error_of_an_adapter_names_the_model_of_the_caller(small):
 
 
 class Trained:
-    """A model of a library that ipseval does not know by its type."""
+    """A model of an unsupported library."""
 
 
 class Rows:
@@ -35,7 +35,7 @@ class Rows:
         raise AssertionError("a data set is not turned into an array to find out what it is")
 
 
-def exported(split) -> pd.DataFrame:
+def export_lists(split) -> pd.DataFrame:
     return split.test.to_frame().rename(columns={"user": "user_id", "item": "item_id"}).assign(score=1.0)
 
 
@@ -45,19 +45,19 @@ def exported(split) -> pd.DataFrame:
         (lambda split: Trained(), "the model is a Trained; expected an .n_users, n_items. array"),
         (lambda split: (Trained(), Rows()), "the model is a tuple of Trained, Rows; expected arrays"),
         (
-            lambda split: exported(split).drop(columns="score"),
+            lambda split: export_lists(split).drop(columns="score"),
             r"the model lacks 40 of 40 row ids of the split \('u00', .*; its labels start with 0, 1, 2",
         ),
     ],
     ids=["model", "pair", "list"],
 )
-def test_what_no_adapter_knows_is_an_error_that_names_the_ways_out(make, text, small):
+def test_an_unsupported_model_gets_an_error_that_lists_the_alternatives(make, text, small):
     with pytest.raises(InputError, match=text + r".*the libraries in ipseval\.adapters.*pass the factors"):
         rank_positives(make(small), small)
 
 
 def as_a_library_model(split):
-    """A stand-in for implicit's class: found by the module of its class, and no scorer by itself."""
+    """Return a model with the module name of implicit, which is not a scorer without an adapter."""
     rng = np.random.default_rng(0)
     kind = type("MatrixFactorization", (), {"__module__": "implicit.cpu.als"})
     model = kind()
@@ -70,26 +70,26 @@ def test_there_is_one_rank_positives_and_it_takes_library_models(small):
     assert ipseval.rank_positives is rank_positives
     model = as_a_library_model(small)
     expected = rank_positives((model.user_factors, model.item_factors), small)
-    for found in (
+    for ranked in (
         rank_positives(model, small, name="als"),
         evaluate({"als": model}, small, metrics=["auc"]).samples["als"].ranked,
         rank_positives(adapt(model, small, users=small.user_ids), small),
     ):
-        assert found.n_above.tolist() == expected.n_above.tolist()
+        assert ranked.n_above.tolist() == expected.n_above.tolist()
 
 
 def test_studies_and_worlds_take_library_models(small, tmp_path):
     worse = np.random.default_rng(1).random((small.n_users, small.n_items))
     models = {"als": as_a_library_model(small), "worse": worse}
-    known = truth(models, ["auc"], small, small.test)
-    assert known["ideal"].between(0, 1).all()
+    true_values = truth(models, ["auc"], small, small.test)
+    assert true_values["ideal"].between(0, 1).all()
     log = ipseval.Interactions.from_frame(
         pd.concat([small.train.to_frame(), small.test.to_frame()]), users=small.user_ids, items=small.item_ids
     )
     fits = {"als": lambda train: as_a_library_model(small), "worse": lambda train: worse}
     protocols = [ipseval.studies.protocols.Protocol(k_core=None)]
-    found = ipseval.studies.protocols.study(
+    study = ipseval.studies.protocols.study(
         fits, {"small": log}, protocols, path=tmp_path, metrics="auc", estimators="aoa", n_resamples=20
     )
-    assert set(found.frame["model"]) == {"als", "worse"}
-    assert found.metrics == ["auc"]
+    assert set(study.frame["model"]) == {"als", "worse"}
+    assert study.metrics == ["auc"]

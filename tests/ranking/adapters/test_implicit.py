@@ -34,8 +34,8 @@ ITEM_MODELS = {
 }
 
 
-def recommended(model, matrix) -> np.ndarray:
-    """Return implicit's own scores: full lists of `recommend`, 0 for what it leaves out.
+def recommend_scores(model, matrix) -> np.ndarray:
+    """Return implicit's scores: full lists of `recommend`, 0 for omitted items.
 
     Users are asked one by one: for several, pm-implicit rounds the scores of item models to single precision.
     """
@@ -52,7 +52,8 @@ def recommended(model, matrix) -> np.ndarray:
 
 @pytest.mark.parametrize("name", FACTOR_MODELS)
 def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat):
-    matrix, model = coat.train.to_csr(), FACTOR_MODELS[name]()
+    matrix = coat.train.to_csr()
+    model = FACTOR_MODELS[name]()
     model.fit(matrix, show_progress=False)
     scorer = adapt(model, coat)
     assert scorer[0] is model.user_factors
@@ -60,15 +61,16 @@ def test_factor_models_rank_by_their_exact_scores_and_are_not_copied(name, coat)
     exact = checks.exact_scores(model.user_factors, model.item_factors)
     checks.assert_same_ranks(scorer, exact, coat)
     # implicit multiplies in single precision.
-    bound = checks.rounding(model.user_factors, model.item_factors)
-    checks.assert_differs_by_rounding_only(exact, recommended(model, matrix), bound, coat)
+    bound = checks.bound_rounding(model.user_factors, model.item_factors)
+    checks.assert_differs_by_rounding_only(exact, recommend_scores(model, matrix), bound, coat)
 
 
 @pytest.mark.parametrize("name", ITEM_MODELS)
 def test_item_models_have_the_scores_and_ranks_of_their_own_lists(name, coat):
-    matrix, model = coat.train.to_csr(), ITEM_MODELS[name]()
+    matrix = coat.train.to_csr()
+    model = ITEM_MODELS[name]()
     model.fit(matrix, show_progress=False)
-    theirs = recommended(model, matrix)
+    theirs = recommend_scores(model, matrix)
     assert theirs.dtype == np.float64
     # Both add the similarities of a user's items in the same order, in double precision: the same bits.
     np.testing.assert_array_equal(adapt(model, coat)(np.arange(coat.n_users)), theirs)

@@ -1,4 +1,4 @@
-"""LensKit: trained pipelines, asked as in production."""
+"""LensKit: trained pipelines, called as in production."""
 
 from __future__ import annotations
 
@@ -32,36 +32,36 @@ SCORERS = {
 }
 
 
-def dataset_of(split):
+def make_dataset(split):
     pairs = split.train.to_frame().rename(columns={"user": "user_id", "item": "item_id"})
     return from_interactions_df(pairs.assign(rating=1.0))
 
 
-def trained(scorer, split):
+def train_pipeline(scorer, split):
     pipeline = topn_pipeline(scorer)
-    pipeline.train(dataset_of(split))
+    pipeline.train(make_dataset(split))
     return pipeline
 
 
-def scored_in_batch(pipeline, split) -> np.ndarray:
-    """Return LensKit's own batch scores of all pairs; what gets no score comes last."""
-    everything = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
+def score_in_batch(pipeline, split) -> np.ndarray:
+    """Return LensKit's batch scores of all pairs; items without a score come last."""
+    items_by_user = {user: ItemList(item_ids=split.item_ids) for user in split.user_ids}
     dense = np.full((split.n_users, split.n_items), -np.inf)
-    asked = ItemListCollection.from_dict(everything, "user_id")
-    for key, scored in batch.score(pipeline, asked, n_jobs=1):
-        dense[np.searchsorted(split.user_ids, key.user_id)] = scored.scores()
+    requests = ItemListCollection.from_dict(items_by_user, "user_id")
+    for key, item_scores in batch.score(pipeline, requests, n_jobs=1):
+        dense[np.searchsorted(split.user_ids, key.user_id)] = item_scores.scores()
     dense[np.isnan(dense)] = -np.inf
     return dense
 
 
 @pytest.mark.parametrize("name", SCORERS)
 def test_pipelines_rank_as_lenskit_scores_in_batch(name, coat):
-    pipeline = trained(SCORERS[name](), coat)
-    checks.assert_same_ranks(pipeline, scored_in_batch(pipeline, coat), coat)
+    pipeline = train_pipeline(SCORERS[name](), coat)
+    checks.assert_same_ranks(pipeline, score_in_batch(pipeline, coat), coat)
 
 
 def test_items_that_get_no_score_come_last_and_are_reported(coat):
-    pipeline = trained(SCORERS["knn"](), coat)
+    pipeline = train_pipeline(SCORERS["knn"](), coat)
     scorer = adapt(pipeline, coat)
     with pytest.warns(DataWarning, match="gives some items no score"):
         scores = scorer(np.arange(10))
@@ -76,4 +76,4 @@ def test_a_bare_component_is_an_error_that_names_the_pipeline(small):
 
 @pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
-    checks.assert_shows_both(trained(ImplicitMFScorer(), coat), checks.OTHER_IDS[case], coat)
+    checks.assert_shows_both(train_pipeline(ImplicitMFScorer(), coat), checks.OTHER_IDS[case], coat)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # RecBole 1.2 warns on curren
 MODELS = ["BPR", "NeuMF", "EASE", "Pop"]
 
 
-def trained(name, split, folder):
+def train_model(name, split, folder):
     """Return a RecBole model trained for a few epochs on the split's training pairs, and its data set.
 
     Config, data set, training loader, model and trainer are RecBole's own, from a file as it reads them.
@@ -53,35 +53,37 @@ def trained(name, split, folder):
         dataset = create_dataset(config)
         training, _, _ = data_preparation(config, dataset)
         model = get_model(name)(config, training.dataset)
-        before = [weights.detach().clone() for weights in model.parameters()]
+        initial_weights = [weights.detach().clone() for weights in model.parameters()]
         trainer = get_trainer(config["MODEL_TYPE"], name)(config, model)
         trainer.fit(training, saved=False, verbose=False)
-    after = list(model.parameters())
-    assert not any(torch.equal(*pair) for pair in zip(before, after, strict=True) if pair[0].numel() > 1)
+    final_weights = list(model.parameters())
+    assert not any(
+        torch.equal(*pair) for pair in zip(initial_weights, final_weights, strict=True) if pair[0].numel() > 1
+    )
     return model, dataset
 
 
 @pytest.fixture(scope="module", params=MODELS)
 def pair(request, coat, tmp_path_factory):
-    return trained(request.param, coat, tmp_path_factory.mktemp("recbole"))
+    return train_model(request.param, coat, tmp_path_factory.mktemp("recbole"))
 
 
 @pytest.fixture(scope="module")
 def bpr(coat, tmp_path_factory):
-    return trained("BPR", coat, tmp_path_factory.mktemp("recbole"))
+    return train_model("BPR", coat, tmp_path_factory.mktemp("recbole"))
 
 
-def ids_of(dataset) -> tuple[list[int], list[int]]:
+def find_ids(dataset) -> tuple[list[int], list[int]]:
     """Return the ids of RecBole's rows after the first, which is padding."""
     fields = dataset.uid_field, dataset.iid_field
     return tuple([int(token) for token in dataset.field2id_token[field][1:]] for field in fields)
 
 
-def predicted(model, dataset, split) -> np.ndarray:
-    """Return RecBole's own scores of all pairs, asked at once, as its trainer asks."""
+def predict_scores(model, dataset, split) -> np.ndarray:
+    """Return RecBole's scores of all pairs from one call, as in its trainer."""
     from recbole.data.interaction import Interaction
 
-    users, items = ids_of(dataset)
+    users, items = find_ids(dataset)
     model.eval()
     with torch.no_grad():
         everyone = Interaction({dataset.uid_field: torch.arange(1, dataset.user_num)})
@@ -91,23 +93,23 @@ def predicted(model, dataset, split) -> np.ndarray:
             pairs = everyone.repeat_interleave(dataset.item_num)
             pairs.update(Interaction({dataset.iid_field: torch.arange(dataset.item_num).repeat(len(users))}))
             scores = model.predict(pairs)
-    return checks.placed(scores.reshape(len(users), -1).numpy()[:, 1:], users, items, split)
+    return checks.align_scores(scores.reshape(len(users), -1).numpy()[:, 1:], users, items, split)
 
 
 def test_models_rank_as_their_own_full_sort_scores(pair, coat):
-    checks.assert_same_ranks(pair, predicted(*pair, coat), coat)
+    checks.assert_same_ranks(pair, predict_scores(*pair, coat), coat)
 
 
 def test_its_single_precision_product_differs_from_the_exact_one_by_rounding_only(bpr, coat):
     model, dataset = bpr
     user, item = (part.weight.detach().numpy()[1:] for part in (model.user_embedding, model.item_embedding))
-    exact = checks.placed(checks.exact_scores(user, item), *ids_of(dataset), coat)
+    exact = checks.align_scores(checks.exact_scores(user, item), *find_ids(dataset), coat)
     checks.assert_differs_by_rounding_only(
-        exact, predicted(model, dataset, coat), checks.rounding(user, item).max(), coat
+        exact, predict_scores(model, dataset, coat), checks.bound_rounding(user, item).max(), coat
     )
 
 
-def test_a_model_that_needs_more_than_the_user_gets_an_error_that_says_so(bpr, coat):
+def test_a_model_that_needs_more_than_the_user_gets_an_error(bpr, coat):
     class OfSequences(torch.nn.Module):
         def full_sort_predict(self, interaction):
             return interaction["item_id_list"]

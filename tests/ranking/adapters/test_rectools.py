@@ -39,55 +39,55 @@ OTHERS = {
 NAMES = {"user": "user_id", "item": "item_id"}
 
 
-def dataset_of(split) -> Dataset:
+def make_dataset(split) -> Dataset:
     return Dataset.construct(
         split.train.to_frame().rename(columns=NAMES).assign(weight=1, datetime="2020-01-01")
     )
 
 
-def recommended(model, dataset, split) -> np.ndarray:
-    """Return RecTools' own scores: full lists of `recommend`, −inf for what they leave out."""
-    users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
+def recommend_scores(model, dataset, split) -> np.ndarray:
+    """Return RecTools' scores: full lists of `recommend`, −inf for omitted items."""
+    users = dataset.user_id_map.external_ids
+    items = dataset.item_id_map.external_ids
     lists = model.recommend(users, dataset, k=items.size, filter_viewed=False)
     scores = np.full((users.size, items.size), -np.inf)
-    row, column = (
-        dataset.user_id_map.convert_to_internal(lists["user_id"]),
-        dataset.item_id_map.convert_to_internal(lists["item_id"]),
-    )
+    row = dataset.user_id_map.convert_to_internal(lists["user_id"])
+    column = dataset.item_id_map.convert_to_internal(lists["item_id"])
     scores[row, column] = lists["score"]
-    return checks.placed(scores, users, items, split)
+    return checks.align_scores(scores, users, items, split)
 
 
-def exact_of(model, dataset, split) -> np.ndarray:
-    users, items = dataset.user_id_map.external_ids, dataset.item_id_map.external_ids
-    return checks.placed(checks.exact_scores(*model.get_vectors()), users, items, split)
+def compute_exact(model, dataset, split) -> np.ndarray:
+    users = dataset.user_id_map.external_ids
+    items = dataset.item_id_map.external_ids
+    return checks.align_scores(checks.exact_scores(*model.get_vectors()), users, items, split)
 
 
 @pytest.mark.parametrize("name", VECTOR_MODELS)
 def test_vector_models_rank_by_their_exact_scores(name, coat):
-    dataset = dataset_of(coat)
+    dataset = make_dataset(coat)
     model = VECTOR_MODELS[name]().fit(dataset)
-    exact = exact_of(model, dataset, coat)
+    exact = compute_exact(model, dataset, coat)
     checks.assert_same_ranks((model, dataset), exact, coat)
     # RecTools multiplies in single precision.
-    bound = checks.rounding(*model.get_vectors()).max()
-    checks.assert_differs_by_rounding_only(exact, recommended(model, dataset, coat), bound, coat)
+    bound = checks.bound_rounding(*model.get_vectors()).max()
+    checks.assert_differs_by_rounding_only(exact, recommend_scores(model, dataset, coat), bound, coat)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_models_rank_as_their_own_recommendations(name, coat):
-    dataset = dataset_of(coat)
+    dataset = make_dataset(coat)
     model = OTHERS[name]().fit(dataset)
-    checks.assert_same_ranks((model, dataset), recommended(model, dataset, coat), coat)
+    checks.assert_same_ranks((model, dataset), recommend_scores(model, dataset, coat), coat)
 
 
 def test_recommended_frames_are_lists(coat):
-    dataset = dataset_of(coat)
+    dataset = make_dataset(coat)
     model = VECTOR_MODELS["als"]().fit(dataset)
     lists = model.recommend(dataset.user_id_map.external_ids, dataset, k=10, filter_viewed=True)
     from_lists = rank_positives(adapt(lists, coat), coat)
-    whole = rank_positives(adapt((model, dataset), coat), coat)
-    np.testing.assert_array_equal(from_lists.n_above, np.minimum(whole.n_above, 10))
+    full_ranks = rank_positives(adapt((model, dataset), coat), coat)
+    np.testing.assert_array_equal(from_lists.n_above, np.minimum(full_ranks.n_above, 10))
 
 
 def test_a_model_without_its_dataset_is_an_error(small):
@@ -97,5 +97,5 @@ def test_a_model_without_its_dataset_is_an_error(small):
 
 @pytest.mark.parametrize("case", checks.OTHER_IDS)
 def test_ids_that_do_not_match_get_an_error_that_shows_both(case, coat):
-    dataset = dataset_of(coat)
+    dataset = make_dataset(coat)
     checks.assert_shows_both((OTHERS["ease"]().fit(dataset), dataset), checks.OTHER_IDS[case], coat)

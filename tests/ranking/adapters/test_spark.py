@@ -43,63 +43,67 @@ def als():
 
 
 @pytest.fixture(scope="module")
-def trained(pairs):
+def als_model(pairs):
     return als().fit(pairs)
 
 
-def factors_of(frame) -> tuple[list[int], np.ndarray]:
+def collect_factors(frame) -> tuple[list[int], np.ndarray]:
     rows = frame.collect()
     return [row["id"] for row in rows], np.array([row["features"] for row in rows])
 
 
-def exact_of(model, split) -> np.ndarray:
-    (users, user), (items, item) = factors_of(model.userFactors), factors_of(model.itemFactors)
-    return checks.placed(checks.exact_scores(user, item), users, items, split)
+def compute_exact(model, split) -> np.ndarray:
+    (users, user) = collect_factors(model.userFactors)
+    (items, item) = collect_factors(model.itemFactors)
+    return checks.align_scores(checks.exact_scores(user, item), users, items, split)
 
 
-def without_training(lists: pd.DataFrame, split) -> pd.DataFrame:
+def drop_training(lists: pd.DataFrame, split) -> pd.DataFrame:
     """Return a list without each user's training items: Spark recommends them as well."""
     merged = lists.merge(split.train.to_frame(), on=["user", "item"], how="left", indicator="where")
     return merged[merged["where"] == "left_only"].drop(columns="where")
 
 
-def test_the_model_ranks_by_the_exact_scores_of_its_factors(trained, coat):
-    exact = exact_of(trained, coat)
-    checks.assert_same_ranks(trained, exact, coat)
-    (users, user), (items, item) = factors_of(trained.userFactors), factors_of(trained.itemFactors)
+def test_the_model_ranks_by_the_exact_scores_of_its_factors(als_model, coat):
+    exact = compute_exact(als_model, coat)
+    checks.assert_same_ranks(als_model, exact, coat)
+    (users, user) = collect_factors(als_model.userFactors)
+    (items, item) = collect_factors(als_model.itemFactors)
     # Spark's own predictions are in single precision.
-    every = trained.userFactors.selectExpr("id as user").crossJoin(
-        trained.itemFactors.selectExpr("id as item")
+    all_pairs = als_model.userFactors.selectExpr("id as user").crossJoin(
+        als_model.itemFactors.selectExpr("id as item")
     )
-    table = trained.transform(every).toPandas().pivot(index="user", columns="item", values="prediction")
+    table = als_model.transform(all_pairs).toPandas().pivot(index="user", columns="item", values="prediction")
     assert (table.dtypes == np.float32).all()
-    own = checks.placed(table.to_numpy(), table.index, table.columns, coat)
+    library_scores = checks.align_scores(table.to_numpy(), table.index, table.columns, coat)
     assert sorted(users) == table.index.tolist()
     assert sorted(items) == table.columns.tolist()
-    checks.assert_differs_by_rounding_only(exact, own, checks.rounding(user, item).max(), coat)
+    checks.assert_differs_by_rounding_only(
+        exact, library_scores, checks.bound_rounding(user, item).max(), coat
+    )
 
 
-def test_its_nested_frame_gives_the_ranks_of_the_model(trained, coat):
+def test_its_nested_frame_gives_the_ranks_of_the_model(als_model, coat):
     from pyspark.sql import functions
 
-    full = trained.recommendForAllUsers(coat.n_items)
+    full = als_model.recommendForAllUsers(coat.n_items)
     local = adapt(full, coat)
     assert sorted(local.columns) == ["item", "score", "user"]
-    kept = without_training(local, coat)
-    from_lists = rank_positives(kept, coat)
-    whole = rank_positives(adapt(trained, coat), coat)
-    known = np.isin(coat.item_ids[whole.item], kept["item"]) & np.isin(
-        coat.user_ids[whole.user], kept["user"]
+    lists = drop_training(local, coat)
+    from_lists = rank_positives(lists, coat)
+    full_ranks = rank_positives(adapt(als_model, coat), coat)
+    is_listed = np.isin(coat.item_ids[full_ranks.item], lists["item"]) & np.isin(
+        coat.user_ids[full_ranks.user], lists["user"]
     )
-    assert known.mean() > 0.9
-    np.testing.assert_array_equal(from_lists.n_above[known], whole.n_above[known])
+    assert is_listed.mean() > 0.9
+    np.testing.assert_array_equal(from_lists.n_above[is_listed], full_ranks.n_above[is_listed])
     renamed = full.withColumnRenamed("user", "customer").filter(functions.col("customer") < 3)
     assert set(adapt(renamed, coat)["user"]) <= {1, 2}
 
 
 @pytest.mark.parametrize("case", checks.OTHER_IDS)
-def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat):
-    checks.assert_shows_both(trained, checks.OTHER_IDS[case], coat)
+def test_ids_that_do_not_match_get_an_error_that_shows_both(case, als_model, coat):
+    checks.assert_shows_both(als_model, checks.OTHER_IDS[case], coat)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +114,12 @@ def test_ids_that_do_not_match_get_an_error_that_shows_both(case, trained, coat)
         ("item-of-the-model-only", r"\d+ of [\d,]+ entries have items unknown to the split \(1 item: 3;"),
     ],
 )
-def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, trained, coat):
-    lists = without_training(adapt(trained.recommendForAllUsers(coat.n_items), coat), coat)
+def test_lists_of_other_ids_get_an_error_that_shows_both(case, text, als_model, coat):
+    lists = drop_training(adapt(als_model.recommendForAllUsers(coat.n_items), coat), coat)
     with pytest.raises(InputError, match=rf"^mine \(top-K lists\): {text}"):
-        rank_positives(lists, checks.changed(checks.OTHER_IDS[case][0], coat), name="mine")
+        rank_positives(lists, checks.change_split(checks.OTHER_IDS[case][0], coat), name="mine")
 
 
-def test_other_spark_objects_get_an_error_that_says_what_to_pass(trained, coat):
+def test_other_spark_objects_get_an_error_that_says_what_to_pass(als_model, coat):
     with pytest.raises(InputError, match="pass a trained ALSModel, or a frame of lists"):
-        adapt(trained.userFactors.groupBy("id"), coat)
+        adapt(als_model.userFactors.groupBy("id"), coat)

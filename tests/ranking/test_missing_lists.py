@@ -1,4 +1,4 @@
-"""Users without a list and lists that are too short are counted, named, and treated alike for all models."""
+"""Users without a list and short lists are counted, reported, and treated in the same way for all models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import ipseval
 from ipseval import InputError, KnownPropensity, Split, evaluate, evaluate_ranks, metric, rank_positives
 from ipseval.errors import DataWarning
 
-N_USERS, N_ITEMS = 10, 20
+N_USERS = 10
+N_ITEMS = 20
 TRAIN = pd.DataFrame({"user": np.arange(N_USERS), "item": 0})
 TEST = pd.DataFrame({"user": np.arange(8), "item": 1})  # users 8 and 9 have no positive
 SPLIT = Split.from_frames(TRAIN, TEST, users=range(N_USERS), items=range(N_ITEMS))
@@ -113,8 +114,8 @@ def test_missing_lists_can_be_an_error():
 
 
 def test_short_lists_are_padded_with_misses_and_counted():
-    mixed = pd.concat([lists(range(2), (2, 1)), lists(range(2, 8))])
-    frame = aoa({"mixed": mixed})
+    mixed_lists = pd.concat([lists(range(2), (2, 1)), lists(range(2, 8))])
+    frame = aoa({"mixed": mixed_lists})
     assert frame.loc["mixed", "note"] == "2 of 8 lists are shorter than 5, padded with misses"
     with pytest.warns(DataWarning, match="every list of 'short' is shorter than 5, the largest cutoff"):
         frame = aoa({"short": lists(range(8), (2, 3))})

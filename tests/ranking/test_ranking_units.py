@@ -1,4 +1,4 @@
-"""Small parts of the ranking, each worked by hand."""
+"""Parts of the ranking, each computed by hand."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 from ipseval import InputError, RankedPositives, SampledCandidates, Split, rank_positives
 from ipseval.errors import DataWarning, IdentificationWarning
-from ipseval.ranking.kernels.numpy_count import SLOTS, Counter
+from ipseval.ranking.kernels.numpy_count import SLOTS, ThresholdCounter
 from tests.inside.ranking import (
     DenseScorer,
     Sampling,
-    TopK,
-    comparable,
-    counted_above,
+    TopKCollector,
+    count_ranked_above,
+    entries_above_bound,
     is_list_frame,
-    reaching,
+    to_comparable,
 )
 from tests.inside.ranking import _threads as _run
 
@@ -52,24 +52,24 @@ def test_rows_of_consecutive_users_are_no_copy():
 
 
 @pytest.mark.parametrize(
-    ("given", "compared"),
+    ("stored_type", "compared_type"),
     [("f2", "f4"), ("f4", "f4"), ("f8", "f8"), ("i1", "f8"), ("u4", "f8"), ("i8", "i8"), ("u8", "i8")],
 )
 @pytest.mark.parametrize("order", "<>")
-def test_scores_are_compared_in_a_type_that_loses_nothing(order, given, compared):
-    found = comparable(np.array([1, 0, 100], dtype=order + given))
-    assert found.dtype == np.dtype(compared)
-    assert found.dtype.isnative
-    assert (found - found[1]).tolist() == [1, 0, 100]
+def test_scores_are_compared_in_a_type_that_loses_nothing(order, stored_type, compared_type):
+    scores = to_comparable(np.array([1, 0, 100], dtype=order + stored_type))
+    assert scores.dtype == np.dtype(compared_type)
+    assert scores.dtype.isnative
+    assert (scores - scores[1]).tolist() == [1, 0, 100]
 
 
 def test_scores_that_no_kernel_compares_are_refused():
     for scores in (np.array(["a"]), np.array([1j]), np.array([True])):
         with pytest.raises(InputError, match=r"scores must be real numbers of at most 64 bits; got"):
-            comparable(scores)
+            to_comparable(scores)
     if np.dtype(np.longdouble).itemsize > 8:
         with pytest.raises(InputError, match="got"):
-            comparable(np.zeros(2, dtype=np.longdouble))
+            to_comparable(np.zeros(2, dtype=np.longdouble))
 
 
 @pytest.mark.parametrize(
@@ -83,55 +83,78 @@ def test_scores_that_no_kernel_compares_are_refused():
         (("order", "drawn"), "unobserved", False),
     ],
 )
-def test_positives_leave_samples_that_say_which_were_drawn(missing, pool, is_known):
-    known = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
+def test_positives_are_removed_from_samples_with_a_record_of_draws(missing, pool, is_known):
+    fields = {"order": np.array([0, 1]), "drawn": np.array([[0, 1], [1, 0]])}
+    for name in missing:
+        del fields[name]
     record = Sampling(
-        3, np.array([9, 9]), True, True, pool, **{k: v for k, v in known.items() if k not in missing}
+        n_sampled=3,
+        n_candidates=np.array([9, 9]),
+        replacement=True,
+        uniform=True,
+        pool=pool,
+        **fields,
     )
-    user, mask, gone = np.array([0, 0]), np.array([True, False]), np.array([1])
+    user = np.array([0, 0])
+    mask = np.array([True, False])
+    n_removed = np.array([1])
     if not is_known:
         with pytest.raises(InputError, match="do not say which positives were drawn; rank the"):
-            record.without(user, mask, gone)
+            record.remove_positives(user, mask, n_removed)
         return
-    above, tied, taken, rest = record.without(user, mask, gone)
-    left = {"candidates": 1, "unobserved": 0, "unobserved+positives": 1}[pool]
-    # The first positive stands above the second, and was drawn once as its competitor.
-    assert (above[1], tied[1], taken[1]) == (left, 0, left)
-    assert rest.n_candidates[1] == (8 if pool == "candidates" else 9)
+    above, tied, n_listed, remaining = record.remove_positives(user, mask, n_removed)
+    n_lost = {"candidates": 1, "unobserved": 0, "unobserved+positives": 1}[pool]
+    # The first positive ranks above the second, and was drawn once as its competitor.
+    assert (above[1], tied[1], n_listed[1]) == (n_lost, 0, n_lost)
+    assert remaining.n_candidates[1] == (8 if pool == "candidates" else 9)
 
 
 @pytest.mark.parametrize("keep", [np.array([False, True, True]), slice(1, 3)])
 def test_a_record_of_chosen_positives_holds_the_draws_among_them(keep):
-    drawn = np.array([[0, 1], [1, 0], [1, 2], [2, 1], [2, 0]])
+    pairs = np.array([[0, 1], [1, 0], [1, 2], [2, 1], [2, 0]])
     record = Sampling(
-        *(
-            3,
-            np.array([7, 8, 9]),
-            True,
-            False,
-            "candidates",
-            np.array([0.5, 1.5, 2.5]),
-            np.array([0.0, 1.0, 3.0]),
-        ),
-        *(np.array([0, 1, 2]), drawn, np.array([1.0, 2.0, 3.0, 4.0, 5.0])),
+        n_sampled=3,
+        n_candidates=np.array([7, 8, 9]),
+        replacement=True,
+        uniform=False,
+        pool="candidates",
+        above_estimate=np.array([0.5, 1.5, 2.5]),
+        tied_estimate=np.array([0.0, 1.0, 3.0]),
+        order=np.array([0, 1, 2]),
+        drawn=pairs,
+        drawn_inverse=np.array([1.0, 2.0, 3.0, 4.0, 5.0]),
     )
-    some = record.select(keep)
-    assert (some.drawn.tolist(), some.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
-    assert (some.n_candidates.tolist(), some.above_estimate.tolist()) == ([8, 9], [1.5, 2.5])
-    assert (some.order.tolist(), some.rank_estimate.tolist()) == ([1, 2], [3.0, 5.0])
-    assert (some.n_sampled, some.replacement, some.uniform) == (3, True, False)
+    subset = record.select(keep)
+    assert (subset.drawn.tolist(), subset.drawn_inverse.tolist()) == ([[0, 1], [1, 0]], [3.0, 4.0])
+    assert (subset.n_candidates.tolist(), subset.above_estimate.tolist()) == ([8, 9], [1.5, 2.5])
+    assert (subset.order.tolist(), subset.rank_estimate.tolist()) == ([1, 2], [3.0, 5.0])
+    assert (subset.n_sampled, subset.replacement, subset.uniform) == (3, True, False)
 
 
-def test_a_rank_is_estimated_where_what_is_above_and_what_is_tied_are():
-    above, tied = np.array([2.0, 0.0]), np.array([1.0, 0.0])
-    for one, other, estimate in ((above, tied, [3.5, 1.0]), (above, None, None), (None, tied, None)):
-        record = Sampling(3, np.array([7, 8]), True, False, "candidates", one, other)
-        found = record.rank_estimate
-        assert (found if found is None else found.tolist()) == estimate
+def test_a_rank_estimate_needs_both_estimates_above_and_tied():
+    above_values = np.array([2.0, 0.0])
+    tied_values = np.array([1.0, 0.0])
+    for above_estimate, tied_estimate, estimate in (
+        (above_values, tied_values, [3.5, 1.0]),
+        (above_values, None, None),
+        (None, tied_values, None),
+    ):
+        record = Sampling(
+            n_sampled=3,
+            n_candidates=np.array([7, 8]),
+            replacement=True,
+            uniform=False,
+            above_estimate=above_estimate,
+            tied_estimate=tied_estimate,
+        )
+        if estimate is None:
+            assert record.rank_estimate is None
+        else:
+            assert record.rank_estimate.tolist() == estimate
 
 
-class Handed:
-    """What the best items are handed on as."""
+class RecordingHandler:
+    """A handler that records the pairs of users and items."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
@@ -141,50 +164,52 @@ class Handed:
 
 
 @pytest.mark.parametrize(("all_ties", "items"), [(False, [0, 2]), (True, [0, 2, 3, 4])])
-def test_of_shared_scores_those_that_tie_with_the_last_are_handed_on_where_they_are_wanted(all_ties, items):
-    handed = Handed()
+def test_shared_scores_that_tie_with_the_last_are_collected_on_request(all_ties, items):
+    handler = RecordingHandler()
     scores = np.array([5.0, 9.0, 5.0, 5.0, 5.0, 1.0])  # user 0 may not have item 1
-    top = TopK(2, handed, np.array([7]), exhaustive=all_ties)
-    top.put_shared(scores, np.array([0, 1]), np.array([1]))
-    assert handed.pairs == [(7, item) for item in items]
+    top = TopKCollector(2, handler, np.array([7]), exhaustive=all_ties)
+    top.add_shared_scores(scores, np.array([0, 1]), np.array([1]))
+    assert handler.pairs == [(7, item) for item in items]
 
 
-def test_the_warning_says_what_share_of_the_competitors_is_always_there():
+def test_the_warning_states_the_share_of_observed_positives():
     # Of a user with three positives 2 of 10 competitors are positives, of one with one 0 of 8.
     pairs = pd.DataFrame({"user": [0, 0, 0, 1], "item": [1, 2, 3, 1]})
     split = Split.from_frames(pd.DataFrame({"user": [0], "item": [0]}), pairs, items=range(30))
     scores = np.zeros((2, 30))
-    drawn = SampledCandidates(8, pool="unobserved+positives", rng=0)
+    candidates = SampledCandidates(8, pool="unobserved+positives", rng=0)
     with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed .* competitors \(10\.0% of them\)"):
-        rank_positives(scores, split, candidates=drawn)
-    drawn = SampledCandidates(8, pool="unobserved", rng=0)
+        rank_positives(scores, split, candidates=candidates)
+    candidates = SampledCandidates(8, pool="unobserved", rng=0)
     with pytest.warns(IdentificationWarning, match=r"the 2\.0 observed positives per user cannot be drawn"):
-        rank_positives(scores, split, candidates=drawn)
+        rank_positives(scores, split, candidates=candidates)
     weights = np.where(np.arange(30) % 3, 1.0, 0.0)
-    drawn = SampledCandidates(8, distribution=weights, rng=0)
+    candidates = SampledCandidates(8, distribution=weights, rng=0)
     with pytest.warns(DataWarning, match="^10 of 30 items have probability 0"):
-        rank_positives(scores, split, candidates=drawn)
+        rank_positives(scores, split, candidates=candidates)
 
 
-def test_a_catalogue_of_nothing_has_no_best_items():
-    handed = Handed()
-    TopK(2, handed, np.array([0])).put_shared(np.zeros(0), np.array([0, 0]), NOTHING)
-    TopK(2, handed, np.array([0])).put_stored(np.zeros((1, 0)), NOTHING, NOTHING)
-    assert handed.pairs == []
-    assert [one.size for one in reaching(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
+def test_an_empty_catalogue_has_no_best_items():
+    handler = RecordingHandler()
+    TopKCollector(2, handler, np.array([0])).add_shared_scores(np.zeros(0), np.array([0, 0]), NOTHING)
+    TopKCollector(2, handler, np.array([0])).add_score_matrix(np.zeros((1, 0)), NOTHING, NOTHING)
+    assert handler.pairs == []
+    assert [array.size for array in entries_above_bound(np.zeros((2, 0)), np.zeros(2))] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 2031, 2032, 2033, 2040, 2041, 2048, 2049, 4080, 4081, 4088])
 def test_scores_are_counted_in_rows_of_any_width(width):
     # A lane of a byte holds 255: in a row where all scores count it would overflow first.
-    counter = Counter()
-    counter.arrange(np.array([0, 1, 2]), np.array([0.5, 2.0]), np.array([1.0, 2.0]))
+    counter = ThresholdCounter()
+    counter.set_thresholds(np.array([0, 1, 2]), np.array([0.5, 2.0]), np.array([1.0, 2.0]))
     tile = np.ones((2, width))
     tile[1, 0] = 2.0
     above, reach = counter.count(tile, np.zeros(2, dtype=np.int64))
     assert (above.tolist(), reach.tolist()) == ([0, 0], [width, 1])
     tile[:] = 3.0
-    assert [one.tolist() for one in counter.count(tile, np.zeros(2, dtype=np.int64))] == [[width] * 2] * 2
+    assert [counts.tolist() for counts in counter.count(tile, np.zeros(2, dtype=np.int64))] == [
+        [width] * 2
+    ] * 2
 
 
 @pytest.mark.parametrize("n_thresholds", [1, SLOTS, SLOTS + 1, 60])
@@ -195,8 +220,8 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
     start = np.append(0, np.cumsum(sizes))
     lo = rng.integers(0, 50, size=start[-1]).astype(dtype)
     hi = lo + rng.integers(0, 9, size=lo.size).astype(dtype)  # up to nine scores between, one after the other
-    counter = Counter()
-    counter.arrange(start, lo, hi)
+    counter = ThresholdCounter()
+    counter.set_thresholds(start, lo, hi)
     row = np.repeat(np.arange(4), sizes)
     for width in (1, 30, 700):
         tile = rng.integers(0, 60, size=(4, width)).astype(dtype)
@@ -209,28 +234,28 @@ def test_scores_are_counted_for_few_and_many_thresholds(n_thresholds, dtype):
         assert reach.tolist() == (tile[row] >= lo[:, None]).sum(axis=1).tolist()
 
 
-def test_numba_is_loaded_from_so_many_comparisons_of_a_process_on(monkeypatch):
+def test_numba_is_loaded_after_many_comparisons_of_a_process(monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)
-    assert _run.kernels_for(None, 4e8).NAME == "numpy"
-    assert _run.kernels_for("numpy", 2e8).NAME == "numpy"  # what is named does not count
-    assert _run.kernels_for(None, 1e8).NAME == "numpy"
-    assert _run.kernels_for(None, 1).NAME == "numba"
-    assert _run.kernels_for(None, 1).NAME == "numba"
-    assert _run.kernels_for("numpy", 1e12).NAME == "numpy"
+    assert _run.select_kernels(None, 4e8).NAME == "numpy"
+    assert _run.select_kernels("numpy", 2e8).NAME == "numpy"  # what is named does not count
+    assert _run.select_kernels(None, 1e8).NAME == "numpy"
+    assert _run.select_kernels(None, 1).NAME == "numba"
+    assert _run.select_kernels(None, 1).NAME == "numba"
+    assert _run.select_kernels("numpy", 1e12).NAME == "numpy"
 
 
 def test_the_bar_reaches_the_number_of_users(monkeypatch):
-    counts = []
+    records = []
 
     class Bar:
         def __init__(self, **options) -> None:
-            counts.append((options["total"], options["delay"], options["disable"], []))
+            records.append((options["total"], options["delay"], options["disable"], []))
             self.n = 0
 
         def update(self, n) -> None:
             self.n += n
-            counts[-1][3].append(n)
+            records[-1][3].append(n)
 
         def __enter__(self):
             return self
@@ -249,30 +274,30 @@ def test_the_bar_reaches_the_number_of_users(monkeypatch):
     scores = np.zeros((10, 3))
     for model in (scores, lambda users: scores[users], (np.ones((10, 2)), np.ones((3, 2)))):
         rank_positives(model, split, compute=replace(compute, progress=True))
-    steps = [one[3] for one in counts]
-    assert [one[:3] for one in counts] == [(10, 2.0, False)] * 3
-    assert [sum(one) for one in steps] == [10] * 3
+    steps = [record[3] for record in records]
+    assert [record[:3] for record in records] == [(10, 2.0, False)] * 3
+    assert [sum(record) for record in steps] == [10] * 3
     assert steps[:2] == [[4, 4, 2]] * 2
     rank_positives(scores, split, compute=compute)
     rank_positives(scores, split, compute=replace(compute, progress=False))
-    assert [one[2] for one in counts[3:]] == [None, True]
+    assert [record[2] for record in records[3:]] == [None, True]
 
 
-def test_an_engine_is_there_where_it_is_loaded_or_can_be_found(monkeypatch):
+def test_an_engine_is_available_if_it_is_loaded_or_installed(monkeypatch):
     pytest.importorskip("numba")
-    kernels = _run.kernels_for("numba", 0)
+    kernels = _run.select_kernels("numba", 0)
     with monkeypatch.context() as patch:
         patch.setattr(_run, "find_spec", lambda name: None)
-        assert _run.kernels_for("numba", 0) is kernels
+        assert _run.select_kernels("numba", 0) is kernels
     with monkeypatch.context() as patch:
         patch.delitem(sys.modules, "numba")
-        assert _run.kernels_for("numba", 0) is kernels
+        assert _run.select_kernels("numba", 0) is kernels
 
 
-def test_counted_entries_above_and_beside_are_those_of_the_same_group():
-    counted = np.array([False, True, True, True])
-    above, same = counted_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), counted)
-    assert (above.tolist(), same.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])
+def test_counted_entries_above_and_tied_belong_to_the_same_group():
+    is_counted = np.array([False, True, True, True])
+    above, tied = count_ranked_above(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 9]), is_counted)
+    assert (above.tolist(), tied.tolist()) == ([1, 0, 1, 0], [1, 1, 1, 1])
 
 
 RANKS = {"user": [0, 0, 1], "item": [0, 2, 1], "n_above": [0, 2, 1], "n_tied": [2, 0, 1]}
@@ -312,14 +337,18 @@ def test_ranks_that_contradict_each_other_are_refused():
 
 
 def test_sums_over_users_need_a_value_of_each_positive():
-    made = RankedPositives(**RANKS, gain=[0.0, 1, 2], left_out=[False, True], max_rank=2)
-    assert (made.starts.tolist(), made.counts.tolist(), made.segment.tolist()) == ([0, 2], [2, 1], [0, 0, 1])
-    assert made.sum_by_user(np.array([1.0, 2, 4])).tolist() == [3, 4]
-    assert made.mean_by_user(np.array([1.0, 2, 4]), np.array([3.0, 1, 5])).tolist() == [1.25, 4]
-    assert made.in_one_list is made
-    for other in (np.ones(2), np.ones(4)):
+    ranked = RankedPositives(**RANKS, gain=[0.0, 1, 2], left_out=[False, True], max_rank=2)
+    assert (ranked.starts.tolist(), ranked.counts.tolist(), ranked.segment.tolist()) == (
+        [0, 2],
+        [2, 1],
+        [0, 0, 1],
+    )
+    assert ranked.sum_by_user(np.array([1.0, 2, 4])).tolist() == [3, 4]
+    assert ranked.mean_by_user(np.array([1.0, 2, 4]), np.array([3.0, 1, 5])).tolist() == [1.25, 4]
+    assert ranked.in_one_list is ranked
+    for wrong_size in (np.ones(2), np.ones(4)):
         with pytest.raises(InputError, match="values must have one entry for each of 3 positives"):
-            made.sum_by_user(other)
-        for values, weights in ((other, np.ones(3)), (np.ones(3), other)):
+            ranked.sum_by_user(wrong_size)
+        for values, weights in ((wrong_size, np.ones(3)), (np.ones(3), wrong_size)):
             with pytest.raises(InputError, match="values and weights must have one entry for each of 3 pos"):
-                made.mean_by_user(values, weights)
+                ranked.mean_by_user(values, weights)

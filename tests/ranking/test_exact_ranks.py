@@ -20,14 +20,14 @@ from ipseval.ranking import top_items
 from ipseval.ranking.kernels import numpy_count
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank_all
-from tests.inside.ranking import _exact_topk, _factors, kernels_for, top_lists
+from tests.inside.ranking import _factor_topk, _factors, select_kernels, top_lists
 from tests.ranking.adapters.checks import exact_scores
-from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, random_world, rows, world_of
+from tests.ranking.worlds import ENGINES, INSTALLED, World, frame, make_world, random_world, rows
 
 DTYPES = ("float16", "float32", "float64", "int8", "int64", "uint64", ">f4", ">i8")
 
 KERNELS: dict[str, tuple[ModuleType, ...]] = {
-    engine: (kernels_for(engine, 0), _factors, _exact_topk, top_lists) for engine in INSTALLED
+    engine: (select_kernels(engine, 0), _factors, _factor_topk, top_lists) for engine in INSTALLED
 }
 KERNELS["numpy"] += (numpy_count,)
 COMPILED = ("ROWS", "FEW")  # what Numba takes as it is when it compiles
@@ -63,25 +63,28 @@ def set_sizes(patch: pytest.MonkeyPatch, engine: str, values: dict[str, int]) ->
                 patch.setattr(module, name, value)
 
 
-def best_of(scores, split, k: int, pool=None) -> dict[tuple[int, int], tuple[int, int]]:
+def find_best(scores, split, k: int, pool=None) -> dict[tuple[int, int], tuple[int, int]]:
     """Return {(user, item): (above, tied)} of each user's best items, by comparing every pair of scores."""
     hidden = set(zip(split.train.user.tolist(), split.train.item.tolist(), strict=True))
-    found = {}
+    best = {}
     for user, row in enumerate(scores):
         items = [
             i for i in range(row.size) if (user, i) not in hidden and (pool is None or (user, i) in pool)
         ]
-        mine = row[items]
-        above, same = (mine > mine[:, None]).sum(axis=1), (mine == mine[:, None]).sum(axis=1)
-        found |= {
+        item_scores = row[items]
+        above = (item_scores > item_scores[:, None]).sum(axis=1)
+        tied = (item_scores == item_scores[:, None]).sum(axis=1)
+        best |= {
             (user, i): (a, n - 1)
-            for i, a, n in zip(items, above.tolist(), same.tolist(), strict=True)
+            for i, a, n in zip(items, above.tolist(), tied.tolist(), strict=True)
             if a < k
         }
-    return found
+    return best
 
 
-def check(model, world: World, scores, compute: ComputeOptions, k: int, pool=None, candidates="all") -> None:
+def check_ranks(
+    model, world: World, scores, compute: ComputeOptions, k: int, pool=None, candidates="all"
+) -> None:
     """Check ranks, lists of the first k and the best items of all users against the scores of all pairs."""
     n_items = scores.shape[1]
     with warnings.catch_warnings():
@@ -92,7 +95,7 @@ def check(model, world: World, scores, compute: ComputeOptions, k: int, pool=Non
     competing = itertools.product(range(world.n_users), range(n_items)) if pool is None else pool
     size = Counter(user for user, item in competing if (user, item) not in world.train)
     assert ranked.n_candidates.tolist() == [size[user] for user in ranked.user.tolist()]
-    best = best_of(scores, world.split, k, pool)
+    best = find_best(scores, world.split, k, pool)
     assert ranked.top.users.tolist() == sorted(set(ranked.user.tolist()))
     for user, items in zip(ranked.top.users.tolist(), ranked.top.item.tolist(), strict=True):
         first = sorted((above, item) for (u, item), (above, _) in best.items() if u == user)[:k]
@@ -102,49 +105,58 @@ def check(model, world: World, scores, compute: ComputeOptions, k: int, pool=Non
         assert rows(top) == [(*pair, *rank) for pair, rank in sorted(best.items())]
 
 
-def noise(rng, shape, dtype):
+def make_noise(rng, shape, dtype):
     return 1 + np.finfo(dtype).eps * rng.integers(-2, 3, size=shape)
 
 
-def one_place(rng, item):
-    return item[:1] * noise(rng, item.shape, item.dtype)
+def differ_by_noise(rng, item):
+    return item[:1] * make_noise(rng, item.shape, item.dtype)
 
 
-def copies(rng, item):
+def copy_rows(rng, item):
     return item[rng.integers(min(6, len(item)), size=item.shape[0])]
 
 
-def almost_copies(rng, item):
-    return copies(rng, item) * noise(rng, item.shape, item.dtype)
+def copy_rows_with_noise(rng, item):
+    return copy_rows(rng, item) * make_noise(rng, item.shape, item.dtype)
 
 
-def short(rng, item):
+def shorten_rows(rng, item):
     return item * np.where(rng.random((item.shape[0], 1)) < 0.8, 1e-9, 1)
 
 
-def one_direction(rng, item):
+def align_rows(rng, item):
     return item[:1] * rng.integers(1, 20, size=(item.shape[0], 1))
 
 
-def whole(rng, item):
+def round_values(rng, item):
     return np.round(2 * item)
 
 
-def tenths(rng, item):
+def round_to_tenths(rng, item):
     return np.round(2 * item) * 0.1
 
 
-def mixed(rng, item):
-    """Return rows of which some are copies, some differ in the last bits, and some are 0."""
-    item = np.where(rng.random((len(item), 1)) < 0.5, copies(rng, item), item)
-    near = rng.random(len(item)) < 0.3
-    item[near] = item[0] + rng.choice([0.0, 1e-9, 1e-16], size=(int(near.sum()), item.shape[1]))
+def mix_kinds(rng, item):
+    """Return rows with some copies, some differences in the last bits, and some zeros."""
+    item = np.where(rng.random((len(item), 1)) < 0.5, copy_rows(rng, item), item)
+    is_near = rng.random(len(item)) < 0.3
+    item[is_near] = item[0] + rng.choice([0.0, 1e-9, 1e-16], size=(int(is_near.sum()), item.shape[1]))
     item[rng.random(len(item)) < 0.2] = 0.0
     item[rng.random(len(item)) < 0.1] *= 1e-17
     return item
 
 
-KINDS = (one_place, copies, almost_copies, short, one_direction, whole, tenths, mixed)
+KINDS = (
+    differ_by_noise,
+    copy_rows,
+    copy_rows_with_noise,
+    shorten_rows,
+    align_rows,
+    round_values,
+    round_to_tenths,
+    mix_kinds,
+)
 
 
 @engines
@@ -167,12 +179,14 @@ def test_factors_are_ranked_by_their_exact_sums(
 ):
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
-    user, item = rng.normal(size=(world.n_users, d)), kind(rng, rng.normal(size=(n_items, d)))
-    if kind in (whole, tenths, mixed):
+    user = rng.normal(size=(world.n_users, d))
+    item = kind(rng, rng.normal(size=(n_items, d)))
+    if kind in (round_values, round_to_tenths, mix_kinds):
         user = kind(rng, user)
     # Of 1e35 · 1e5 the product leaves the range of single precision.
     user, item = (user * scale, item * max(1, scale / 1e30)) if dtype == "float64" else (user, item)
-    user, item = user.astype(dtype), item.astype(dtype)
+    user = user.astype(dtype)
+    item = item.astype(dtype)
     offset = rng.choice([0.0, 0.0, 0.5, 0.1], size=n_items)
     if bias == "infinite":
         offset[rng.random(n_items) < 0.2] = -np.inf
@@ -180,11 +194,11 @@ def test_factors_are_ranked_by_their_exact_sums(
     model = (user, item) if bias == "none" else (user, item, offset)
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, engine, values)
-        check(model, world, exact_scores(*model), ComputeOptions(engine=engine, **compute), k)
+        check_ranks(model, world, exact_scores(*model), ComputeOptions(engine=engine, **compute), k)
 
 
-def tied_scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
-    """Return few distinct values, so that ties abound; with infinities where the type has them."""
+def make_tied_scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> np.ndarray:
+    """Return few distinct values with many ties, and infinities if the type has them."""
     scores = rng.integers(0, rng.integers(1, 6) + 1, size=shape).astype(dtype)
     kind = np.dtype(dtype)
     if kind.kind == "f":
@@ -197,24 +211,24 @@ def tied_scores(rng: np.random.Generator, shape: tuple[int, int], dtype: str) ->
     return scores
 
 
-def padded(scores):
-    around = np.zeros((2 * scores.shape[0], 3 * scores.shape[1]), dtype=scores.dtype)
-    around[::2, ::3] = scores
-    return around[::2, ::3]
+def leave_gaps(scores):
+    buffer = np.zeros((2 * scores.shape[0], 3 * scores.shape[1]), dtype=scores.dtype)
+    buffer[::2, ::3] = scores
+    return buffer[::2, ::3]
 
 
-def read_only(scores):
-    frozen = scores.copy()
-    frozen.flags.writeable = False
-    return frozen
+def as_read_only(scores):
+    copy = scores.copy()
+    copy.flags.writeable = False
+    return copy
 
 
 FORMS = {
     "array": lambda scores: scores,
     "by columns": np.asfortranarray,
-    "with gaps": padded,
+    "with gaps": leave_gaps,
     "backwards": lambda scores: scores[::-1].copy()[::-1],
-    "read-only": read_only,
+    "read-only": as_read_only,
     "sparse rows": sp.csr_array,
     "sparse pairs": sp.coo_matrix,
     "function": lambda scores: lambda users: scores[users],
@@ -238,7 +252,7 @@ FORMS = {
 def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dtype, form, k, values, compute):
     rng = np.random.default_rng(seed)
     world = random_world(rng, n_users, n_items)
-    scores = tied_scores(rng, (world.n_users, n_items), dtype)
+    scores = make_tied_scores(rng, (world.n_users, n_items), dtype)
     if form.startswith("sparse") and dtype in ("float16", ">f4", ">i8"):
         scores = scores.astype("float32")  # SciPy holds no others
     model = FORMS[form](scores)
@@ -246,16 +260,16 @@ def test_stored_scores_are_ranked_as_defined(engine, seed, n_users, n_items, dty
         scores = np.tile(scores[:1], (world.n_users, 1))
     with pytest.MonkeyPatch.context() as patch:
         set_sizes(patch, engine, values)
-        check(model, world, scores, ComputeOptions(engine=engine, **compute), k)
+        check_ranks(model, world, scores, ComputeOptions(engine=engine, **compute), k)
 
 
 def test_a_read_only_memmap_is_ranked_in_place(tmp_path):
     rng = np.random.default_rng(5)
     world = random_world(rng, 20, 50)
-    scores = tied_scores(rng, (world.n_users, 50), "float32")
+    scores = make_tied_scores(rng, (world.n_users, 50), "float32")
     scores.tofile(tmp_path / "scores.bin")
-    mapped = np.memmap(tmp_path / "scores.bin", dtype=np.float32, mode="r", shape=scores.shape)
-    check(mapped, world, scores, ComputeOptions(engine="numpy"), 3)
+    memmap = np.memmap(tmp_path / "scores.bin", dtype=np.float32, mode="r", shape=scores.shape)
+    check_ranks(memmap, world, scores, ComputeOptions(engine="numpy"), 3)
 
 
 @engines
@@ -264,69 +278,77 @@ def test_a_read_only_memmap_is_ranked_in_place(tmp_path):
     seed=seeds,
     n_items=st.integers(2, 25),
     model=st.sampled_from(("factors", *FORMS)),
-    given_as=st.sampled_from(("ids", "mask", "lists")),
+    form=st.sampled_from(("ids", "mask", "lists")),
     k=st.integers(1, 9),
     compute=options,
 )
-def test_only_candidates_compete(engine, seed, n_items, model, given_as, k, compute):
+def test_only_candidates_compete(engine, seed, n_items, model, form, k, compute):
     rng = np.random.default_rng(seed)
     world = random_world(rng, 6, n_items)
     factors = tuple(rng.integers(-2, 3, size=(n, 3)).astype(float) for n in (world.n_users, n_items))
     scores = factors[0] @ factors[1].T
-    one = factors if model == "factors" else FORMS[model](scores)
+    scorer = factors if model == "factors" else FORMS[model](scores)
     if model == "one for all":
         scores = np.tile(scores[:1], (world.n_users, 1))
-    inside = rng.random((world.n_users, n_items)) < 0.6
-    if given_as != "lists":
-        inside[:] = inside[0]
+    is_candidate = rng.random((world.n_users, n_items)) < 0.6
+    if form != "lists":
+        is_candidate[:] = is_candidate[0]
     user, item = min(world.test)
-    inside[user if given_as == "lists" else slice(None), item] = True  # one positive can be ranked
-    pool = {(int(u), int(i)) for u, i in np.argwhere(inside)}
-    candidates = {"ids": np.flatnonzero(inside[0])[::-1], "mask": inside[0], "lists": frame(sorted(pool))}
-    check(one, world, scores, ComputeOptions(engine=engine, **compute), k, pool, candidates[given_as])
+    is_candidate[user if form == "lists" else slice(None), item] = True  # one positive can be ranked
+    pool = {(int(u), int(i)) for u, i in np.argwhere(is_candidate)}
+    candidates = {
+        "ids": np.flatnonzero(is_candidate[0])[::-1],
+        "mask": is_candidate[0],
+        "lists": frame(sorted(pool)),
+    }
+    check_ranks(scorer, world, scores, ComputeOptions(engine=engine, **compute), k, pool, candidates[form])
 
 
-def clear(rng, item):
+def keep_rows(rng, item):
     return item
 
 
 @cache
-def several_tiles(kind, dtype):
+def make_wide_world(kind, dtype):
     """Return a world wider than two tiles of Numba, factors, and the scores of all pairs."""
     rng = np.random.default_rng(7)
-    n_users, n_items = 16, 2600
-    held = [rng.permutation(n_items)[: 20 + n] for n in (*range(1, 30, 2), 60)]  # up to 60 positives
-    train = {(u, int(i)) for u, items in enumerate(held) for i in items[:20]}
-    test = {(u, int(i)) for u, items in enumerate(held) for i in items[20:]}
+    n_users = 16
+    n_items = 2600
+    items_by_user = [rng.permutation(n_items)[: 20 + n] for n in (*range(1, 30, 2), 60)]  # up to 60 positives
+    train = {(u, int(i)) for u, items in enumerate(items_by_user) for i in items[:20]}
+    test = {(u, int(i)) for u, items in enumerate(items_by_user) for i in items[20:]}
     scale = {"float32": 1, "float64": 2.0**66}[dtype]  # products of 2^132 leave the range of single precision
     user = (scale * rng.normal(size=(n_users, 5))).astype(dtype)
     item = (scale * kind(rng, rng.normal(size=(n_items, 5)).astype(dtype))).astype(dtype)
-    item[1000:1300], item[2000:2300] = item[999], 0
+    item[1000:1300] = item[999]
+    item[2000:2300] = 0
     user[::7] = 0
-    return world_of(n_users, n_items, train, test), (user, item), exact_scores(user, item)
+    return make_world(n_users, n_items, train, test), (user, item), exact_scores(user, item)
 
 
 @engines
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("kind", [clear, one_place, almost_copies, short, tenths])
-def test_catalogues_of_several_tiles_are_ranked_as_their_scores_are(engine, kind, dtype, monkeypatch):
+@pytest.mark.parametrize(
+    "kind", [keep_rows, differ_by_noise, copy_rows_with_noise, shorten_rows, round_to_tenths]
+)
+def test_catalogues_of_several_tiles_are_ranked_exactly(engine, kind, dtype, monkeypatch):
     if engine == "numpy":  # its tiles are eight times as wide
-        monkeypatch.setattr(kernels_for(engine, 0), "TILE", 1000)
-    world, factors, scores = several_tiles(kind, dtype)
+        monkeypatch.setattr(select_kernels(engine, 0), "TILE", 1000)
+    world, factors, scores = make_wide_world(kind, dtype)
     hidden = scores.copy()
     hidden[world.split.train.user, world.split.train.item] = np.nan
     for model in (factors, scores):
         ranked = rank_positives(model, world.split, top_k=10, compute=ComputeOptions(engine=engine))
-        mine = scores[ranked.user, ranked.item][:, None]
-        np.testing.assert_array_equal(ranked.n_above, (hidden[ranked.user] > mine).sum(axis=1))
-        np.testing.assert_array_equal(ranked.n_tied, (hidden[ranked.user] == mine).sum(axis=1) - 1)
+        positive_scores = scores[ranked.user, ranked.item][:, None]
+        np.testing.assert_array_equal(ranked.n_above, (hidden[ranked.user] > positive_scores).sum(axis=1))
+        np.testing.assert_array_equal(ranked.n_tied, (hidden[ranked.user] == positive_scores).sum(axis=1) - 1)
         first = np.argsort(-hidden, axis=1, kind="stable")[:, :10]  # NaN comes last, equal scores by item
         np.testing.assert_array_equal(ranked.top.item, first[ranked.top.users])
 
 
 @engines
 def test_factors_without_dimensions_are_ranked_by_their_biases(engine):
-    world = world_of(2, 3, {(0, 0), (1, 1)}, {(0, 1), (1, 0)})
+    world = make_world(2, 3, {(0, 0), (1, 1)}, {(0, 1), (1, 0)})
     for bias in (np.zeros(3), np.array([1.0, 2.0, 3.0])):
         model = np.zeros((2, 0)), np.zeros((3, 0)), bias
-        check(model, world, np.tile(bias, (2, 1)), ComputeOptions(engine=engine), 2)
+        check_ranks(model, world, np.tile(bias, (2, 1)), ComputeOptions(engine=engine), 2)

@@ -25,85 +25,86 @@ from ipseval.ranking.kernels import numba_compile as _compiled
 from tests.inside.ranking import _factors
 from tests.inside.ranking import _threads as _run
 from tests.inside.utils import one_blas_thread
-from tests.ranking.worlds import ENGINES, world_of
+from tests.ranking.worlds import ENGINES, make_world
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def one_each(n_users: int, n_items: int):
+def one_positive_each(n_users: int, n_items: int):
     """Return a world with one positive per user."""
-    return world_of(n_users, n_items, {(0, 1)}, {(u, u % n_items) for u in range(1, n_users)})
+    return make_world(n_users, n_items, {(0, 1)}, {(u, u % n_items) for u in range(1, n_users)})
 
 
-def factors_for(world, d: int = 4):
+def random_factors(world, d: int = 4):
     rng = np.random.default_rng(0)
     return rng.normal(size=(world.n_users, d)), rng.normal(size=(world.n_items, d))
 
 
 def blas_threads() -> list[int]:
     """Return the threads of the BLAS that multiplies NumPy's arrays; others may be loaded at any time."""
-    found = [one for one in threadpool_info() if one["user_api"] == "blas"]
-    of_numpy = [one for one in found if "numpy" in one["filepath"]]
-    return [one["num_threads"] for one in of_numpy or found]
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    numpy_libraries = [library for library in libraries if "numpy" in library["filepath"]]
+    return [library["num_threads"] for library in numpy_libraries or libraries]
 
 
-def test_blas_has_one_thread_per_worker_and_gets_its_own_back(monkeypatch):
-    seen: list[list[int]] = []
+def test_blas_has_one_thread_per_worker_and_gets_its_threads_back(monkeypatch):
+    thread_counts: list[list[int]] = []
     original = _factors.Factors.count
 
     def spy(self, *arguments):
-        seen.append(blas_threads())
+        thread_counts.append(blas_threads())
         return original(self, *arguments)
 
     monkeypatch.setattr(_factors.Factors, "count", spy)
-    world = one_each(50, 30)
+    world = one_positive_each(50, 30)
     with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
+        initial_threads = blas_threads()
         rank_positives(
-            factors_for(world),
+            random_factors(world),
             world.split,
             compute=ComputeOptions(n_threads=2, block_size=10, engine="numpy"),
         )
-        assert blas_threads() == before
+        assert blas_threads() == initial_threads
         monkeypatch.setattr(_factors.Factors, "count", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            rank_positives(factors_for(world), world.split, compute=ComputeOptions(engine="numpy"))
-        assert blas_threads() == before
-    assert len(seen) == 5
-    assert all(threads == [1] * len(threads) for threads in seen)
+            rank_positives(random_factors(world), world.split, compute=ComputeOptions(engine="numpy"))
+        assert blas_threads() == initial_threads
+    assert len(thread_counts) == 5
+    assert all(threads == [1] * len(threads) for threads in thread_counts)
 
 
 def test_blas_gets_its_threads_back_when_rankings_overlap():
     # The first to begin is the first to end: it must not give the threads back, nor the last keep them.
     first_runs, second_runs, first_is_done = (threading.Event() for _ in range(3))
 
-    def first() -> None:
+    def run_first() -> None:
         with one_blas_thread():
             first_runs.set()
             second_runs.wait(10)
         first_is_done.set()
 
     with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
-        other = threading.Thread(target=first)
-        other.start()
+        initial_threads = blas_threads()
+        thread = threading.Thread(target=run_first)
+        thread.start()
         first_runs.wait(10)
         with one_blas_thread():
             second_runs.set()
             first_is_done.wait(10)
-            assert blas_threads() == [1] * len(before)
-        other.join()
-        assert blas_threads() == before
+            assert blas_threads() == [1] * len(initial_threads)
+        thread.join()
+        assert blas_threads() == initial_threads
 
 
 def test_blas_gets_its_threads_back_after_many_rankings_in_threads():
-    world = one_each(40, 30)
-    model, compute = factors_for(world), ComputeOptions(n_threads=2, block_size=5, engine="numpy")
+    world = one_positive_each(40, 30)
+    model = random_factors(world)
+    compute = ComputeOptions(n_threads=2, block_size=5, engine="numpy")
     with threadpool_limits(2, user_api="blas"):
-        before = blas_threads()
+        initial_threads = blas_threads()
         with ThreadPoolExecutor(6) as pool:
             list(pool.map(lambda _: rank_positives(model, world.split, compute=compute), range(12)))
-        assert blas_threads() == before
+        assert blas_threads() == initial_threads
 
 
 @pytest.mark.parametrize(("suffix", "share"), [(".nbi", 0.5), (".nbc", 0.0), (".nbc", 0.5)])
@@ -112,40 +113,40 @@ def test_a_damaged_cache_of_numba_is_built_again(suffix, share, tmp_path, monkey
     source = tmp_path / "kernel.py"
     source.write_text("def twice(x):\n    return 2 * x\n")
 
-    def fresh():
+    def load_kernel():
         spec = importlib.util.spec_from_file_location("kernel", source)
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return _compiled.compiled(module.twice)
+        return _compiled.compile_kernel(module.twice)
 
-    assert fresh()(4) == 8
+    assert load_kernel()(4) == 8
     files = list((tmp_path / "cache").rglob(f"*{suffix}"))
     assert len(files) == 1
-    whole = files[0].read_bytes()
-    files[0].write_bytes(whole[: int(share * len(whole))])
-    assert fresh()(4) == 8
-    again = fresh()
-    assert again(4) == 8
-    assert sum(again.stats.cache_hits.values()) == 1
+    content = files[0].read_bytes()
+    files[0].write_bytes(content[: int(share * len(content))])
+    assert load_kernel()(4) == 8
+    kernel = load_kernel()
+    assert kernel(4) == 8
+    assert sum(kernel.stats.cache_hits.values()) == 1
 
 
 def test_the_callers_function_is_called_in_the_callers_thread_with_blas_untouched():
-    world = one_each(600, 7)
+    world = one_positive_each(600, 7)
     calls = []
 
     def score(users):
         calls.append((threading.get_ident(), blas_threads(), users.copy()))
         return np.zeros((users.size, 7))
 
-    before = blas_threads()
+    initial_threads = blas_threads()
     rank_positives(score, world.split, compute=ComputeOptions(n_threads=3, block_size=100))
     assert {ident for ident, _, _ in calls} == {threading.get_ident()}
-    assert all(threads == before for _, threads, _ in calls)
+    assert all(threads == initial_threads for _, threads, _ in calls)
     assert np.concatenate([users for _, _, users in calls]).tolist() == list(range(1, 600))
 
 
 def test_the_callers_function_may_reuse_its_output():
-    world = one_each(500, 40)
+    world = one_positive_each(500, 40)
     scores = np.random.default_rng(1).random((500, 40))
     buffer = np.empty((50, 40))
 
@@ -154,13 +155,13 @@ def test_the_callers_function_may_reuse_its_output():
         block[:] = scores[users]
         return block
 
-    reused = rank_positives(score, world.split, compute=ComputeOptions(n_threads=2, block_size=50))
-    assert reused.n_above.tolist() == rank_positives(scores, world.split).n_above.tolist()
+    ranked = rank_positives(score, world.split, compute=ComputeOptions(n_threads=2, block_size=50))
+    assert ranked.n_above.tolist() == rank_positives(scores, world.split).n_above.tolist()
 
 
 @pytest.mark.parametrize("kind", ["callable", "scorer"])
 def test_an_error_in_the_callers_code_reaches_the_caller(kind):
-    world = one_each(300, 7)
+    world = one_positive_each(300, 7)
 
     class Failing:
         parallel = True
@@ -173,50 +174,55 @@ def test_an_error_in_the_callers_code_reaches_the_caller(kind):
     model = Failing() if kind == "scorer" else Failing().block
     with pytest.raises(RuntimeError, match="out of GPU memory"):
         rank_positives(model, world.split, compute=ComputeOptions(n_threads=2, block_size=10))
-    assert not [one for one in threading.enumerate() if one.name.startswith(_run.NAME)]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(_run.NAME)]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a POSIX signal")
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("n_threads", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interrupt_stops_at_once(engine, n_threads, monkeypatch):
-    n_users, n_items = 20_000, 10_000
+    n_users = 20_000
+    n_items = 10_000
     pairs = pd.DataFrame({"user": np.arange(n_users), "item": np.arange(n_users) % n_items})
     ids = {"users": np.arange(n_users), "items": np.arange(n_items)}
     split = Split.from_frames(pairs[:1].assign(item=5), pairs[1:], **ids)
     rng = np.random.default_rng(0)
     model = tuple(rng.random((n, 128), dtype=np.float32) - np.float32(0.5) for n in (n_users, n_items))
-    few = model[0][:9], model[1][:50]
-    rank_positives(few, one_each(9, 50).split, compute=ComputeOptions(engine=engine))  # compiled
-    counts, begun, original = threading.Event(), [], _factors.Factors.count
+    small_model = model[0][:9], model[1][:50]
+    rank_positives(
+        small_model, one_positive_each(9, 50).split, compute=ComputeOptions(engine=engine)
+    )  # compiled
+    has_begun = threading.Event()
+    block_sizes = []
+    original = _factors.Factors.count
 
     def spy(self, worker, block, *arguments):
-        begun.append(block.n_above.size)
-        counts.set()
+        block_sizes.append(block.n_above.size)
+        has_begun.set()
         return original(self, worker, block, *arguments)
 
     def interrupt():
-        counts.wait(60)
+        has_begun.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(_factors.Factors, "count", spy)
-    former = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
-    other = threading.Thread(target=interrupt)
-    other.start()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, too
+    sender = threading.Thread(target=interrupt)
+    sender.start()
     try:
         with pytest.raises(KeyboardInterrupt):
             rank_positives(model, split, compute=ComputeOptions(engine=engine, n_threads=n_threads))
     finally:
-        other.join()
-        signal.signal(signal.SIGINT, former)
-    assert sum(begun) < n_users / 2  # each user has one positive
-    assert not [one for one in threading.enumerate() if one.name.startswith(_run.NAME)]
+        sender.join()
+        signal.signal(signal.SIGINT, handler)
+    assert sum(block_sizes) < n_users / 2  # each user has one positive
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(_run.NAME)]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_buffers_follow_max_memory(engine):
-    world = one_each(300, 4000)
-    model = factors_for(world)
+    world = one_positive_each(300, 4000)
+    model = random_factors(world)
 
     def rank(limit):
         compute = ComputeOptions(n_threads=2, max_memory=limit, engine=engine)
@@ -227,35 +233,42 @@ def test_the_buffers_follow_max_memory(engine):
         for _ in range(8):
             tracemalloc.start()
             rank(limit)
-            found = tracemalloc.get_traced_memory()[1]
+            traced_peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
-            yield found
+            yield traced_peak
 
-    copies = 8 * 4000 * 4 * 2  # the factors in single precision, and room for one array per positive and user
+    n_copy_bytes = (
+        8 * 4000 * 4 * 2
+    )  # the factors in single precision, and room for one array per positive and user
     # Numba needs less than it may use; and one thread may end before the other begins.
-    least = 2 * 2**20 if engine == "numpy" else 0
+    smallest_peak = 2 * 2**20 if engine == "numpy" else 0
     # One of eight: something else may allocate in the meantime.
-    assert any(peak < 2**20 + copies + 2**20 for peak in peaks("1 MB"))
-    assert any(least < peak < 8 * 2**20 + copies + 2**20 for peak in peaks("8 MB"))
+    assert any(peak < 2**20 + n_copy_bytes + 2**20 for peak in peaks("1 MB"))
+    assert any(smallest_peak < peak < 8 * 2**20 + n_copy_bytes + 2**20 for peak in peaks("8 MB"))
 
 
 def test_a_limit_below_one_user_is_refused_with_the_size_that_would_do():
-    world = one_each(20, 4000)
+    world = one_positive_each(20, 4000)
     with pytest.raises(
         InputError, match=r"max_memory is 5,000 bytes; .* needs at least [\d,]+ \(2 threads\)"
     ):
-        rank_positives(factors_for(world), world.split, compute=ComputeOptions(n_threads=2, max_memory=5000))
+        rank_positives(
+            random_factors(world), world.split, compute=ComputeOptions(n_threads=2, max_memory=5000)
+        )
     with pytest.raises(InputError, match=r"max_memory is 5,000 bytes"):
         rank_positives(np.zeros((20, 4000)), world.split, compute=ComputeOptions(max_memory=5000))
 
 
 @pytest.mark.parametrize(("block_size", "expected"), [(None, 9), (7, 7), (50, 9)])
-def test_users_per_block_are_what_the_memory_of_one_worker_has_room_for(block_size, expected):
+def test_the_memory_of_one_worker_limits_the_users_of_a_block(block_size, expected):
     # 2,000 bytes for two workers: 1,000 each, 100 of them fixed, then 100 for each user.
-    made = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
-    assert made.users_per_block(100, wanted=40, n_workers=2, what="m", fixed=100) == expected
+    resources = _run.Resources(ComputeOptions(max_memory=2000, block_size=block_size), "m")
+    assert (
+        resources.users_per_block(100, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
+        == expected
+    )
     with pytest.raises(InputError, match=r"max_memory is 2,000 bytes; m needs at least 2,002 \(2 threads\)"):
-        made.users_per_block(901, wanted=40, n_workers=2, what="m", fixed=100)
+        resources.users_per_block(901, n_users_wanted=40, n_workers=2, description="m", fixed_bytes=100)
 
 
 @pytest.mark.parametrize(
@@ -273,13 +286,13 @@ def test_compute_options_check_themselves(options, message):
         ComputeOptions(**options)
 
 
-def test_numba_is_named_when_it_is_asked_for_and_missing(monkeypatch):
+def test_a_request_for_numba_without_numba_gets_an_error(monkeypatch):
     monkeypatch.setattr(_run, "find_spec", lambda name: None)
     monkeypatch.delitem(sys.modules, "numba", raising=False)
     monkeypatch.setattr(_run.Work, "comparisons", 0.0)
     with pytest.raises(InputError, match=r"ipseval\[fast\]"):
-        _run.kernels_for("numba", 1e12)
-    assert _run.kernels_for(None, 1e12).NAME == "numpy"
+        _run.select_kernels("numba", 1e12)
+    assert _run.select_kernels(None, 1e12).NAME == "numpy"
 
 
 @pytest.mark.parametrize(
@@ -291,11 +304,11 @@ def test_memory_is_given_in_bytes_or_as_text(text, n_bytes):
 
 def test_progress_is_shown_on_request_only(capsys, monkeypatch):
     monkeypatch.setattr(_run, "BAR_DELAY", 0)
-    world = one_each(50, 30)
-    rank_positives(factors_for(world), world.split, compute=ComputeOptions(progress=False))
-    rank_positives(factors_for(world), world.split)  # standard error is no terminal here
+    world = one_positive_each(50, 30)
+    rank_positives(random_factors(world), world.split, compute=ComputeOptions(progress=False))
+    rank_positives(random_factors(world), world.split)  # standard error is no terminal here
     assert capsys.readouterr().err == ""
-    rank_positives(factors_for(world), world.split, compute=ComputeOptions(progress=True), name="als")
+    rank_positives(random_factors(world), world.split, compute=ComputeOptions(progress=True), name="als")
     assert "ranking als" in capsys.readouterr().err
 
 
@@ -308,34 +321,35 @@ def test_kernels_are_cached_for_the_user_where_the_package_is_read_only(tmp_path
     program = (
         "import numpy as np\n"
         "from ipseval.ranking.kernels.numba_kernels import pair_scores\n"
-        "pair, found = np.zeros(1, dtype=np.intp), np.zeros(1)\n"
-        "pair_scores(np.full((1, 2), 3.0), np.ones((1, 2)), np.empty(0), pair, pair, found)\n"
-        "print(found[0], sum(pair_scores.stats.cache_hits.values()))"
+        "pair = np.zeros(1, dtype=np.intp)\n"
+        "score = np.zeros(1)\n"
+        "pair_scores(np.full((1, 2), 3.0), np.ones((1, 2)), np.empty(0), pair, pair, score)\n"
+        "print(score[0], sum(pair_scores.stats.cache_hits.values()))"
     )
     # A user without a cache directory of its own either: then it is compiled each time, and works.
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {"HOME": str(tmp_path / "home"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     environment.pop("NUMBA_CACHE_DIR", None)
     kernels = package / "ranking" / "kernels"
-    blocked = kernels / "__pycache__"
-    blocked.write_text("a file here keeps even root from making a cache beside the module")
+    blocking_file = kernels / "__pycache__"
+    blocking_file.write_text("a file here keeps even root from making a cache beside the module")
     for path in (kernels, package / "ranking", package):
         path.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
-        printed = []
+        outputs = []
         for _ in range(2):
-            done = subprocess.run(
+            process = subprocess.run(
                 [sys.executable, "-c", program],
                 cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
             )  # fmt: skip
-            assert done.returncode == 0, done.stderr
-            printed.append(done.stdout.split())
+            assert process.returncode == 0, process.stderr
+            outputs.append(process.stdout.split())
     finally:
         for path in (package, package / "ranking", kernels):
             path.chmod(stat.S_IRWXU)
     cached = list((tmp_path / "cache").rglob("*.nbi")) + list((tmp_path / "home").rglob("*.nbi"))
     assert cached, "nothing was cached in the user's directory"
-    assert printed == [["6.0", "0"], ["6.0", "1"]]  # compiled, then read
+    assert outputs == [["6.0", "0"], ["6.0", "1"]]  # compiled, then read
 
 
 @pytest.mark.parametrize("parallel", [False, True])

@@ -1,4 +1,4 @@
-"""Positives that leave as pairs: the ranks of the others are those of a catalogue without the item."""
+"""Removal of positives: the remaining ranks equal the ranks in a catalogue without the removed items."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ipseval import InputError, RankedPositives, SampledCandidates, rank_positiv
 from tests.conftest import examples
 from tests.golden.ranking_oracle import rank
 from tests.inside.ranking import Drawer, Targets
-from tests.ranking.worlds import World, frame, random_world, world_of
+from tests.ranking.worlds import World, frame, make_world, random_world
 
 KINDS = ("array", "sparse", "factors", "function", "allowed", "candidates")
 seeds = st.integers(0, 2**32 - 1)
@@ -28,8 +28,9 @@ def integer_factors(rng: np.random.Generator, world: World, n_items: int) -> tup
 
 
 def expected(world: World, scores, ranked: RankedPositives, mask, pools) -> list[tuple[int, ...]]:
-    """Rank each positive that stays again, by the definition, among what is left."""
-    training, leaving = {}, {}
+    """Return the ranks of the remaining positives among the remaining candidates, by the definition."""
+    training = {}
+    leaving = {}
     for user, item in world.train:
         training.setdefault(user, set()).add(item)
     for user, item in zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True):
@@ -50,38 +51,39 @@ def rows(ranked: RankedPositives) -> list[tuple[int, ...]]:
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=examples(100))
 @given(seed=seeds)
-def test_the_others_are_ranked_as_if_the_item_were_not_in_the_catalogue(kind, seed):
+def test_remaining_positives_are_ranked_without_the_removed_items(kind, seed):
     rng = np.random.default_rng(seed)
     n_items = int(rng.integers(2, 15))
     world = random_world(rng, int(rng.integers(1, 6)), n_items)
     factors = integer_factors(rng, world, n_items)
     scores = factors[0] @ factors[1].T
-    everything = set(range(n_items))
-    pools = dict.fromkeys(range(world.n_users), everything)
+    all_items = set(range(n_items))
+    pools = dict.fromkeys(range(world.n_users), all_items)
     options = {}
     if kind == "allowed":
-        allowed = everything - {int(rng.integers(n_items))} | {item for _, item in world.test}
+        allowed = all_items - {int(rng.integers(n_items))} | {item for _, item in world.test}
         options["candidates"] = sorted(allowed)
         pools = dict.fromkeys(pools, allowed)
     if kind == "candidates":
-        pools = {u: {i for i in everything if rng.random() < 0.6} for u in pools}
+        pools = {u: {i for i in all_items if rng.random() < 0.6} for u in pools}
         for user, item in world.test:
             pools[user].add(item)
         options["candidates"] = frame(sorted((u, i) for u in pools for i in pools[u]))
     models = {"sparse": sp.csr_matrix(scores), "factors": factors, "function": lambda users: scores[users]}
     ranked = rank_positives(models.get(kind, scores), world.split, **options)
     mask = random_mask(rng, ranked)
-    rest = ranked.without(mask)
-    assert rows(rest) == expected(world, scores, ranked, mask, pools)
-    gone = np.bincount(ranked.user[mask], minlength=world.n_users)
-    assert rest.candidates_by_user.tolist() == (ranked.candidates_by_user - gone).tolist()
+    remaining = ranked.without(mask)
+    assert rows(remaining) == expected(world, scores, ranked, mask, pools)
+    n_removed = np.bincount(ranked.user[mask], minlength=world.n_users)
+    assert remaining.candidates_by_user.tolist() == (ranked.candidates_by_user - n_removed).tolist()
 
 
 @settings(max_examples=examples(200))
 @given(seed=seeds)
-def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
+def test_removed_items_leave_a_list_and_lower_items_move_up(seed):
     rng = np.random.default_rng(seed)
-    n_items, depth = int(rng.integers(4, 25)), int(rng.integers(1, 6))
+    n_items = int(rng.integers(4, 25))
+    depth = int(rng.integers(1, 6))
     world = random_world(rng, int(rng.integers(1, 8)), n_items)
     scores = rng.integers(0, 9, size=(world.n_users, n_items))  # some tie
     entries = []
@@ -93,17 +95,19 @@ def test_a_list_loses_what_leaves_and_what_stood_below_moves_up(seed):
     lists = pd.DataFrame(entries, columns=["user", "item", "score"])
     ranked = rank_positives(lists, world.split)
     mask = random_mask(rng, ranked)
-    rest = ranked.without(mask)
-    gone = set(zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True))
-    left = [entry for entry in entries if entry[:2] not in gone]
-    length = [sum(u == user for u, *_ in left) for user in range(world.n_users)]
-    assert rest.max_rank is None or rest.list_length.tolist() == length
-    for user, item, above, tied in zip(rest.user, rest.item, rest.n_above, rest.n_tied, strict=True):
-        own = {i: score for u, i, score in left if u == user}
-        if item in own:
-            levels = list(own.values())
-            assert above == sum(one > own[item] for one in levels)
-            assert tied == levels.count(own[item]) - 1
+    remaining = ranked.without(mask)
+    removed_pairs = set(zip(ranked.user[mask].tolist(), ranked.item[mask].tolist(), strict=True))
+    entries_left = [entry for entry in entries if entry[:2] not in removed_pairs]
+    length = [sum(u == user for u, *_ in entries_left) for user in range(world.n_users)]
+    assert remaining.max_rank is None or remaining.list_length.tolist() == length
+    for user, item, above, tied in zip(
+        remaining.user, remaining.item, remaining.n_above, remaining.n_tied, strict=True
+    ):
+        score_by_item = {i: score for u, i, score in entries_left if u == user}
+        if item in score_by_item:
+            levels = list(score_by_item.values())
+            assert above == sum(level > score_by_item[item] for level in levels)
+            assert tied == levels.count(score_by_item[item]) - 1
         elif ranked.max_rank is not None:
             assert (above, tied) == (ranked.max_rank, 0)
 
@@ -112,9 +116,9 @@ def test_lists_of_unknown_length_are_taken_to_be_full():
     ranked = RankedPositives(
         [0, 0, 1], [1, 2, 1], [0, 3, 1], [0, 0, 0], [9, 9, 9], [0, 1], range(9), max_rank=3
     )
-    rest = ranked.without(np.array([True, False, False]))
-    assert rest.n_above.tolist() == [3, 1]
-    assert rest.list_length.tolist() == [2, 3]
+    remaining = ranked.without(np.array([True, False, False]))
+    assert remaining.n_above.tolist() == [3, 1]
+    assert remaining.list_length.tolist() == [2, 3]
 
 
 SCHEMES = [
@@ -128,55 +132,62 @@ SCHEMES = [
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.IdentificationWarning")
 @pytest.mark.parametrize("scheme", SCHEMES, ids=lambda one: "-".join(str(value) for value in one.values()))
-def test_what_leaves_was_never_drawn(scheme):
+def test_removed_positives_count_as_never_drawn(scheme):
     rng = np.random.default_rng(0)
     state = rng.choice(3, p=[0.6, 0.2, 0.2], size=(5, 25))
     state[0, :20] = [2] * 3 + [0] * 17
     state[4] = 1  # every item is known to training
-    log = [[(int(u), int(i)) for u, i in np.argwhere(state == one)] for one in (1, 2)]
-    world = world_of(5, 25, *log)
+    log = [[(int(u), int(i)) for u, i in np.argwhere(state == kind)] for kind in (1, 2)]
+    world = make_world(5, 25, *log)
     scores = rng.integers(0, 8, size=(5, 25)).astype(float)
     sampler = SampledCandidates(4, rng=3, **scheme)
     ranked = rank_positives(scores, world.split, candidates=sampler)
     mask = rng.random(len(ranked)) < 0.4
-    rest = ranked.without(mask)
-    half = ranked.user < 2  # the record follows a selection
-    assert rows(ranked.select(half).without(mask[half])) == rows(rest.select(half[~mask]))
+    remaining = ranked.without(mask)
+    is_selected = ranked.user < 2  # the record follows a selection
+    assert rows(ranked.select(is_selected).without(mask[is_selected])) == rows(
+        remaining.select(is_selected[~mask])
+    )
     check_draws(ranked, np.zeros(len(ranked), dtype=bool), ranked, world, scores, sampler)
-    check_draws(ranked, mask, rest, world, scores, sampler)
+    check_draws(ranked, mask, remaining, world, scores, sampler)
 
 
-def check_draws(ranked, mask, rest, world, scores, sampler) -> None:
-    """Check the ranks that are left of some ranks without those of a mask, draw by draw."""
+def check_draws(ranked, mask, remaining, world, scores, sampler) -> None:
+    """Check, draw by draw, the ranks that remain after the positives of a mask are removed."""
     targets = Targets.from_split(world.split)
     drawer = Drawer(sampler, targets, sampler.weights(world.split))
-    found, above_estimate, sizes = [], [], []
+    expected_rows = []
+    above_estimate = []
+    sizes = []
     for user in np.unique(ranked.user).tolist():
-        own = ranked.user == user
-        items, leaving = ranked.item[own], set(ranked.item[own & mask].tolist())
+        is_user = ranked.user == user
+        items = ranked.item[is_user]
+        removed_items = set(ranked.item[is_user & mask].tolist())
         size, (competitors, inverse) = drawer.draw(user, items)
         for row, item in enumerate(items.tolist()):
-            if item in leaving:
+            if item in removed_items:
                 continue
-            drawn = [int(i) for i in competitors[row]]
+            competing = [int(i) for i in competitors[row]]
             if sampler.pool == "unobserved+positives":
-                drawn += [int(i) for i in items if i != item]
-            drawn = [i for i in drawn if i not in leaving]
-            above = sum(scores[user, i] > scores[user, item] for i in drawn)
-            tied = sum(scores[user, i] == scores[user, item] for i in drawn)
-            found.append((user, item, above, tied, len(drawn) + 1))
-            sizes.append(size - len(leaving) * (sampler.pool == "candidates"))
+                competing += [int(i) for i in items if i != item]
+            competing = [i for i in competing if i not in removed_items]
+            above = sum(scores[user, i] > scores[user, item] for i in competing)
+            tied = sum(scores[user, i] == scores[user, item] for i in competing)
+            expected_rows.append((user, item, above, tied, len(competing) + 1))
+            sizes.append(size - len(removed_items) * (sampler.pool == "candidates"))
             if inverse is not None:
                 pairs = zip(competitors[row].tolist(), inverse[row].tolist(), strict=True)
-                better = [w for i, w in pairs if i not in leaving and scores[user, i] > scores[user, item]]
+                better = [
+                    w for i, w in pairs if i not in removed_items and scores[user, i] > scores[user, item]
+                ]
                 above_estimate.append(sum(better))
-    assert rows(rest) == found
-    assert rest.sampling.n_candidates.tolist() == sizes
+    assert rows(remaining) == expected_rows
+    assert remaining.sampling.n_candidates.tolist() == sizes
     if sampler.distribution != "uniform":
-        np.testing.assert_allclose(rest.sampling.above_estimate, above_estimate, rtol=1e-12, atol=1e-9)
+        np.testing.assert_allclose(remaining.sampling.above_estimate, above_estimate, rtol=1e-12, atol=1e-9)
 
 
-def test_a_mask_of_another_kind_is_refused():
+def test_an_invalid_mask_is_refused():
     ranked = RankedPositives([0, 0], [1, 2], [0, 1], [0, 0], [5, 5], ["a"], list("vwxyz"))
     assert ranked.without(np.array([False, False])) is ranked
     for mask in ([0, 1], [True], [[True, False]]):

@@ -1,4 +1,4 @@
-"""What a ranking is asked for: which options go together, and whose errors are whose."""
+"""Options of rank_positives and top_items: valid combinations, and errors of models and the library."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import pytest
 
 from ipseval import InputError, SampledCandidates, Split, rank_positives
 from ipseval.ranking import top_items
-from tests.inside.ranking import Targets, _exact
+from tests.inside.ranking import Targets, _rank_positives
 
-TRAIN, TEST = ({"user": [0, 2], "item": [0, 3]}, {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]})
-SPLIT = Split.from_frames(*(pd.DataFrame(one) for one in (TRAIN, TEST)), items=range(6))
+TRAIN = {"user": [0, 2], "item": [0, 3]}
+TEST = {"user": [0, 0, 1, 2], "item": [2, 1, 3, 0]}
+SPLIT = Split.from_frames(pd.DataFrame(TRAIN), pd.DataFrame(TEST), items=range(6))
 SCORES = np.arange(18.0).reshape(3, 6)
 LISTS = pd.DataFrame({"user": [0, 1], "item": [1, 3], "rank": 1})
 OWN = pd.DataFrame({"user": [0, 1, 2], "item": [1, 3, 0]})
@@ -37,18 +38,18 @@ def test_options_that_contradict_each_other_are_refused(model, options, message)
         rank_positives(model, SPLIT, name="m", **options)
 
 
-def test_ranks_are_taken_as_they_are_where_they_are_what_is_asked_for():
+def test_existing_ranks_are_returned_if_they_answer_the_request():
     for options in ({}, {"top_k": 2}, {"top_k": 3}):
         assert rank_positives(RANKED, SPLIT, **options) is RANKED
 
 
 @pytest.mark.parametrize("model", [LISTS, RANKED])
-def test_the_best_of_every_user_need_scores_of_all_items(model):
+def test_top_items_needs_scores_of_all_items(model):
     with pytest.raises(InputError, match="m: the best items of every user need scores of all items"):
         top_items(model, SPLIT, name="m", k=1)
 
 
-def test_lists_of_the_best_are_kept_where_they_are_asked_for():
+def test_top_lists_are_stored_on_request():
     assert rank_positives(SCORES, SPLIT).top is None
     assert rank_positives(SCORES, SPLIT, top_k=1).top.item.tolist() == [[5], [5], [5]]
     top = rank_positives(SCORES, SPLIT, top_k=6).top  # of users with five, six and five candidates
@@ -57,14 +58,15 @@ def test_lists_of_the_best_are_kept_where_they_are_asked_for():
     assert rank_positives(LISTS, SPLIT, top_k=2).top.item.tolist() == [[1, -1], [3, -1], [-1, -1]]
 
 
-def test_users_without_positives_are_not_ranked_for_the_sake_of_lists():
-    train, test = {"user": [0, 1], "item": [0, 3]}, {"user": [0], "item": [2]}
-    split = Split.from_frames(*(pd.DataFrame(one) for one in (train, test)), items=range(6))
+def test_top_lists_do_not_require_scores_of_users_without_positives():
+    train = {"user": [0, 1], "item": [0, 3]}
+    test = {"user": [0], "item": [2]}
+    split = Split.from_frames(pd.DataFrame(train), pd.DataFrame(test), items=range(6))
     scores = np.vstack([np.arange(6.0), np.full(6, np.nan)])
     assert rank_positives(scores, split, top_k=1).top.item.tolist() == [[5]]
 
 
-def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_names_it_itself():
+def test_the_name_of_the_model_is_added_to_errors_of_its_code_only():
     def fails(users):
         raise ValueError("no such user")
 
@@ -78,19 +80,19 @@ def test_an_error_of_the_model_has_the_name_of_the_model_and_one_of_the_library_
 
 @pytest.mark.parametrize("with_gain", [False, True])
 def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(with_gain):
-    train, test = (pd.DataFrame(one).iloc[::-1] for one in (TRAIN, TEST))
+    train, test = (pd.DataFrame(pairs).iloc[::-1] for pairs in (TRAIN, TEST))
     options = {"value": "value"} if with_gain else {}
     frames = train.assign(value=1), test.assign(value=[4, 3, 2, 1])
     split = Split.from_frames(*frames, users=range(3), items=range(6), **options)
     targets = Targets.from_split(split)
     assert (targets.user.tolist(), targets.item.tolist()) == ([0, 0, 1, 2], [1, 2, 3, 0])
     assert (targets.gain.tolist() if with_gain else targets.gain) == ([2, 1, 3, 4] if with_gain else None)
-    assert (targets.excluded.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])
+    assert (targets.excluded_items.tolist(), targets.excluded_start.tolist()) == ([0, 3], [0, 1, 1, 2])
     assert targets.candidates_by_user.tolist() == [5, 6, 5]
 
 
 @pytest.mark.parametrize(
-    ("options", "place", "message"),
+    ("options", "position", "message"),
     [
         # Four positives, and two competitors for each of them.
         ({"candidates": DRAWN}, (slice(None), slice(None)), "12 of 12"),
@@ -102,9 +104,9 @@ def test_positives_and_training_items_in_any_order_are_sorted_by_user_and_item(w
 )
 @pytest.mark.parametrize("kind", ["array", "function"])
 @pytest.mark.filterwarnings("ignore:.*are not among their user's candidates:ipseval.errors.DataWarning")
-def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, place, message, kind):
+def test_nan_scores_are_counted_among_the_scores_that_were_read(options, position, message, kind):
     scores = SCORES.copy()
-    scores[place] = np.nan
+    scores[position] = np.nan
     model = scores if kind == "array" else lambda users: scores[users]
     if message is None:  # nobody asked for it
         rank_positives(model, SPLIT, **options)
@@ -113,7 +115,7 @@ def test_scores_that_are_nan_are_counted_among_those_that_were_read(options, pla
         rank_positives(model, SPLIT, name="m", **options)
 
 
-def test_the_best_of_users_without_positives_are_found_too():
+def test_top_items_includes_users_without_positives():
     split = Split.from_frames(
         pd.DataFrame(TRAIN), pd.DataFrame({"user": [1], "item": [2]}), users=range(3), items=range(6)
     )
@@ -123,13 +125,14 @@ def test_the_best_of_users_without_positives_are_found_too():
 
 
 def test_scores_that_users_share_are_sorted_once(monkeypatch):
-    calls, original = [], _exact.rank_shared
+    calls = []
+    original = _rank_positives.rank_shared_scores
 
-    def spy(scores, *rest):
+    def spy(scores, *arguments):
         calls.append(scores.shape)
-        return original(scores, *rest)
+        return original(scores, *arguments)
 
-    monkeypatch.setattr(_exact, "rank_shared", spy)
+    monkeypatch.setattr(_rank_positives, "rank_shared_scores", spy)
     for model in (SCORES, np.broadcast_to(SCORES[:, :1], SCORES.shape), lambda users: SCORES[users]):
         rank_positives(model, SPLIT)
     assert calls == []
@@ -137,13 +140,13 @@ def test_scores_that_users_share_are_sorted_once(monkeypatch):
     assert calls == [(6,)]
 
 
-def test_all_other_items_may_be_drawn_and_have_chance_one():
+def test_items_that_are_all_drawn_have_probability_one():
     # Six items, none of them in training for user 1: its positive and five others.
     weights = np.array([0.5, 0.25, 1.0, 2.0, 0.125, 0.5])
-    drawn = SampledCandidates(5, distribution=weights, replacement=False, rng=0)
+    candidates = SampledCandidates(5, distribution=weights, replacement=False, rng=0)
     split = Split.from_frames(
         pd.DataFrame({"user": [0], "item": [1]}), pd.DataFrame({"user": [1], "item": [3]}), items=range(6)
     )
-    ranked = rank_positives(SCORES[:2], split, candidates=drawn)
+    ranked = rank_positives(SCORES[:2], split, candidates=candidates)
     assert (ranked.n_above.tolist(), ranked.n_candidates.tolist()) == ([2], [6])
     assert ranked.sampling.above_estimate.tolist() == [2.0]
