@@ -39,7 +39,7 @@ def test_a_k_core_says_what_it_removed():
     assert row(data, "log", "pairs removed by a k-core") == (1, 5)
     assert not (data["what"] == "items removed by a k-core").any()
     chain = pd.DataFrame({"user": [0, 0, 0, 1, 1, 1, 2, 3, 3], "item": [0, 1, 2, 0, 1, 2, 0, 1, 3]})
-    log = ipseval.Interactions.from_frame(chain)._with(
+    log = ipseval.Interactions.from_frame(chain)._replace_unchecked(
         n_users_removed=2, n_items_removed=1, n_pairs_removed=3
     )
     core = ipseval.data.splits.k_core(log, 2)  # users 2 and 3 go, and item 3, as before

@@ -103,7 +103,7 @@ def test_users_without_rows_are_counted_and_other_ids_are_found_by_name():
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"where": [False] * 3}, "no slot was explored"),
+        ({"where": [False] * 3}, "where must be true in at least one row"),
         ({"where": [True]}, "where"),
         ({"rate": 0.0}, "rate"),
         ({"rate": 1.5}, "rate"),
@@ -229,7 +229,7 @@ def test_exposures_of_frames_and_ratings_are_positive_by_their_rule():
     for users, items, name in (([1, 0], [0, 1], "users"), ([0, 1], [0, 2], "items")):
         other = Interactions([], [], users, items)
         with pytest.raises(
-            InputError, match=f"^the exposure is of other {name}, or the same in another order"
+            InputError, match=f"^the exposure must have the {name} of the log in the same order"
         ):
             found.check_ids(other, "log")
 

@@ -78,14 +78,14 @@ def test_rows_are_chosen_over_the_same_ids():
 
 BAD = {
     "1 missing entry of 6": changed("pos", [1, 2, np.nan, 1, 2, 3]),
-    r"2 of 6 positions are no whole numbers from 1 on .first: 0.. Add 1 where the first place is 0": changed(
+    r"2 of 6 positions are not whole numbers of at least 1 .first: 0.. Add 1 where the first position": changed(
         "pos", [0, 1, 2, 0, 1, 2]
     ),
-    "1 of 6 positions are no whole.*Correct": changed("pos", [1, 1.5, 2, 1, 2, 3]),
+    "1 of 6 positions are not whole.*Correct": changed("pos", [1, 1.5, 2, 1, 2, 3]),
     "1 of 2 slates lack .*slate x has 1, 2, 4": changed("pos", [1, 2, 4, 1, 2, 3]),
     "1 of 2 slates lack .*slate y has 1, 3, 4": changed("pos", [1, 2, 3, 1, 3, 4]),
     "2 of 2 slates lack .*slate x has 2, 3, 4": changed("pos", [2, 3, 4, 1, 3, 4]),
-    "3 of 6 positions are no whole.*first: -1.*Correct": changed("pos", [-1, 0, 1, -1, 2, 3]),
+    "3 of 6 positions are not whole.*first: -1.*Correct": changed("pos", [-1, 0, 1, -1, 2, 3]),
     "1 of 6 rows have the position": changed("pos", [1, 2, 2, 1, 2, 3]),
     "1 of 6 propensities are 0, negative or missing": changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
     r"2 of 6 propensities are above 1 \(largest: 2.5\)": changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
@@ -105,7 +105,7 @@ def test_a_bad_log_is_refused_with_the_count_and_the_way_out(text):
 
 def test_all_faults_are_named_in_one_error():
     frame = FRAME.assign(pos=[1, 2, 4, 1, 2, 3], p=[0, 0.5, 1.5, 0.2, 0.5, 0.3])
-    with pytest.raises(InputError, match=r"has 3 faults.*lack positions.*are 0, negative.*above 1"):
+    with pytest.raises(InputError, match=r"has 3 problems.*lack positions.*are 0, negative.*above 1"):
         ImpressionLog.from_frame(frame, **NAMES)
 
 
@@ -187,7 +187,7 @@ def test_clicks_on_what_was_not_shown_are_refused_or_counted():
         ({"item": [0, 2]}, r"item must hold codes from 0 to 1, .* 1 of 2 are not \(first: 2\)"),
         ({"item": [0.0, 1.0]}, "item must hold whole numbers"),
         ({"position": [0, 1]}, "1 of 2 positions"),
-        ({"position": ["a", "b"]}, r"2 of 2 positions are no whole numbers .*'a'\)\. Correct them"),
+        ({"position": ["a", "b"]}, r"2 of 2 positions are not whole numbers .*'a'\)\. Correct them"),
         ({"clicked": [[True, False]]}, "clicked must be one-dimensional"),
         ({"timestamp": [1.0]}, "must have one length"),
         ({"counted": []}, "counted must be tuple"),

@@ -302,7 +302,7 @@ def test_leakage_counts_later_training_rows_as_a_loop_does() -> None:
         log = Interactions(np.zeros(30, int), np.arange(30), [0], np.arange(30), timestamp=time)
         train, test = log.select(np.arange(n_test, 30)), log.select(np.arange(n_test))
         later = [(train.timestamp > one).sum() for one in test.timestamp]
-        found = Leakage.of(train, test)
+        found = Leakage.from_parts(train, test)
         assert found == Leakage(
             n_test, 30 - n_test, sum(one > 0 for one in later), np.median(later) / (30 - n_test)
         )

@@ -273,4 +273,6 @@ def test_what_compares_with_random_exposure_wants_training_items_excluded():
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])
     with pytest.raises(InputError, match="3 ratings repeat"):
-        ipseval.evaluation.evaluate_ratings({"m": np.ones((2, 3))}, log_of(PLAYS)._with(value=np.ones(7)))
+        ipseval.evaluation.evaluate_ratings(
+            {"m": np.ones((2, 3))}, log_of(PLAYS)._replace_unchecked(value=np.ones(7))
+        )

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data.reading._columns import _dates
+from ipseval.data.reading._time_columns import convert_dates as _dates
 
 pa = pytest.importorskip("pyarrow")
 # around the changes of daylight saving time in Berlin, before 1970, and a missing one

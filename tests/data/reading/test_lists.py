@@ -198,7 +198,7 @@ def test_scores_of_every_type_rank_from_the_largest():
 def test_arrays_have_empty_places_and_ids_of_any_type():
     assert Lists(ARRAY).data[["what", "count", "of"]].to_numpy().tolist() == [
         ["entries read from an array", 9, pd.NA],
-        ["empty places of the array, left out", 3, 9],
+        ["empty positions of the array, left out", 3, 9],
     ]
     scores = np.array([[1, np.nan]])
     assert repr(Lists((np.array([[1, -1]]), scores))) == "Lists(1 entry of 1 user, by score)"

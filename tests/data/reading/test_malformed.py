@@ -98,9 +98,9 @@ BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
 TABLES: list[tuple[Any, ...]] = [
     # Columns
     (of(log().rename(columns={"user": "who", "item": "what"})), "usual name of users", "usual name of items"),
-    (of(log(), user="usr"), r"'usr' is not there \(did you mean 'user'\?\); the"),
+    (of(log(), user="usr"), r"'usr' does not exist \(did you mean 'user'\?\); the"),
     (of(log(uid=1)), "columns 'user', 'uid' could all be the user.*user='user'"),
-    (of(log(), ignore="p"), "columns to ignore are not there: 'p'"),
+    (of(log(), ignore="p"), "columns to ignore do not exist: 'p'"),
     (
         of(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])),
         r"several columns of one name \('item'\)",
@@ -148,22 +148,22 @@ VALUES: list[tuple[Any, ...]] = [
     # Values and times
     (
         of(log(rating=["5", "four", "3", "two"])),
-        r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)",
+        r"2 of 4 entries of column 'rating' are not finite numbers \(first: rows 1, 3: 'four'\)",
     ),
-    (of(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are no finite"),
-    (of(log(rating=[1, np.inf, "1", 1])), "1 of 4 entries of column 'rating' are no finite"),
-    (of(log(rating=pd.to_datetime(["2026-01-01"] * 4))), "4 of 4 entries of column 'rating' are no finite"),
+    (of(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are not finite"),
+    (of(log(rating=[1, np.inf, "1", 1])), "1 of 4 entries of column 'rating' are not finite"),
+    (of(log(rating=pd.to_datetime(["2026-01-01"] * 4))), "4 of 4 entries of column 'rating' are not finite"),
     (
         of(log(rating=["1,234", "4", "12,000", "3"])),
         r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*",
     ),
     (
         of(log(rating=["1,5", "4.5", "1", "3"])),
-        r"1 of 4 entries of column 'rating' are no finite numbers \(first: row 0: '1,5'\)",
+        r"1 of 4 entries of column 'rating' are not finite numbers \(first: row 0: '1,5'\)",
     ),
     (
         of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
-        r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'",
+        r"1 of 4 entries of column 'ts' are not times in ISO 8601, .*first: row 1: 'yesterday'",
     ),
     (
         of(log(ts=["01/02/2026"] * 4)),
@@ -173,13 +173,13 @@ VALUES: list[tuple[Any, ...]] = [
     (of(log(ts=BEYOND)), "4 of 4 entries of column 'ts' cannot be kept"),
     (
         of(log(ts=np.full(4, 10**16)), units="ms"),
-        "4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'",
+        "4 of 4 entries of column 'ts' lie beyond the year 2262 in milliseconds.*units='none'",
     ),
     (
         of(log(ts=[9_223_372_036_854, 9_223_372_036_855, 1, 1]), units="ms"),
         "1 of 4 entries .* beyond .*row 1:",
     ),
-    (of(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are no finite"),
+    (of(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are not finite"),
     (of(log().drop(columns="rating"), threshold=3), "a threshold needs a column"),
     (of(log(), threshold=9), "no row has a value of at least 9"),
     # Universe
@@ -206,7 +206,7 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
     (
         of(clicks(user=["a", None, "b", "b"], position=[1, 2, 0, 1])),
         "1 of 4 rows have no user",
-        "1 of 3 positions are no whole numbers",
+        "1 of 3 positions are not whole numbers",
     ),
     (of(clicks(position=[1, 2, 0, 1]), users=["a"]), "2 of 4 rows have a user outside"),
     (of(clicks(position=[0, 1, 1, 2]), items=[2, 3]), "2 of 4 rows have an item outside"),
@@ -218,17 +218,20 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
         "1 of 4 propensities are above 1.*ignore='p_shown'",
     ),
     (of(clicks(position=list("xyz1"))), r"3 of 4 entries of column 'position'.*first: rows 0, 1, 2: 'x'\)"),
-    (of(clicks(plays=1), value="plays"), "impressions hold clicks.*ignore='clicked'"),
-    (of(clicks(), threshold=1), "a threshold is of values.*ignore='clicked'"),
+    (of(clicks(plays=1), value="plays"), "impressions have clicks.*ignore='clicked'"),
+    (of(clicks(), threshold=1), "a threshold applies to values.*ignore='clicked'"),
     (
         of(log(pos=1, p=0.5), position="pos", propensity="p"),
-        "the position is one of impressions",
-        "the propensity is one of impressions.*clicked=",
+        "the position is a column of impressions",
+        "the propensity is a column of impressions.*clicked=",
     ),
     (of(log(), user="user", item="user"), "column 'user' is named for user and item"),
     (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
     (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
-    (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
+    (
+        of(log(time=["04.12.1997"] * len(log()))),
+        "not times in ISO 8601.*dates; or do without .*ignore='time'",
+    ),
 ]
 FILES: list[tuple[Any, ...]] = [
     # Files
@@ -253,7 +256,7 @@ FILES: list[tuple[Any, ...]] = [
     (text("user,item,item\n1,2,3\n"), "the header repeats 'item'"),
     (
         text("ann,x\nbob,y\n"),
-        r"cannot be told whether the first line \('ann', 'x'\) names the columns.*header=True.*=False",
+        r"it is not clear whether the first line \('ann', 'x'\) names the columns.*header=True.*=False",
     ),
     (
         text("user_id,item_id\n1,2\n2,3\n3,4\n", header=False),
@@ -261,7 +264,7 @@ FILES: list[tuple[Any, ...]] = [
         "row 0 of column 'column 2' looks like a header",
     ),
     (text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")), "UnicodeDecodeError.*encoding="),
-    (text(b"\x00\x01\x02\x00", "log.bin"), "no text and no Parquet file"),
+    (text(b"\x00\x01\x02\x00", "log.bin"), "must be text or Parquet"),
     (truncated, "log.csv.gz"),
     (  # the last four bytes say how much it unpacks to: another number than it does
         text(gzip.compress(b"user,item\n1,2\n")[:-4] + b"\xff" * 4, "log.csv.gz"),
@@ -322,10 +325,10 @@ LISTS: list[tuple[Any, ...]] = [
     ),
     (
         of_lists(entries(score=["x", None, 1, 2]).drop(columns="rank")),
-        "1 of 4 entries of column 'score' are no finite numbers",
+        "1 of 4 entries of column 'score' are not finite numbers",
         "1 of 4 entries have no score",
     ),
-    (of_lists(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are no finite numbers"),
+    (of_lists(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are not finite numbers"),
     (of_lists(entries(item=list("abcd"))), "ids of different types"),
     (of_lists({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
     (of_lists({"a": []}), "there are no entries"),
@@ -338,8 +341,8 @@ LISTS: list[tuple[Any, ...]] = [
     (of_lists(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
     (of_lists(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
     (of_lists(np.array([[3], [1]]), users=["a", "b", "c"]), "one id for each of 2 rows; got 3"),
-    (of_lists(np.array([[3], [4]]), items=[1, 2, 3, 4]), r"places below 4; got 3, 4\."),
-    (of_lists(np.array([[0.0]]), items=[1]), r"places below 1; got 0\.0"),
+    (of_lists(np.array([[3], [4]]), items=[1, 2, 3, 4]), r"positions below 4; got 3, 4\."),
+    (of_lists(np.array([[0.0]]), items=[1]), r"positions below 1; got 0\.0"),
     (of_lists((np.ones((2, 2), int), np.ones((2, 1)))), "scores must be numbers of"),
     (of_lists((np.ones((1, 1), int), np.array([["a"]]))), r"scores must be numbers of shape \(1, 1\)"),
     (of_lists((np.array([[1, 2]]), np.array([[1, np.nan]]))), r"^1 of 2 scores are NaN\."),
@@ -350,7 +353,7 @@ LISTS: list[tuple[Any, ...]] = [
     (of_lists((np.ones(2),) * 2), "source must be a path, a data frame.*got tuple"),
     (of_lists(np.ones(2)), "source must be a path, a data frame.*got ndarray"),
     (of_lists(np.ones((1, 2, 2))), "source must be a path, a data frame.*got ndarray"),
-    (of_lists(entries(), rank="rnk"), "column 'rnk' is not there"),
+    (of_lists(entries(), rank="rnk"), "column 'rnk' does not exist"),
     (of_lists(entries(item=[1, "x", 2.5, 3])), "column 'item' mixes ids"),
     (of_lists(entries(user="a", item=[3, 4, 3, 4], rank=[1, 2, 3, 4])), r"2 of 4 .*first: 'a', 3\)"),
     (of_lists(entries(), seen="ignore"), "unknown value for seen"),

@@ -330,9 +330,11 @@ def test_attributes_have_the_ids_of_the_log(tmp_path):
     assert frame["item"].dtype == np.int64
     users = ipseval.data.reading.read_attributes({"who": ["a"], "age": [30]}, of="user", column="who")
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
-    with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
+    with pytest.raises(ipseval.InputError, match="there must be an attribute in addition to"):
         ipseval.data.reading.read_attributes({"item": [1, 2]})
-    with pytest.raises(ipseval.InputError, match="column 'user' is there beside the ids in column 'who'"):
+    with pytest.raises(
+        ipseval.InputError, match="column 'user' must not exist in addition to the ids in column 'who'"
+    ):
         ipseval.data.reading.read_attributes({"who": ["a"], "user": [1]}, of="user", column="who")
 
 
