@@ -153,7 +153,7 @@ def _first_present(columns: Columns, roles: tuple[str, ...]) -> str:
 
 
 def _check_position_gaps(columns: Columns, gaps: str, audit: Audit) -> None:
-    """Add a problem or a count for slates whose positions are not 1, 2, 3, …."""
+    """Add a problem or a count for slates with gaps in their positions 1, 2, 3, …."""
     if "query" not in columns or "position" not in columns:
         return
     n_slates = columns["query_ids"].size

@@ -92,7 +92,10 @@ class Log(Universe):
 
     @property
     def data(self) -> pd.DataFrame:
-        """Counts of rows that were read and left out: columns subject, what, count and of."""
+        """Table of the rows that were read and left out.
+
+        Its columns are subject, what, count and of.
+        """
         return counts_frame(count.about("log") for count in self.counted)
 
     def _set_codes(self, names: tuple[str, ...]) -> dict[str, int]:
@@ -239,7 +242,8 @@ class Interactions(Log):
             check_positive_int(name, getattr(self, name), minimum=0)
         check_type("counted", self.counted, tuple)
         check_bool("repeats", self.repeats)
-        self._treat_duplicates("keep" if self.repeats else "raise")
+        if not self.repeats:
+            self._treat_duplicates("raise")
 
     def __repr__(self) -> str:
         noun = "interaction" if self.repeats else "pair"
@@ -290,7 +294,9 @@ class Interactions(Log):
             raise InputError(
                 "values=True needs a log with values; this log has none. Read them with value=…."
             )
-        entries = self.value if values else np.ones(len(self))
+        entries = np.ones(len(self))
+        if values:
+            entries = np.asarray(self.value)
         return csr_matrix(
             (np.asarray(entries, dtype=np.float32), (self.user, self.item)),
             shape=(self.n_users, self.n_items),
@@ -305,7 +311,7 @@ class Interactions(Log):
 
     @property
     def n_repeats(self) -> int:
-        """Number of rows whose pair occurs in an earlier row; 0 unless `repeats` is True."""
+        """Number of rows that repeat the pair of an earlier row; 0 unless `repeats` is True."""
         return len(self) - len(self.distinct)
 
     def select(self, keep: BoolArray | IntArray) -> Interactions:

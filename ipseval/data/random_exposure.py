@@ -308,7 +308,7 @@ class RandomExposure:
         )
 
     def check_ids(self, ids: HasIds, what: str) -> None:
-        """Raise `InputError` unless the exposure is in the id space of `ids`, which belong to `what`."""
+        """Raise `InputError` unless the exposure is in the id space of a split or log."""
         n_users = int(ids.user_ids.size)
         n_items = int(ids.item_ids.size)
         if (self.n_users, self.n_items) != (n_users, n_items):
@@ -452,7 +452,7 @@ def _warn_about_slope(fit: _PopularitySlope, n_slots: int) -> None:
 
 
 def check_exposure(exposure: object, name: str = "exposure") -> None:
-    """Raise `InputError` unless it is a `RandomExposure` whose pairs were shown with equal probability."""
+    """Raise `InputError` unless it is a `RandomExposure` with equal weights."""
     check_type(name, exposure, RandomExposure, INSTEAD)
     assert isinstance(exposure, RandomExposure)
     if exposure.weight is not None:

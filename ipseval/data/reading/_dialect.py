@@ -106,7 +106,7 @@ def find_quoting(content: bytes, separator: int) -> Quoting:
 
 
 def _compile_well_formed_line(separator: int) -> re.Pattern[bytes]:
-    """Return the pattern of a line whose fields are quoted completely or do not begin with a quote."""
+    """Return the pattern of a line with fields that are quoted completely or do not begin with a quote."""
     mark = re.escape(bytes([separator]))
     quoted_field = rb'"(?:[^"]|"")*"'
     unquoted_field = rb'[^"' + mark + rb"][^" + mark + rb"]*"

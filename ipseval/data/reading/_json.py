@@ -52,9 +52,9 @@ def read_json(path: Path, encoding: str) -> Any:
         return _read_lines(path, text.split("\n"), _parse_line, "JSON")
 
 
-def check_records(path: Path, records: list[Any], n_columns: int | None) -> None:
-    """Raise `InputError` unless all entries are objects, or lists of `n_columns` values."""
-    invalid_rows = [row for row, record in enumerate(records) if not _is_record(record, n_columns)]
+def check_records(path: Path, records: list[Any], columns: list[str] | None) -> None:
+    """Raise `InputError` unless all entries are objects, or lists with a value for each of the columns."""
+    invalid_rows = [row for row, record in enumerate(records) if not _is_record(record, columns)]
     if invalid_rows:
         row = invalid_rows[0]
         raise InputError(
@@ -63,11 +63,11 @@ def check_records(path: Path, records: list[Any], n_columns: int | None) -> None
         )
 
 
-def _is_record(record: object, n_columns: int | None) -> bool:
-    """Return whether an entry is an object or, for a known number of columns, a list of that length."""
-    if n_columns is None:
+def _is_record(record: object, columns: list[str] | None) -> bool:
+    """Return whether an entry is an object or, for known columns, a list with a value for each column."""
+    if columns is None:
         return isinstance(record, dict)
-    return isinstance(record, list) and len(record) == n_columns
+    return isinstance(record, list) and len(record) == len(columns)
 
 
 def _is_value(line: str) -> bool:
@@ -110,6 +110,6 @@ def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record = dict(pairs)
     if len(record) < len(pairs):
         n_values = Counter(name for name, _ in pairs)
-        repeated_names = [name for name, count in n_values.items() if count > 1]
-        raise ValueError(f"an object repeats {examples(repeated_names)}")
+        duplicate_names = [name for name, count in n_values.items() if count > 1]
+        raise ValueError(f"an object repeats {examples(duplicate_names)}")
     return record

@@ -135,7 +135,9 @@ class Lists:
     def __repr__(self) -> str:
         n_entries = counted(self.entries.user.size, "entry")
         n_users = counted(np.unique(self.entries.user).size, "user")
-        order = RANK if self.entries.by_rank else SCORE
+        order = SCORE
+        if self.entries.by_rank:
+            order = RANK
         options = ""
         for name in ("seen", "unknown"):
             value = getattr(self, name)
@@ -145,9 +147,9 @@ class Lists:
 
     @property
     def data(self) -> pd.DataFrame:
-        """Counts of entries that were read and left out: columns subject, what, count and of.
+        """Table of the entries that were read and left out.
 
-        Ranking the lists adds further counts to `Evaluation.data`.
+        Its columns are subject, what, count and of. Ranking the lists adds counts to `Evaluation.data`.
         """
         return counts_frame(count.about("lists") for count in self.counted)
 
@@ -167,17 +169,17 @@ class Lists:
         no_ids = Ids(np.full(builder.keep.size, -1), np.zeros(0, dtype=np.int64))  # of a column with problems
         user = builder.ids.get("user", no_ids)
         item = builder.ids.get("item", no_ids)
-        by_rank = RANK in columns
-        order = builder.values[RANK if by_rank else SCORE].values
-        if not by_rank:
-            order = _negate_scores(order)
+        if RANK in columns:
+            order = builder.values[RANK].values
+        if SCORE in columns:
+            order = _negate_scores(builder.values[SCORE].values)
         entries = Entries(
             user=user.codes,
             item=item.codes,
             order=order,
             user_ids=user.ids,
             item_ids=item.ids,
-            by_rank=by_rank,
+            by_rank=RANK in columns,
             text_roles=frozenset(builder.text_roles),
         )
         return entries.select(builder.keep), builder.audit
@@ -203,7 +205,7 @@ class Lists:
         return entries
 
     def _check_ranks(self, entries: Entries, audit: Audit) -> None:
-        """Add a count or a problem for lists whose ranks are not 1, 2, 3, …."""
+        """Add a count or a problem for lists with other ranks than 1, 2, 3, …."""
         is_known = (entries.user >= 0) & ~np.isnan(entries.order)
         sorting = np.lexsort((entries.order[is_known], entries.user[is_known]))
         users = entries.user[is_known][sorting]
@@ -217,7 +219,9 @@ class Lists:
             n_lists = np.unique(users).size
             audit.add_count("lists whose ranks were not 1, 2, 3, …, renumbered", gap_users.size, n_lists)
             return
-        ids = gap_users if entries.user_ids is None else entries.user_ids[gap_users]
+        ids = gap_users
+        if entries.user_ids is not None:
+            ids = entries.user_ids[gap_users]
         audit.add_problem(
             f"the ranks of {counted(gap_users.size, 'user')} are not 1, 2, 3, … without gap or repetition "
             f"(e.g. user {examples(ids)})",
@@ -361,8 +365,12 @@ def _read_arrays(
     source: ListArrays, users: npt.ArrayLike | None, items: npt.ArrayLike | None, audit: Audit
 ) -> Entries:
     """Return the entries of an array of item ids (or positions of `items`), best first, or with scores."""
-    id_source: npt.ArrayLike = source[0] if isinstance(source, tuple) else source
-    score_source: npt.ArrayLike | None = source[1] if isinstance(source, tuple) else None
+    id_source: npt.ArrayLike
+    score_source: npt.ArrayLike | None = None
+    if isinstance(source, tuple):
+        id_source, score_source = source
+    else:
+        id_source = source
     refuse_masked(id_source, "the lists")
     refuse_masked(score_source, "the lists")
     ids = np.asarray(id_source)

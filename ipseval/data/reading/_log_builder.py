@@ -176,8 +176,8 @@ class LogBuilder:
         ids = self.ids[role]
         name = self.column_names[role]
         description = f"column {name!r}"
-        header = "" if role == "query" else header_among(ids.codes, ids.ids, description)
-        if header:
+        header = header_among(ids.codes, ids.ids, description)
+        if header and role != "query":
             self.audit.add_problem(
                 header, "Read the file by its path with {header=True}, or without that row"
             )
@@ -309,7 +309,7 @@ class LogBuilder:
             self.audit.problems.append(scale.to_problem())
 
     def restrict_to_universe(self, role: str, universe: npt.ArrayLike | None, unknown: str) -> None:
-        """Recode users or items over the universe; treat rows whose id is unknown."""
+        """Recode users or items over the universe; treat rows with unknown ids."""
         if role not in self.ids:
             return
         if universe is None:
@@ -414,11 +414,13 @@ class LogBuilder:
                 "take items again",
             )
         self.raise_problems()
-        treatment = "kept" if duplicates == "keep" else "left out"
-        self.audit.add_count(f"rows that repeat an earlier pair, {treatment}", n_repeats, self.keep.size)
-        n_dropped = n_repeats if duplicates == "drop" else 0
-        if n_dropped:
+        n_dropped = 0
+        if duplicates == "keep":
+            self.audit.add_count("rows that repeat an earlier pair, kept", n_repeats, self.keep.size)
+        elif n_repeats:
+            self.audit.add_count("rows that repeat an earlier pair, left out", n_repeats, self.keep.size)
             columns = select_rows(columns, ~is_repeat)
+            n_dropped = n_repeats
         if self.reports_low_values and "value" in columns:
             self._count_low_values(columns["value"])
         return unchecked(
@@ -465,7 +467,7 @@ def _suggest_ignore(problem: Problem, column: str) -> Problem:
 
 
 def _find_repeated_pairs(columns: Columns) -> BoolArray:
-    """Return the rows whose pair of known ids occurs in an earlier row; no rows without users or items."""
+    """Return the rows that repeat the known ids of an earlier row; no rows without users or items."""
     if "user" not in columns or "item" not in columns:
         return np.zeros(0, dtype=bool)
     user = columns["user"]

@@ -53,7 +53,7 @@ class RatingScale:
         )
 
     def describe_rows(self) -> str:
-        """Return the description of a count of rows whose low ratings are positives as well."""
+        """Return the description of a count of rows with low ratings, which are positives as well."""
         return (
             f"rows with a rating from {self.lowest:g} to {self.highest:g} in column {self.column!r}; low "
             "ratings count as positives, because there is no threshold"

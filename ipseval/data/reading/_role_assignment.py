@@ -108,7 +108,7 @@ def _find_customary_positions(layout: Layout) -> dict[str, str]:
 
 
 def _find_outcome(source: Source, match: ColumnMatch, ignore: Sequence[str]) -> str | None:
-    """Return a column of 0 and 1 whose name means an outcome, such as "purchased"; None if there is none."""
+    """Return a column of 0 and 1 with the name of an outcome, such as "purchased"; None if there is none."""
     if "clicked" in match.columns or match.problems:
         return None
     for name in dict.fromkeys((*match.columns.values(), *source.columns)):

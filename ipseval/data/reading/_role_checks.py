@@ -46,7 +46,7 @@ class ColumnTraits:
 
     @classmethod
     def from_cells(cls, cells: Sequence[str], is_list: bool = False) -> ColumnTraits:
-        """Return the traits of a column whose cells are text; empty cells are missing."""
+        """Return the traits of a column with cells of text; empty cells are missing."""
         filled_cells = [cell for cell in cells if cell]
         distinct_cells = set(filled_cells)
         numbers = _parse_numbers(distinct_cells)
@@ -90,8 +90,10 @@ class ColumnTraits:
             return "times"
         if self.is_list:
             return "lists"
+        if role == "value" and self.is_number:
+            return "numbers other than ratings"
         if role == "value":
-            return "numbers other than ratings" if self.is_number else "text"
+            return "text"
         if self.is_fraction:
             return "fractions"
         if self.is_constant:
@@ -117,9 +119,10 @@ def _are_epoch_times(numbers: AnyArray) -> bool:
     """Return whether numbers are times between 1990 and 2035 in some unit since 1970."""
     lowest = float(numbers.min())
     highest = float(numbers.max())
-    return any(
-        lowest >= FIRST_SECOND * factor and highest < LAST_SECOND * factor for factor in UNITS_PER_SECOND
-    )
+    for factor in UNITS_PER_SECOND:
+        if lowest >= FIRST_SECOND * factor and highest < LAST_SECOND * factor:
+            return True
+    return False
 
 
 @dataclass(frozen=True)
@@ -218,11 +221,11 @@ class _Assignment:
         return self.by_position and len(self.cells) >= MIN_WIDE_COLUMNS
 
     def find_unsuitable_roles(self) -> list[str]:
-        """Return the roles whose column cannot be read for the role."""
+        """Return the roles with a column that cannot be read for the role."""
         return [role for role in self.roles if not self.traits[self.columns[role]].can_be(role)]
 
     def find_atypical_roles(self) -> list[str]:
-        """Return the roles whose column is not typical for the role."""
+        """Return the roles with a column that is not typical for the role."""
         return [role for role in self.roles if not self.traits[self.columns[role]].fits(role)]
 
     def is_impossible(self) -> bool:
@@ -252,12 +255,12 @@ class _Assignment:
     def _find_candidates(self, has_unsuitable: bool) -> list[str]:
         """Return the columns that may be assigned instead, without those that the caller has named."""
         named_columns = {name for role, name in self.columns.items() if role not in self.roles}
-        assigned_columns = list(self.columns.values())
-        candidates = assigned_columns
+        role_columns = list(self.columns.values())
+        candidates = role_columns
         if self.by_position and (self.is_wide or has_unsuitable):
             candidates = list(self.traits)
         elif self.by_position:
-            candidates = [name for name in self.traits if name in assigned_columns]
+            candidates = [name for name in self.traits if name in role_columns]
         return [name for name in candidates if name not in named_columns]
 
     def explain_misfits(self, better_columns: Mapping[str, str] | None) -> str:
@@ -266,8 +269,10 @@ class _Assignment:
         for role in self.find_atypical_roles():
             name = self.columns[role]
             misfits.append(f"{name!r} as {role} holds {self.traits[name].describe_misfit(role)}")
-        suggestion = f"; {describe_mapping(better_columns)} would fit" if better_columns else ""
-        return f"{', '.join(misfits)}{suggestion}"
+        explanation = ", ".join(misfits)
+        if better_columns:
+            explanation += f"; {describe_mapping(better_columns)} would fit"
+        return explanation
 
     def describe(self, reason: str) -> Problem:
         """Return the problem of an assignment, with the first rows of the source."""
@@ -285,9 +290,9 @@ class _Assignment:
 
     def _describe_columns(self, reason: str) -> str:
         """Return which columns are read for which roles, why they do not fit, and the first rows."""
-        assigned_columns = describe_mapping({role: self.columns[role] for role in self.roles})
+        mapping = describe_mapping({role: self.columns[role] for role in self.roles})
         return (
-            f"the columns must be what they are read as ({assigned_columns}); got {reason} (first rows: "
+            f"the columns must be what they are read as ({mapping}); got {reason} (first rows: "
             f"{self._format_first_rows()})"
         )
 

@@ -44,7 +44,7 @@ Loader: TypeAlias = Callable[[Sequence[str], Sequence[str]], Table]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Describe a table whose columns are loaded on demand.
+    """Describe a table with columns that are loaded on demand.
 
     Attributes
     ----------
@@ -126,9 +126,9 @@ def _open_mapping(mapping: Mapping[Any, Any], options: ReadOptions, name: str) -
 
 def _holds_columns(mapping: Mapping[Any, Any], options: ReadOptions) -> bool:
     """Return whether the keys of a mapping are columns: usual names, or names that the caller gives."""
-    normalized_names = {normalize_name(key) for key in mapping}
+    column_names = {normalize_name(key) for key in mapping}
     has_named_column = not mapping.keys().isdisjoint(options.named_columns)
-    return has_named_column or not COLUMN_KEYS.isdisjoint(normalized_names)
+    return has_named_column or not COLUMN_KEYS.isdisjoint(column_names)
 
 
 def _open_columns(mapping: Mapping[Any, Any], name: str, dtype: type | None = None) -> Source:
@@ -158,8 +158,8 @@ def _open_user_lists(mapping: Mapping[Any, Any], options: ReadOptions, name: str
         raise InputError("some lists have scores and others none; give all of them in one form.")
     columns = {"user": users, "item": items}
     if True in have_scores:
-        score_column = "score" if options.lists == "ranks" else "value"
-        columns[score_column] = scores
+        reads_lists = options.lists == "ranks"
+        columns["score" if reads_lists else "value"] = scores
     return _open_frame(_build_object_frame(columns), name)
 
 
@@ -223,8 +223,10 @@ def _collect(table: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> Table:
 def _open_pandas(frame: pd.DataFrame, name: str) -> Source:
     """Return a data frame of pandas as a source; its labels become text."""
     if not frame.columns.is_unique:
-        repeated_names = frame.columns[frame.columns.duplicated()].unique()
-        raise InputError(f"{name} has several columns of one name ({examples(repeated_names)}); rename them.")
+        duplicate_names = frame.columns[frame.columns.duplicated()].unique()
+        raise InputError(
+            f"{name} has several columns of one name ({examples(duplicate_names)}); rename them."
+        )
     labels = {str(label): label for label in frame.columns}
 
     def load_columns(columns: Sequence[str], _: Sequence[str]) -> Table:
@@ -266,7 +268,7 @@ def _to_native_order(column: pd.Series) -> pd.Series:
 
 
 def _find_list_columns(table: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> list[str]:
-    """Return the columns of a table whose type is a list."""
+    """Return the columns of a table that have the type of a list."""
     return [name for name, dtype in table.collect_schema().items() if dtype in (nw.List, nw.Array)]
 
 
@@ -286,8 +288,8 @@ def _hold_text_lists(cells: Iterable[object]) -> bool:
 
 def _explode_lists(source: Source, options: ReadOptions) -> Source:
     """Return a source with a row for each entry of its lists."""
-    normalized_names = {normalize_name(name, holds_lists=name in source.lists) for name in source.columns}
-    has_order = not normalized_names.isdisjoint((*USUAL_NAMES["rank"], *USUAL_NAMES["score"]))
+    column_names = {normalize_name(name, holds_lists=name in source.lists) for name in source.columns}
+    has_order = not column_names.isdisjoint((*USUAL_NAMES["rank"], *USUAL_NAMES["score"]))
     adds_rank = options.lists == "ranks" and not has_order
 
     def load_columns(columns: Sequence[str], id_columns: Sequence[str]) -> Table:
@@ -404,7 +406,7 @@ def _open_text(file: Path, options: ReadOptions) -> Source:
 
 
 def _find_layout_lists(layout: Layout) -> tuple[str, ...]:
-    """Return the columns of a text file whose first cells are lists."""
+    """Return the columns of a text file with lists in their first cells."""
     if layout.name == "adjacency":
         return ("item",)
     first_cells = zip(*layout.body, strict=True)
@@ -457,8 +459,7 @@ def _open_json(path: Path, options: ReadOptions) -> Source:
     if columns is None and isinstance(content[0], list):
         columns = [f"column {number}" for number in range(1, len(content[0]) + 1)]
         layout = _build_json_layout(columns, content)
-    n_columns = None if columns is None else len(columns)
-    check_records(path, content, n_columns)
+    check_records(path, content, columns)
     table = _open_frame(pd.DataFrame(content, columns=columns, dtype=object), path.name)
     return replace(table, layout=layout, strips_ids=True)
 
@@ -474,7 +475,7 @@ def _open_json_object(content: dict[str, Any], options: ReadOptions, name: str) 
 def _build_json_layout(columns: list[str], records: list[Any]) -> Layout:
     """Return the layout of JSON lists without names of columns, which are found by their positions."""
     lists = [record for record in records[:N_LINES] if isinstance(record, list)]
-    rows = tuple(tuple(str(value) for value in record) for record in lists)
+    rows = tuple(tuple(map(str, record)) for record in lists)
     return Layout(separator="", header=False, columns=tuple(columns), rows=rows)
 
 

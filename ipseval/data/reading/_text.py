@@ -145,10 +145,10 @@ def find_layout(
     columns = rows[0]
     if not header:
         columns = tuple(f"column {number}" for number in range(1, len(rows[0]) + 1))
-    repeated_names = sorted(name for name, count in Counter(columns).items() if count > 1)
-    if repeated_names:
+    duplicate_names = sorted(name for name, count in Counter(columns).items() if count > 1)
+    if duplicate_names:
         problems.append(
-            Problem(f"the header repeats {examples(repeated_names)}", "Give each column its own name")
+            Problem(f"the header repeats {examples(duplicate_names)}", "Give each column its own name")
         )
     if problems:
         raise ProblemsError(str(path), problems)
@@ -238,12 +238,12 @@ def _parse_columns(
     na_values: Sequence[str],
 ) -> pd.DataFrame:
     """Return columns of a text by the parser of pandas, each with its own missing values."""
-    missing_text = {}
+    na_values_of_column = {}
     for name in layout.columns:
         if name in id_columns:
-            missing_text[name] = ["", *na_values]
+            na_values_of_column[name] = ["", *na_values]
         else:
-            missing_text[name] = [*MISSING_TEXT, *na_values]
+            na_values_of_column[name] = [*MISSING_TEXT, *na_values]
     with reading(path, "Correct these lines, or give separator= or encoding=."):
         return pd.read_csv(
             io.BytesIO(lines.content),
@@ -253,7 +253,7 @@ def _parse_columns(
             usecols=list(columns),
             dtype=dict.fromkeys(id_columns, "str"),
             keep_default_na=False,
-            na_values=missing_text,
+            na_values=na_values_of_column,
             quoting=csv.QUOTE_NONE if lines.quoting == "none" else csv.QUOTE_MINIMAL,
             index_col=False,
             skip_blank_lines=False,

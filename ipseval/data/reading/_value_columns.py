@@ -48,8 +48,9 @@ def format_rows(mask: BoolArray) -> str:
     row_numbers = ", ".join(f"{row:,}" for row in rows[:3])
     if rows.size > 3:
         row_numbers += ", …"
-    noun = "rows" if rows.size > 1 else "row"
-    return f"first: {noun} {row_numbers}"
+    if rows.size == 1:
+        return f"first: row {row_numbers}"
+    return f"first: rows {row_numbers}"
 
 
 def describe_entries(
@@ -74,14 +75,17 @@ def replace_missing_names(values: AnyArray, na_values: Sequence[str]) -> AnyArra
     """Return a column of text with None in place of the text of `na_values`."""
     if not na_values or values.dtype != object:
         return values
-    is_missing = np.array(
-        [isinstance(cell, str) and cell.strip() in na_values for cell in values], dtype=bool
-    )
+    is_missing = np.array([_is_missing_name(cell, na_values) for cell in values], dtype=bool)
     if not is_missing.any():
         return values
-    replaced: AnyArray = values.copy()
-    replaced[is_missing] = None
-    return replaced
+    cells: AnyArray = values.copy()
+    cells[is_missing] = None
+    return cells
+
+
+def _is_missing_name(cell: object, na_values: Sequence[str]) -> bool:
+    """Return whether a cell is text that means a missing entry."""
+    return isinstance(cell, str) and cell.strip() in na_values
 
 
 def read_numbers(

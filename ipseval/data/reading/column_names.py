@@ -50,7 +50,7 @@ def _parse_usual_names(text: str) -> dict[str, list[str]]:
 
 
 USUAL_NAMES = _parse_usual_names(_NAMES)
-ALL_USUAL_NAMES = frozenset(name for names in USUAL_NAMES.values() for name in names)
+ALL_USUAL_NAMES: frozenset[str] = frozenset().union(*USUAL_NAMES.values())
 
 
 def normalize_name(name: object, *, holds_lists: bool = False) -> str:
@@ -89,7 +89,9 @@ def describe_mapping(columns: Mapping[str, str], notes: Mapping[str, str] | None
     """Return as text which column is read for each role, followed by a note on it."""
     descriptions = []
     for role, column in columns.items():
-        description = role if column == role else f"{column} → {role}"
+        description = role
+        if column != role:
+            description = f"{column} → {role}"
         if notes is not None:
             description += notes.get(role, "")
         descriptions.append(description)
@@ -129,12 +131,9 @@ def choose(
         if candidates and (len(candidates) == 1 or role not in essential):
             matches[role] = candidates[0]
         elif candidates:
-            listed = examples(candidates, N_EXAMPLES)
-            problems.append(
-                Problem(
-                    f"columns {listed} could all be the {role}", f"Name one by {{{role}={candidates[0]}}}"
-                )
-            )
+            candidate_list = examples(candidates, N_EXAMPLES)
+            description = f"columns {candidate_list} could all be the {role}"
+            problems.append(Problem(description, f"Name one by {{{role}={candidates[0]}}}"))
         elif role in essential:
             problems.append(
                 Problem(
@@ -143,8 +142,8 @@ def choose(
                 )
             )
     _remove_shared_columns(matches, problems)
-    ordered = {role: matches[role] for role in roles if role in matches}
-    return ColumnMatch(ordered, tuple(problems))
+    columns_by_role = {role: matches[role] for role in roles if role in matches}
+    return ColumnMatch(columns_by_role, tuple(problems))
 
 
 def _list_columns(columns: Sequence[str]) -> str:
@@ -167,7 +166,9 @@ def _match_named_columns(
             matches[role] = name
             continue
         similar_names = difflib.get_close_matches(name, columns, n=1)
-        suggestion = f" (did you mean {similar_names[0]!r}?)" if similar_names else ""
+        suggestion = ""
+        if similar_names:
+            suggestion = f" (did you mean {similar_names[0]!r}?)"
         description = f"column {name!r} does not exist{suggestion}; {_list_columns(columns)}"
         problems.append(Problem(description, f"Name the {role} column by {{{role}}}"))
     return matches
@@ -177,8 +178,8 @@ def _find_usual_columns(role: str, normalized: Mapping[str, str], used: set[str]
     """Return the unused columns with a usual name of a role, the most usual first."""
     candidates = []
     for usual_name in USUAL_NAMES[role]:
-        for column, normalized_name in normalized.items():
-            if normalized_name == usual_name and column not in used:
+        for column, simple_name in normalized.items():
+            if simple_name == usual_name and column not in used:
                 candidates.append(column)
     return candidates
 

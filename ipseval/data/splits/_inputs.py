@@ -41,7 +41,7 @@ def _is_readable(log: object) -> bool:
 
 
 def check_shares(test_fraction: float, validation_fraction: float) -> None:
-    """Raise `InputError` unless both are shares whose sum leaves interactions for training."""
+    """Raise `InputError` unless both are shares and leave interactions for training."""
     check_fraction("test_fraction", test_fraction)
     check_fraction("validation_fraction", validation_fraction, low_open=False)
     check_fraction("test_fraction + validation_fraction", test_fraction + validation_fraction)

@@ -61,7 +61,7 @@ def read_parts(
 def _read_frame(
     part: PartLike, name: str, columns: Mapping[str, str | None], duplicates: Duplicates
 ) -> Interactions:
-    """Return the interactions of a frame, whose columns of ids may have usual names."""
+    """Return the interactions of a frame; its columns of ids may have usual names."""
     frame = as_frame(part)
     if frame is None:  # `from_frame` raises the error
         return Interactions.from_frame(part, duplicates=duplicates)  # type: ignore[arg-type]  # raises
@@ -112,8 +112,8 @@ def _check_shapes(parts: Mapping[str, PartLike]) -> None:
     matrices = {name: part for name, part in parts.items() if is_sparse_matrix(part)}
     shapes = {name: matrix.shape for name, matrix in matrices.items()}
     if len(set(shapes.values())) > 1:
-        listed_shapes = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        shape_list = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise InputError(
             f"the sparse matrices of a split must have one shape, users × items; got "
-            f"{listed_shapes}. Build them over the same rows and columns."
+            f"{shape_list}. Build them over the same rows and columns."
         )

@@ -254,7 +254,7 @@ class _PartSizes:
 
 
 def _split_in_order(order: UserOrder, sizes: _PartSizes, description: str, seen: Seen) -> Split:
-    """Return the split whose test rows are the first of each user in an order, followed by validation."""
+    """Return the split with the first rows of each user as test rows, and the next as validation rows."""
     log = order.log
     in_test, is_tied = order.select_first(np.minimum(sizes.n_test, log.activity))
     in_validation = None

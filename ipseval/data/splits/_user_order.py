@@ -79,15 +79,15 @@ class UserOrder:
         is_selected = self.code < limit[self.log.user]
 
         is_tied = np.zeros(n_rows.size, dtype=bool)
-        has_shared_code = self.sorted_code[cut - 1] == limit[cut_users]
-        shared_users = cut_users[has_shared_code]
-        if shared_users.size:
-            n_selected = np.searchsorted(self.sorted_code, limit[shared_users]) - user_start[shared_users]
+        shares_code = self.sorted_code[cut - 1] == limit[cut_users]
+        users_to_order = cut_users[shares_code]
+        if users_to_order.size:
+            n_selected = np.searchsorted(self.sorted_code, limit[users_to_order]) - user_start[users_to_order]
             n_remaining = np.zeros(n_rows.size, dtype=np.int64)
-            n_remaining[shared_users] = n_rows[shared_users] - n_selected
+            n_remaining[users_to_order] = n_rows[users_to_order] - n_selected
             is_shared_row = (self.code == limit[self.log.user]) & (n_remaining > 0)[self.log.user]
-            rows, is_tied[shared_users] = self._select_first_of(
-                np.flatnonzero(is_shared_row), n_remaining[shared_users]
+            rows, is_tied[users_to_order] = self._select_first_of(
+                np.flatnonzero(is_shared_row), n_remaining[users_to_order]
             )
             is_selected[rows] = True
         return is_selected, is_tied
@@ -97,15 +97,15 @@ class UserOrder:
         user = self.log.user[rows]
         key = self.key[rows]
         row_order = -rows if self.latest_first else rows
-        sorting = np.lexsort((row_order, key, user))
-        user_start = np.flatnonzero(np.diff(user[sorting], prepend=-1))
+        order = np.lexsort((row_order, key, user))
+        user_start = np.flatnonzero(np.diff(user[order], prepend=-1))
         activity = np.diff(np.append(user_start, rows.size))
         position = np.arange(rows.size) - np.repeat(user_start, activity)
-        sorted_key = key[sorting]
+        sorted_key = key[order]
         cut = user_start + n_rows
         is_tied = sorted_key[cut - 1] == sorted_key[cut]
         is_first = position < np.repeat(n_rows, activity)
-        return rows[sorting[is_first]], is_tied
+        return rows[order[is_first]], is_tied
 
 
 def _to_unsigned(key: AnyArray) -> AnyArray:

@@ -174,7 +174,7 @@ class Split(Universe):
 
     @cached_property
     def n_cold_positives(self) -> int:
-        """Number of test pairs whose user or item has no training interaction."""
+        """Number of test pairs of users or items without a training interaction."""
         has_cold_user = self.train.activity[self.test.user] == 0
         has_cold_item = self.train.popularity[self.test.item] == 0
         return int((has_cold_user | has_cold_item).sum())
@@ -201,7 +201,7 @@ class Split(Universe):
 
     @cached_property
     def n_users_without_test(self) -> int:
-        """Number of users with interactions in another part and none in test, who are not evaluated."""
+        """Number of users without test interactions, but with others; they are not evaluated."""
         activity = self.train.activity
         if self.validation is not None:
             activity = activity + self.validation.activity
@@ -209,7 +209,10 @@ class Split(Universe):
 
     @property
     def data(self) -> pd.DataFrame:
-        """Counts of rows that were read, left out and held out: columns subject, what, count and of."""
+        """Table of the rows that were read, left out and held out.
+
+        Its columns are subject, what, count and of.
+        """
         return counts_frame(self.counted)
 
     @cached_property
@@ -221,13 +224,13 @@ class Split(Universe):
         """Return the counts of reading: of the log, or of each part if the parts were read separately."""
         # The parts of one log have the identical tuple of counts. Equal tuples do not mean one log.
         has_one_log = all(part.counted is self.train.counted for part in self._parts.values())
-        logs = {"log": self.train} if has_one_log else self._ordered_parts()
+        logs = {"log": self.train} if has_one_log else self._parts_in_report_order()
         counts: list[Count] = []
         for name, log in logs.items():
             counts.extend(count.about(name) for count in log.counted)
         return counts
 
-    def _ordered_parts(self) -> dict[str, Interactions]:
+    def _parts_in_report_order(self) -> dict[str, Interactions]:
         """Return the parts in the order in which they are reported."""
         parts = {"train": self.train}
         if self.validation is not None:
@@ -238,7 +241,7 @@ class Split(Universe):
     def _split_counts(self) -> list[Count]:
         """Return the counts of the parts, and of the rows that need attention."""
         counts: list[Count] = []
-        for name, part in self._ordered_parts().items():
+        for name, part in self._parts_in_report_order().items():
             noun = "interactions" if part.repeats else "pairs"
             counts.append(Count(f"{name} {noun}", len(part)))
         n_test = len(self.test)
@@ -268,7 +271,7 @@ class Split(Universe):
         return counts
 
     def check_seen_excluded(self, what: str) -> None:
-        """Raise `InputError` if training items compete, for which `what` is not defined."""
+        """Raise `InputError` if training items compete; `what` names the computation that excludes them."""
         if self.seen != "exclude":
             raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
 
