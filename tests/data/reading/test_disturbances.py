@@ -82,9 +82,9 @@ def mixed_units(table: Table) -> Case:
         cell = table.cells("timestamp")[row]
         if not cell.isdigit():
             return plain(table)
-        other = str(int(cell) * 1000)
-        times[other] = table.times[cell]
-        changed = changed.with_cell(row, column, other)
+        milliseconds = str(int(cell) * 1000)
+        times[milliseconds] = table.times[cell]
+        changed = changed.with_cell(row, column, milliseconds)
     return plain(replace(changed, times=times))
 
 
