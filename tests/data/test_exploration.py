@@ -23,7 +23,9 @@ def make_log(user, item, clicked, n_users=2, n_items=2) -> ImpressionLog:
 
 
 def test_weighted_totals_are_unbiased_over_everything_that_slots_may_show():
-    user, is_liked, expected = np.array([0, 0, 1]), np.array([[1.0, 0.0], [1.0, 1.0]]), np.zeros((2, 2))
+    user = np.array([0, 0, 1])
+    is_liked = np.array([[1.0, 0.0], [1.0, 1.0]])
+    expected = np.zeros((2, 2))
     for shown in product((None, 0, 1), repeat=3):  # each row: not explored, or one of two items at random
         probability = np.prod([1 - RATE if item_shown is None else RATE / 2 for item_shown in shown])
         where = np.array([item_shown is not None for item_shown in shown])
@@ -72,7 +74,8 @@ def test_slots_that_follow_popularity_raise_a_warning_and_random_slots_do_not():
     chance = 1 / np.arange(1, 41)
     for power, fault in ((0.0, False), (1.0, True)):
         shown = chance**power / (chance**power).sum()
-        user, where = np.repeat(np.arange(100), 50), rng.random(5000) < 0.2
+        user = np.repeat(np.arange(100), 50)
+        where = rng.random(5000) < 0.2
         item = np.where(where, rng.choice(40, 5000, p=shown), rng.choice(40, 5000, p=chance / chance.sum()))
         log = make_log(user, item, rng.random(5000) < 0.5, 100, 40)
         if fault:
@@ -154,8 +157,10 @@ def test_the_slope_of_two_items_is_the_log_ratio_of_their_numbers_of_slots(n_sho
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
         exposure = RandomExposure.from_log(log, make_ids(item.size), where=where, rate=0.5)
-    log_ratio, n = np.log(1 + n_clicks), sum(n_shown)
-    slope, error = np.clip(np.log(n_shown[0] / n_shown[1]) / log_ratio, -10, 10), 2 / (np.sqrt(n) * log_ratio)
+    log_ratio = np.log(1 + n_clicks)
+    n = sum(n_shown)
+    slope = np.clip(np.log(n_shown[0] / n_shown[1]) / log_ratio, -10, 10)
+    error = 2 / (np.sqrt(n) * log_ratio)
     assert exposure.slope == pytest.approx((slope, error), rel=1e-9)
     assert len(caught_warnings) == is_named
     assert all(
@@ -263,7 +268,8 @@ def test_the_report_prints_users_without_rows_and_the_slope_of_the_slots():
     world = ipseval.simulation.World(n_users=100, n_items=40, mean_relevant=8, rng=1)
     split = world.split(rng=2)
     rng = np.random.default_rng(0)
-    user, item = rng.integers(99, size=3000), rng.integers(40, size=3000)
+    user = rng.integers(99, size=3000)
+    item = rng.integers(40, size=3000)
     log = make_log(user, item, rng.random(3000) < 0.3, 100, 40)
     exposure = RandomExposure.from_log(log, split, where=rng.random(3000) < 0.3, rate=0.3)
     models = {"popular": world.example_models(split, rng=3)["popular"]}

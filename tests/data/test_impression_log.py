@@ -78,7 +78,7 @@ def test_rows_are_chosen_over_the_same_ids():
 
 INVALID_FRAMES = {
     "1 missing entry of 6": change_column("pos", [1, 2, np.nan, 1, 2, 3]),
-    r"2 of 6 positions are not whole numbers of .* .first: 0.. Add 1 where the first position is 0": change_column(
+    r"2 of 6 positions are not whole .* .first: 0.. Add 1 where the first position is 0": change_column(
         "pos", [0, 1, 2, 0, 1, 2]
     ),
     "1 of 6 positions are not whole.*Correct": change_column("pos", [1, 1.5, 2, 1, 2, 3]),

@@ -45,7 +45,8 @@ def pairs(part: Interactions) -> set[tuple[object, object]]:
 @st.composite
 def logs(draw: st.DrawFn) -> Interactions:
     """Logs of up to 60 pairs with many ties in time, and times that differ in their last bits alone."""
-    n_users, n_items = draw(st.integers(1, 8)), draw(st.integers(1, 12))
+    n_users = draw(st.integers(1, 8))
+    n_items = draw(st.integers(1, 12))
     keys = draw(
         st.lists(st.integers(0, n_users * n_items - 1), min_size=1, max_size=60, unique=True).map(np.array)
     )
@@ -70,17 +71,17 @@ SPLITS = {
 @settings(max_examples=examples(100))
 @given(log=logs(), share=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.2, 0.4]))
 def test_each_user_is_cut_as_by_a_plain_loop(method: str, log: Interactions, share, validation) -> None:
-    uses_shares, uses_time, n_left_for_validation = (
-        "one" not in method,
-        "temporal" in method,
-        round(5 * validation),
-    )
+    uses_shares = "one" not in method
+    uses_time = "temporal" in method
+    n_left_for_validation = round(5 * validation)
     shares = {"test_fraction": share, "validation_fraction": validation}
-    expected, n_tied = {"train": [], "validation": [], "test": []}, 0
+    expected = {"train": [], "validation": [], "test": []}
+    n_tied = 0
     for user in range(log.n_users):
         rows = np.flatnonzero(log.user == user).tolist()
         rows.sort(key=lambda row: (log.timestamp[row], row), reverse=True)
-        n_rows, has_enough = len(rows), len(rows) >= n_left_for_validation + 2
+        n_rows = len(rows)
+        has_enough = len(rows) >= n_left_for_validation + 2
         n_test, n_validation = (
             (int(n_rows * share + 0.5), int(n_rows * validation + 0.5))
             if uses_shares
@@ -138,7 +139,8 @@ def test_k_core_is_stable_and_the_largest_such_part(log: Interactions, k: int) -
         users = pd.Series([user for user, _ in core_pairs], dtype=int).value_counts().to_dict()
         items = pd.Series([item for _, item in core_pairs], dtype=int).value_counts().to_dict()
         remaining_pairs = {(user, item) for user, item in core_pairs if users[user] >= k and items[item] >= k}
-        has_changed, core_pairs = remaining_pairs != core_pairs, remaining_pairs
+        has_changed = remaining_pairs != core_pairs
+        core_pairs = remaining_pairs
     if not core_pairs:
         with pytest.raises(InputError, match="empty"):
             k_core(log, k)
@@ -175,7 +177,8 @@ def test_global_time_keeps_the_same_time_on_one_side() -> None:
 
 
 def test_repeats_count_in_training_and_held_out_pairs_of_an_earlier_part_are_removed() -> None:
-    item, time = [0, 0, 1, 0, 1, 2, 2], np.arange(1, 8)
+    item = [0, 0, 1, 0, 1, 2, 2]
+    time = np.arange(1, 8)
     log = Interactions([0] * 7, item, [0], [0, 1, 2], timestamp=time, repeats=True)
     start_times = {"test_start": 5, "validation_start": 3}
     with pytest.warns(

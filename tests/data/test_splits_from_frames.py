@@ -44,7 +44,8 @@ def test_from_frames_keeps_values_and_times_in_row_order() -> None:
 
 
 def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
-    train, test = frame((0, 0), (1, 1)), frame((0, 0), (1, 0))
+    train = frame((0, 0), (1, 1))
+    test = frame((0, 0), (1, 0))
     with pytest.raises(InputError, match="1 user–item pairs are in more than one part"):
         Split.from_frames(train, test)
     split = Split.from_frames(train, test, overlap="drop")
@@ -61,7 +62,8 @@ def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
 
 
 def test_from_frames_merges_repeats_of_the_test_part_and_counts_them() -> None:
-    train, test = frame((0, 0), (0, 0), (1, 1)), frame((0, 1), (0, 1), (0, 1), (0, 0), (1, 0))
+    train = frame((0, 0), (0, 0), (1, 1))
+    test = frame((0, 1), (0, 1), (0, 1), (0, 0), (1, 0))
     split = Split.from_frames(train, test, duplicates="keep", overlap="drop")
     assert (len(split.train), len(split.test), split.n_repeats_merged) == (3, 2, 2)
     counts = split.data.set_index("what")[["count", "of"]]
@@ -99,7 +101,8 @@ def test_parts_of_different_universes_raise_an_error() -> None:
         with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
             Split(train.select([False, True]), test_part, **{name: -1})
     log_with_repeat = Interactions.from_frame(frame((0, 0), (1, 1), (1, 1)), duplicates="keep")
-    first_row, other_rows = log_with_repeat.select([0]), log_with_repeat.select([1, 2])
+    first_row = log_with_repeat.select([0])
+    other_rows = log_with_repeat.select([1, 2])
     assert len(Split(other_rows, first_row).train) == 2
     with pytest.raises(InputError, match=r"^the test part repeats 1 pairs; .* Pass test\.distinct\.$"):
         Split(first_row, other_rows)
@@ -184,7 +187,8 @@ def test_a_log_checks_names_of_columns_and_counts() -> None:
 def test_a_split_of_parts_has_leakage_where_both_parts_have_times_and_training_has_rows() -> None:
     timed_log = Interactions.from_frame(frame((0, 0), (1, 1)).assign(time=[2, 1]), timestamp="time")
     untimed_log = Interactions.from_frame(frame((0, 0), (1, 1)))
-    first, last = [True, False], [False, True]
+    first = [True, False]
+    last = [False, True]
     assert Split(timed_log.select(first), timed_log.select(last)).leakage.n_leaking == 1
     assert Split(timed_log.select(first), untimed_log.select(last)).leakage is None
     assert Split(untimed_log.select(first), timed_log.select(last)).leakage is None

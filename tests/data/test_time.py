@@ -212,7 +212,8 @@ def test_window_purge_validation_and_history_follow_the_worked_example():
 def make_windows_by_loop(times, t0, window, ground_truth, end):
     """Return the windows of RecNextEval's SlidingWindowSetting, row by row."""
     rows = [number for number, time in enumerate(times) if time < end]
-    windows, start = [], t0
+    windows = []
+    start = t0
     while start <= max(times[row] for row in rows):
         past = {row for row in rows if times[row] < start}
         future = {row for row in rows if start <= times[row] < start + ground_truth}
@@ -306,7 +307,8 @@ def test_leakage_counts_later_training_rows_as_a_loop_does() -> None:
     for n_test in (5, 6):
         time = rng.integers(0, 20, 30)
         log = Interactions(np.zeros(30, int), np.arange(30), [0], np.arange(30), timestamp=time)
-        train, test = log.select(np.arange(n_test, 30)), log.select(np.arange(n_test))
+        train = log.select(np.arange(n_test, 30))
+        test = log.select(np.arange(n_test))
         n_later = [(train.timestamp > time_of_test_row).sum() for time_of_test_row in test.timestamp]
         leakage = Leakage.from_parts(train, test)
         assert leakage == Leakage(

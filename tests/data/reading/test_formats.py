@@ -1,4 +1,4 @@
-"""JSON, lists of items and decimal commas: what is read, in which order, and what is said of it."""
+"""JSON, lists of items and decimal commas: rows, their order, and counts."""
 
 from __future__ import annotations
 

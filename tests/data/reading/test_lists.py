@@ -114,7 +114,9 @@ def test_lists_of_every_form_give_the_same_ranks(name, tmp_path):
 
 def treat_by_loops(lists, train, catalogue, seen, unknown):
     """Return {user: items in order}, with "?" for unknown items that keep their positions, and counts."""
-    treated_lists, n_seen, n_unknown = {}, 0, 0
+    treated_lists = {}
+    n_seen = 0
+    n_unknown = 0
     for user, items in lists.items():
         treated_items = []
         for item in items:
@@ -138,7 +140,8 @@ def test_training_items_and_unknown_items_are_treated_as_by_loops(seen, unknown)
     rng = np.random.default_rng(7)
     for n_users in (3, 8):
         n_items = int(rng.integers(6, 15))
-        train, test = set(), set()
+        train = set()
+        test = set()
         for user in range(n_users):
             order = rng.permutation(n_items).tolist()
             cut = int(rng.integers(1, 4))
@@ -157,7 +160,8 @@ def test_training_items_and_unknown_items_are_treated_as_by_loops(seen, unknown)
         ranked = rank_positives(Lists(lists, seen=seen, unknown=unknown), split)
         length = max(map(len, expected.values()))
         for row in range(len(ranked)):
-            user, item = ranked.user_ids[ranked.user[row]], ranked.item_ids[ranked.item[row]]
+            user = ranked.user_ids[ranked.user[row]]
+            item = ranked.item_ids[ranked.item[row]]
             items = expected.get(user, [])
             assert ranked.n_above[row] == (items.index(item) if item in items else length)
         assert ranked.list_length.tolist() == [len(expected.get(user, [])) for user in split.user_ids]
