@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RandomExposure"]
 
-# Exploration slots that follow popularity were not drawn at random. The test needs a minimum number of slots;
+# Randomised slots that follow popularity were not drawn at random. The test needs a minimum number of slots;
 # it warns if the slope differs from 0 at p < 0.01 (in standard errors) and is not negligible in size.
 MIN_SLOTS = 30
 CRITICAL_Z = 2.576
@@ -61,7 +61,7 @@ class RandomExposure:
     n_uncovered : int
         Number of users to whom nothing could be shown; the data contain no information about them.
     slope : (float, float) or None
-        For pairs from exploration slots: the power of popularity with which items were shown, from −10 to 10,
+        For pairs from randomised slots: the power of popularity with which items were shown, from −10 to 10,
         and its standard error under random slots, for which the power is 0.
 
     Raises
@@ -73,7 +73,7 @@ class RandomExposure:
     See Also
     --------
     RandomExposure.from_frame : Read a data frame of pairs shown at random.
-    RandomExposure.from_log : Use the exploration slots of an impression log.
+    RandomExposure.from_log : Use the randomised slots of an impression log.
     """
 
     user: IntArray
@@ -202,7 +202,7 @@ class RandomExposure:
     def from_log(
         cls, log: ImpressionLog, ids: HasIds, *, where: npt.ArrayLike, rate: float
     ) -> RandomExposure:
-        """Use the exploration slots of an impression log, in which items were drawn at random.
+        """Use the randomised slots of an impression log, in which items were drawn at random.
 
         Parameters
         ----------
@@ -211,15 +211,15 @@ class RandomExposure:
         ids : Split, Interactions or another object with user_ids and item_ids
             The universe of ids.
         where : (n_rows,) bool array or Series
-            The exploration slots: rows whose item was drawn at random from all items. A Series whose labels
+            The randomised slots: rows whose item was drawn at random from all items. A Series whose labels
             are the row numbers from 0 is aligned by label.
         rate : float
-            Share of rows that are exploration slots, in (0, 1].
+            Share of rows that are randomised slots, in (0, 1].
 
         Returns
         -------
         RandomExposure
-            The distinct pairs of the exploration slots, positive if clicked in one of them.
+            The distinct pairs of the randomised slots, positive if clicked in one of them.
 
         Warns
         -----
@@ -234,9 +234,9 @@ class RandomExposure:
 
         Notes
         -----
-        A user with S rows in the log is shown a given one of m items in some exploration slot with
+        A user with S rows in the log is shown a given one of m items in some randomised slot with
         probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π [1]_, because active users have more
-        such slots. Make the split from the other rows, so that clicks of exploration slots are not used for
+        such slots. Make the split from the other rows, so that clicks of randomised slots are not used for
         training. Estimates assume that users look at these slots as at the others, and that no click depends
         on the policy that fills a slot.
 
@@ -403,7 +403,7 @@ def _check_equal_ids(noun: str, ids: AnyArray | None, other_ids: AnyArray, owner
 
 @dataclass(frozen=True)
 class _PopularitySlope:
-    """Describe how exploration slots follow popularity: P(an item is shown) ∝ (1 + popularity)^slope."""
+    """Describe how randomised slots follow popularity: P(an item is shown) ∝ (1 + popularity)^slope."""
 
     slope: float
     standard_error: float  # for a slope of 0
@@ -440,13 +440,13 @@ def _fit_popularity_slope(n_shown: IntArray, popularity: IntArray) -> _Popularit
 
 
 def _warn_about_slope(fit: _PopularitySlope, n_slots: int) -> None:
-    """Warn if enough exploration slots follow popularity by more than chance."""
+    """Warn if enough randomised slots follow popularity by more than chance."""
     is_significant = abs(fit.z) > CRITICAL_Z and abs(fit.slope) > NEGLIGIBLE_SLOPE
     if is_significant and n_slots >= MIN_SLOTS:
         warn_user(
-            f"exploration slots follow popularity: times shown grow as its power of {fit.slope:.2f} ± "
+            f"randomised slots follow popularity: times shown grow as its power of {fit.slope:.2f} ± "
             f"{fit.standard_error:.2f}. They were not drawn at random, so that they are not random exposure. "
-            "Check the mask of exploration slots.",
+            "Check the mask of randomised slots.",
             DataWarning,
         )
 

@@ -79,7 +79,7 @@ def test_slots_that_follow_popularity_raise_a_warning_and_random_slots_do_not():
         item = np.where(where, rng.choice(40, 5000, p=shown), rng.choice(40, 5000, p=chance / chance.sum()))
         log = make_log(user, item, rng.random(5000) < 0.5, 100, 40)
         if fault:
-            with pytest.warns(DataWarning, match="exploration slots follow popularity"):
+            with pytest.warns(DataWarning, match="randomised slots follow popularity"):
                 exposure = RandomExposure.from_log(log, make_ids(100, 40), where=where, rate=0.2)
         else:
             exposure = RandomExposure.from_log(log, make_ids(100, 40), where=where, rate=0.2)

@@ -74,7 +74,7 @@ def test_rows_of_a_purge_gap_are_in_no_part_and_have_a_count():
     assert pairs(split.train) == {(0, 0), (1, 1)}
     assert (split.n_purged, len(split.test)) == (2, 1)
     assert split.description == "global time, test from 5, 2 rows before it in a gap of 2"
-    gap_rows = "pairs in a gap before what is held out, left out"
+    gap_rows = "pairs in a gap before the held-out parts, left out"
     assert split.data.set_index("what").loc[gap_rows, "count"] == 2
     validated_split = split_global_time(
         make_log([1, 2, 3, 4, 5]), test_start=5, validation_start=3.5, purge=1

@@ -58,7 +58,7 @@ def check_records(path: Path, records: list[Any], columns: list[str] | None) -> 
     if invalid_rows:
         row = invalid_rows[0]
         raise InputError(
-            f"{path}: {len(invalid_rows):,} of {len(records):,} entries are no records (first: entry "
+            f"{path}: {len(invalid_rows):,} of {len(records):,} entries are not records (first: entry "
             f"{row + 1}, {kind_of(records[row])}): objects, or as many values as there are columns."
         )
 

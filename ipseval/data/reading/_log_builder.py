@@ -463,7 +463,7 @@ class LogBuilder:
 
 def _suggest_ignore(problem: Problem, column: str) -> Problem:
     """Return a problem of a column with the further fix of not reading the column."""
-    return Problem(problem.what, f"{problem.way_out}; or do without the column by {{ignore={column}}}")
+    return Problem(problem.what, f"{problem.way_out}; or leave the column out by {{ignore={column}}}")
 
 
 def _find_repeated_pairs(columns: Columns) -> BoolArray:

@@ -292,7 +292,7 @@ class _Assignment:
         """Return which columns are read for which roles, why they do not fit, and the first rows."""
         mapping = describe_mapping({role: self.columns[role] for role in self.roles})
         return (
-            f"the columns must be what they are read as ({mapping}); got {reason} (first rows: "
+            f"the columns must fit their roles ({mapping}); got {reason} (first rows: "
             f"{self._format_first_rows()})"
         )
 

@@ -176,7 +176,7 @@ def _parse_user_list(user: object, entries: object) -> tuple[list[Any], list[Any
     if not pairs:
         return list(entries), None
     if len(pairs) < len(entries) or any(len(pair) != 2 for pair in pairs):
-        raise InputError(f"the list of {user!r:.60} has entries that are no pairs (item, score).")
+        raise InputError(f"the list of {user!r:.60} has entries that are not pairs (item, score).")
     return [item for item, _ in pairs], [score for _, score in pairs]
 
 

@@ -71,7 +71,7 @@ def warn_about_leakage(leakage: Leakage | None) -> None:
     """Warn that recommenders of a split by time per user train on rows that are later than test rows."""
     if leakage is not None and leakage.n_leaking:
         warn_user(
-            f"{leakage.text}. The order in time is each user's own: recommenders learn from what other users "
-            "did later. Use split_global_time or split_sliding to keep the future out.",
+            f"{leakage.text}. The cut is at a different time for each user, so that recommenders learn from "
+            "later interactions of other users. Use split_global_time or split_sliding to prevent this.",
             DataWarning,
         )

@@ -79,7 +79,7 @@ def _remove_earlier_pairs(part: Interactions, earlier_keys: IntArray, name: str)
     if n_removed:
         text = (
             f"{n_removed:,} of {len(part):,} {name} pairs are in an earlier part too and are left out: "
-            "training items are no candidates. With seen='include' they are, and these pairs stay."
+            "training items are not candidates. With seen='include' they are, and these pairs stay."
         )
         if n_removed == len(part):
             raise InputError(text)

@@ -265,7 +265,7 @@ class Split(Universe):
         if self.leakage is not None:
             n_leaking = self.leakage.n_leaking
         counts += some(
-            Count("pairs in a gap before what is held out, left out", self.n_purged),
+            Count("pairs in a gap before the held-out parts, left out", self.n_purged),
             Count("test pairs with later training pairs", n_leaking, n_test),
         )
         return counts

@@ -249,7 +249,7 @@ IMPRESSIONS: list[tuple[Any, ...]] = [
     ),
     (
         read_call(log(time=["04.12.1997"] * len(log()))),
-        "not times in ISO 8601.*dates; or do without .*ignore='time'",
+        "not times in ISO 8601.*dates; or leave the column out .*ignore='time'",
     ),
 ]
 FILES: list[tuple[Any, ...]] = [
@@ -304,7 +304,7 @@ OTHERS: list[tuple[Any, ...]] = [
     ),
     (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are no JSON \(first: line 2: Expecting"),
     (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
-    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are no records"),
+    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are not records"),
     (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),
     (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
     (text("3", "log.json"), "no column has a usual name of items; the columns are 'column 1'"),
@@ -312,7 +312,7 @@ OTHERS: list[tuple[Any, ...]] = [
     (text("[" * 10**5, "log.jsonl"), "cannot read .*RecursionError"),
     (
         text('{"columns": ["user", "item"], "data": [[1, 2], [1, 2, 3]]}', "log.json"),
-        "1 of 2 entries are no records .*as many values",
+        "1 of 2 entries are not records .*as many values",
     ),
     # Other sources
     (lambda folder: ipseval.read(3), "source must be a path, a data frame.*got int"),
@@ -357,9 +357,9 @@ LISTS: list[tuple[Any, ...]] = [
     (lists_call({"a": "xyz"}), "the list of 'a' is a str"),
     (lists_call({"a": b"xyz"}), "the list of 'a' is a bytes"),
     (lists_call({"a": 3}), "the list of 'a' is an int"),
-    (lists_call({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are no pairs \(item, score\)"),
-    (lists_call({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are no pairs"),
-    (lists_call({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are no pairs"),
+    (lists_call({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are not pairs \(item, score\)"),
+    (lists_call({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are not pairs"),
+    (lists_call({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are not pairs"),
     (lists_call(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
     (lists_call(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
     (lists_call(np.array([[3], [1]]), users=["a", "b", "c"]), "one id for each of 2 rows; got 3"),
