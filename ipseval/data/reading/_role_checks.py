@@ -314,16 +314,16 @@ def _format_row(cells: Sequence[str]) -> str:
 
 
 def _assign_distinct(
-    roles: Sequence[str], fitting_columns: Mapping[str, Sequence[str]], used: tuple[str, ...] = ()
+    roles: Sequence[str], fitting_columns: Mapping[str, Sequence[str]], columns_in_use: tuple[str, ...] = ()
 ) -> dict[str, str] | None:
     """Return a column for each role, no column twice; None if there is no such assignment."""
     if not roles:
         return {}
     role = roles[0]
     for name in fitting_columns[role]:
-        if name in used:
+        if name in columns_in_use:
             continue
-        columns = _assign_distinct(roles[1:], fitting_columns, (*used, name))
+        columns = _assign_distinct(roles[1:], fitting_columns, (*columns_in_use, name))
         if columns is not None:
             return {role: name} | columns
     return None

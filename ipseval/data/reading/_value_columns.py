@@ -145,11 +145,11 @@ def _parse_numbers(values: AnyArray, missing: BoolArray) -> _ParsedNumbers:
     )
 
 
-def _to_number_array(parsed: pd.Series) -> AnyArray:
-    """Return parsed numbers as an array of integers, or of float64 with NaN for missing entries."""
-    if parsed.dtype.kind in "iu":
-        return parsed.to_numpy()
-    return parsed.to_numpy(dtype=np.float64, na_value=np.nan)
+def _to_number_array(numbers: pd.Series) -> AnyArray:
+    """Return numbers as an array of integers, or of float64 with NaN for missing entries."""
+    if numbers.dtype.kind in "iu":
+        return numbers.to_numpy()
+    return numbers.to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def read_truth_values(column: nw.Series[IntoSeries], name: str, role: str) -> ValueColumn:

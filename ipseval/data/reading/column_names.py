@@ -126,8 +126,8 @@ def choose(
     for role in roles:
         if names.get(role) is not None:
             continue
-        used = set(matches.values())
-        candidates = _find_usual_columns(role, normalized, used)
+        columns_in_use = set(matches.values())
+        candidates = _find_usual_columns(role, normalized, columns_in_use)
         if candidates and (len(candidates) == 1 or role not in essential):
             matches[role] = candidates[0]
         elif candidates:
@@ -174,12 +174,12 @@ def _match_named_columns(
     return matches
 
 
-def _find_usual_columns(role: str, normalized: Mapping[str, str], used: set[str]) -> list[str]:
+def _find_usual_columns(role: str, normalized: Mapping[str, str], columns_in_use: set[str]) -> list[str]:
     """Return the unused columns with a usual name of a role, the most usual first."""
     candidates = []
     for usual_name in USUAL_NAMES[role]:
         for column, simple_name in normalized.items():
-            if simple_name == usual_name and column not in used:
+            if simple_name == usual_name and column not in columns_in_use:
                 candidates.append(column)
     return candidates
 
