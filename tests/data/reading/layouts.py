@@ -1,4 +1,4 @@
-"""Tables of made-up interactions in the layouts of published data sets, and the logs that are expected of them."""
+"""Tables of made-up interactions in the layouts of published data sets, and the expected logs."""
 
 from __future__ import annotations
 
