@@ -180,7 +180,7 @@ CASES = [
                 ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
             )
         ).fit(SPLIT.train),
-        r"exposure must have the items of the training log in the same order; it has 2, 1, 0, and the training",
+        r"exposure must have the items of the training log in the same order; it has 2, 1, 0, and",
     ),
     (
         lambda: ipseval.DensityRatioPropensity(
