@@ -1,21 +1,29 @@
-"""ImpressionLog: what was shown to whom, where, by which policy, and what was clicked."""
+"""ImpressionLog: items that were shown, to which users, where, by which policy, and with which clicks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+import numpy.typing as npt
 
-from ipseval.data._impressions import COLUMNS, Treatment, check_options
+from ipseval.data._audit import Audit
+from ipseval.data._impression_checks import (
+    IMPRESSION_COLUMNS,
+    check_options,
+    check_positions_and_propensities,
+    clean_impressions,
+    raise_impression_problems,
+)
 from ipseval.data.interactions import (
     Interactions,
     Log,
-    as_truths,
-    chosen_rows,
-    one_dimensional,
+    check_one_dimensional,
     read_columns,
+    to_mask,
+    to_row_selection,
 )
 from ipseval.errors import InputError
 from ipseval.utils.border import guard
@@ -24,38 +32,48 @@ from ipseval.utils.columns import to_numbers
 from ipseval.utils.counts import Count, some
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, IntArray, assign, freeze, owned, unchecked
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
 
 @dataclass(frozen=True, eq=False)
 class ImpressionLog(Log):
-    """Impressions, coded against one universe of users and one of items: one row for each time of showing.
+    """Store impressions, one row per item shown, as codes over one universe of users and items.
 
     Attributes
     ----------
     user, item : (n,) int arrays
-        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. A pair may repeat.
+        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. A pair may repeat.
     user_ids, item_ids : arrays
         The universe of ids, as in `Interactions`.
     clicked : (n,) bool array
-        Whether the impression was taken: clicked, bought, liked.
+        Whether the user clicked (bought, liked) the item.
     timestamp : (n,) int or float array or None
-        Time of showing. Dates are stored as nanoseconds since 1970.
+        Time of the impression. Dates are stored as nanoseconds since 1970.
     position : (n,) int array or None
-        Place on the page, 1 is the first.
+        Position of the item on the page; 1 is the first.
     propensity : (n,) float array or None
-        Logged probability in (0, 1] with which this item was shown at this place.
+        Logged probability in (0, 1] with which the item was shown at this position.
     query : (n,) int array or None
-        Codes of `query_ids`: the slate (page view, request) that the row belongs to.
+        Codes of `query_ids`: the slate (page view or request) to which the row belongs.
     query_ids : array or None
+        Ids of the slates.
     counted : tuple of Count
-        What was read, left out, merged, or kept in spite of a fault; `data` shows it as a table.
+        Counts of rows that were read, left out, merged, or kept in spite of a problem; `data` returns them as
+        a table.
 
     Raises
     ------
     InputError
-        For repeated ids, codes outside the ids, arrays of different lengths, clicks that are no truth
-        values, positions below 1 or twice in a slate.
+        For repeated ids, codes outside the ids, arrays of different lengths, clicks that are not True or
+        False, and positions below 1 or twice in a slate.
     PropensityError
         For propensities outside (0, 1].
+
+    See Also
+    --------
+    ipseval.read : Read a log and find its columns.
+    ImpressionLog.from_frame : Read a data frame with named columns.
 
     Examples
     --------
@@ -79,12 +97,12 @@ class ImpressionLog(Log):
     query: IntArray | None = None
     query_ids: AnyArray | None = None
     counted: tuple[Count, ...] = ()
-    _names = COLUMNS
+    _column_names = IMPRESSION_COLUMNS
 
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: IntoFrame,
         *,
         user: str = "user",
         item: str = "item",
@@ -94,110 +112,170 @@ class ImpressionLog(Log):
         propensity: str | None = None,
         query: str | None = None,
         shown: str | None = None,
-        users: Any | None = None,
-        items: Any | None = None,
+        users: npt.ArrayLike | None = None,
+        items: npt.ArrayLike | None = None,
         duplicates: Literal["raise", "drop"] = "raise",
         gaps: Literal["raise", "keep"] = "raise",
         unshown_clicks: Literal["raise", "drop"] = "raise",
     ) -> ImpressionLog:
-        """Return an exposure log read from a data frame with one row for each impression.
+        """Read an impression log from a data frame with one row per impression.
 
-        All faults of the log are named in one error, each with its number of rows and its way out.
+        One error lists all problems of the log, each with its number of rows and a suggested fix.
 
         Parameters
         ----------
         frame : data frame
-            pandas, polars, pyarrow and whatever narwhals reads.
-        user, item, clicked, timestamp, position, propensity, query, shown : str
-            Column names; all after `clicked` are optional. `clicked` and `shown` hold True/False or 1/0.
-            With `shown`, the frame lists all candidates of each slate: rows that were not shown are left out
-            and counted, and the propensities of a slate must sum to the number of rows shown.
-        users, items : see `Interactions.from_frame`
+            Any frame that narwhals supports (pandas, polars, pyarrow, …).
+        user, item, clicked : str
+            Names of the columns of ids and clicks. Clicks are True/False or 1/0. Default: the names of the
+            parameters.
+        timestamp, position, propensity, query : str, optional
+            Names of further columns. By default, they are not read.
+        shown : str, optional
+            Name of a column of True/False or 1/0, if the frame lists all candidates of each slate: rows that
+            were not shown are left out and counted, and the propensities of a slate must sum to its number
+            of rows shown.
+        users, items : array-like of ids, optional
+            The universe of ids; see `Interactions.from_frame`.
         duplicates : {"raise", "drop"}
-            What to do with an impression that is logged again: the same user, item, time, position and
-            slate, where a time or slate is given. "drop" keeps one row, clicked if any copy was.
+            How to treat an impression that is logged again, with the same user, item, time, position and
+            slate, if the log has times or slates: raise an error (default), or keep one row, clicked if any
+            copy was.
         gaps : {"raise", "keep"}
-            What to do with slates whose positions are not 1, 2, 3, … without a gap.
+            How to treat slates whose positions are not 1, 2, 3, … without a gap. Default: raise an error.
         unshown_clicks : {"raise", "drop"}
-            What to do with clicks on rows that were not shown.
+            How to treat clicks on rows that were not shown. Default: raise an error.
+
+        Returns
+        -------
+        ImpressionLog
+            The impressions in the order of the frame.
 
         Raises
         ------
         InputError
-            For an empty frame, missing columns, ids, positions or values, and for what the options refuse.
+            For an empty frame, missing columns, ids, positions or values, and the rows that the options
+            refuse.
         PropensityError
             For propensities outside (0, 1], or that do not sum to the number of rows shown.
+
+        See Also
+        --------
+        ipseval.read : Read files and frames whose columns have other names.
         """
         check_options(duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks)
-        names = dict(zip(COLUMNS, (user, item, clicked, timestamp, position, propensity, query), strict=True))
-        needed = "at least one impression is needed."
-        data = read_columns(frame, {**names, "shown": shown}, users, items, needed)
-        treatment = Treatment(counted=[Count("rows read", data["user"].size)])
-        data = treatment.settle(data, duplicates, gaps, unshown_clicks)
-        treatment.raise_all()
-        return cls(**data, counted=tuple(treatment.counted))
+        names = {
+            "user": user,
+            "item": item,
+            "clicked": clicked,
+            "timestamp": timestamp,
+            "position": position,
+            "propensity": propensity,
+            "query": query,
+            "shown": shown,
+        }
+        frame_columns = read_columns(frame, names, users, items, "at least one impression is needed.")
+        audit = Audit(counts=[Count("rows read", frame_columns["user"].size)])
+        columns = clean_impressions(
+            frame_columns, audit, duplicates=duplicates, gaps=gaps, unshown_clicks=unshown_clicks
+        )
+        raise_impression_problems(audit.problems)
+        return cls(**columns, counted=tuple(audit.counts))
 
     def __post_init__(self) -> None:
-        treatment = Treatment()
-        sizes = self._own_codes("user", "item", *(["query"] if self.query is not None else []))
-        assign(self, clicked=as_truths(one_dimensional(owned(self.clicked), "clicked"), "clicked"))
+        sizes = self._set_codes(("user", "item"))
+        if self.query is not None:
+            sizes |= self._set_codes(("query",))
+        clicked = check_one_dimensional(owned(self.clicked), "clicked")
+        assign(self, clicked=to_mask(clicked, "clicked"))
         sizes["clicked"] = self.clicked.size
-        for name in ("timestamp", "position", "propensity"):
-            given = getattr(self, name)
-            if given is not None:
-                is_chance = name == "propensity"
-                numbers = as_float_vector(name, given) if is_chance else one_dimensional(owned(given), name)
-                assign(self, **{name: to_numbers(numbers, name) if name == "timestamp" else numbers})
-                sizes[name] = numbers.size
+        if self.timestamp is not None:
+            timestamp = check_one_dimensional(owned(self.timestamp), "timestamp")
+            assign(self, timestamp=to_numbers(timestamp, "timestamp"))
+            sizes["timestamp"] = timestamp.size
+        if self.position is not None:
+            position = check_one_dimensional(owned(self.position), "position")
+            assign(self, position=position)
+            sizes["position"] = position.size
+        if self.propensity is not None:
+            propensity = as_float_vector("propensity", self.propensity)
+            assign(self, propensity=propensity)
+            sizes["propensity"] = propensity.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of an exposure log must have one length; got {sizes}.")
-        checked = self._columns
-        treatment.find(checked)
-        treatment.raise_all()
-        assign(self, position=checked.get("position"))
+        audit = Audit()
+        columns = self._arrays
+        check_positions_and_propensities(columns, audit)
+        raise_impression_problems(audit.problems)
+        assign(self, position=columns.get("position"))
         check_type("counted", self.counted, tuple)
-        freeze(self, *(one.name for one in fields(self) if one.name != "counted"))
+        freeze(self, *(entry.name for entry in fields(self) if entry.name != "counted"))
 
     def __repr__(self) -> str:
-        shown = (len(self), "impression"), (int(self.clicked.sum()), "click")
-        counts = *shown, (self.n_users, "user"), (self.n_items, "item")
-        return f"ImpressionLog({', '.join(counted(*one) for one in counts)})"
+        n_impressions = counted(len(self), "impression")
+        n_clicks = counted(int(self.clicked.sum()), "click")
+        n_users = counted(self.n_users, "user")
+        n_items = counted(self.n_items, "item")
+        return f"ImpressionLog({n_impressions}, {n_clicks}, {n_users}, {n_items})"
 
     @property
     def n_queries(self) -> int:
-        """Number of slates; 0 where the log has none."""
-        return 0 if self.query_ids is None else int(self.query_ids.size)
+        """Number of slates; 0 if the log has no slates."""
+        if self.query_ids is None:
+            return 0
+        return int(self.query_ids.size)
 
     @cached_property
     def positives(self) -> Interactions:
         """The clicked pairs, each once, at its first click; `n_duplicates_dropped` counts the other clicks.
 
-        The first click is the earliest where the log has times, otherwise the first row.
+        The first click is the earliest if the log has times, and otherwise the first row.
         """
-        rows = np.flatnonzero(self.clicked)
+        clicks = np.flatnonzero(self.clicked)
         if self.timestamp is not None:
-            rows = rows[np.argsort(self.timestamp[rows], kind="stable")]
-        _, first = np.unique(self.pair_key[rows], return_index=True)
-        kept = np.sort(rows[first])
-        repeats = Count("clicks on a pair clicked before, left out", rows.size - kept.size, rows.size)
+            clicks = clicks[np.argsort(self.timestamp[clicks], kind="stable")]
+        _, first_clicks = np.unique(self.pair_key[clicks], return_index=True)
+        rows = np.sort(clicks[first_clicks])
+        n_repeats = clicks.size - rows.size
+        repeats = Count("clicks on a pair clicked before, left out", n_repeats, clicks.size)
+        timestamp = None
+        if self.timestamp is not None:
+            timestamp = self.timestamp[rows]
         return unchecked(
             Interactions,
-            user=self.user[kept],
-            item=self.item[kept],
+            user=self.user[rows],
+            item=self.item[rows],
             user_ids=self.user_ids,
             item_ids=self.item_ids,
-            timestamp=None if self.timestamp is None else self.timestamp[kept],
-            n_duplicates_dropped=int(rows.size - kept.size),
+            timestamp=timestamp,
+            n_duplicates_dropped=int(n_repeats),
             counted=(*self.counted, *some(repeats)),
             impressions=self,
         )
 
     def select(self, keep: BoolArray | IntArray) -> ImpressionLog:
-        """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
-        rows = chosen_rows(keep, len(self))
-        whole = {one.name: getattr(self, one.name) for one in fields(self)}
-        part = {name: one[rows] for name, one in self._columns.items()}
-        return unchecked(ImpressionLog, **(whole | part))
+        """Select rows over the same universe of ids.
+
+        Parameters
+        ----------
+        keep : (n,) bool array or int array
+            Mask of the rows, or row numbers.
+
+        Returns
+        -------
+        ImpressionLog
+            The selected impressions, with the same ids.
+
+        Raises
+        ------
+        InputError
+            For a mask of another length, and row numbers outside the log.
+        """
+        rows = to_row_selection(keep, len(self))
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        for name, array in self._arrays.items():
+            values[name] = array[rows]
+        return unchecked(ImpressionLog, **values)
 
 
 guard(__name__)

@@ -1,16 +1,17 @@
-"""Interactions: user–item pairs in one id space, from any data frame."""
+"""Interactions: observed user–item pairs over one universe of ids, read from a data frame."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from ipseval.data._impressions import first_pair
+from ipseval.data._impression_checks import format_first_pair
 from ipseval.errors import InputError
 from ipseval.utils.border import guard
 from ipseval.utils.checks import check_bool, check_choice, check_positive_int, check_type, counted, examples
@@ -20,46 +21,68 @@ from ipseval.utils.counts import Count, counts_frame, some
 from ipseval.utils.ids import Ids, as_ids, coded, places, refuse_header, repeated, to_id_array
 from ipseval.utils.types import AnyArray, BoolArray, HasIds, IntArray, assign, owned, readonly, unchecked
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+    from scipy.sparse import csr_matrix
+
 Duplicates = Literal["raise", "drop", "keep"]
+
+COUNT_FIELDS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
+ID_ROLES = ("user", "item", "query")
+REQUIRED_ROLES = ("user", "item", "clicked")
+BOOLEAN_ROLES = ("clicked", "shown")
 
 
 class Universe(metaclass=NamedConstructors):
-    """What is over the ids of users and items."""
+    """Provide the numbers of users and items of a class with their ids."""
 
     @property
     def n_users(self: HasIds) -> int:
-        """Number of users in the universe, those without a row included."""
+        """Number of users in the universe, including users without a row."""
         return int(self.user_ids.size)
 
     @property
     def n_items(self: HasIds) -> int:
-        """Number of items in the universe, those without a row included."""
+        """Number of items in the universe, including items without a row."""
         return int(self.item_ids.size)
 
 
 class Log(Universe):
-    """Rows of users and items, as codes of their ids."""
+    """Represent rows of users and items as codes of their ids."""
 
     user: IntArray
     item: IntArray
     user_ids: AnyArray
     item_ids: AnyArray
     counted: tuple[Count, ...]
-    _names: ClassVar[tuple[str, ...]]
+    _column_names: ClassVar[tuple[str, ...]]
 
     def __len__(self) -> int:
         return int(self.user.size)
 
     @property
-    def _columns(self) -> dict[str, AnyArray]:
-        """The columns that are there, (n,) each."""
-        found = {name: getattr(self, name) for name in self._names}
-        return {name: one for name, one in found.items() if one is not None}
+    def _arrays(self) -> dict[str, AnyArray]:
+        """Arrays of the columns that the log has, (n,) each."""
+        arrays = {}
+        for name in self._column_names:
+            array = getattr(self, name)
+            if array is not None:
+                arrays[name] = array
+        return arrays
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a pandas frame with the ids of users and items and, where present, the other columns."""
-        ids: dict[str, Any] = {name: getattr(self, f"{name}_ids", None) for name in self._columns}
-        columns = {name: one if ids[name] is None else ids[name][one] for name, one in self._columns.items()}
+        """Return the log as a pandas frame.
+
+        Returns
+        -------
+        DataFrame
+            One row per row of the log: the ids of users and items (and slates), and the other columns that
+            the log has, in its own order.
+        """
+        columns = {}
+        for name, array in self._arrays.items():
+            ids = getattr(self, f"{name}_ids", None)
+            columns[name] = array if ids is None else ids[array]
         return pd.DataFrame(columns)
 
     @cached_property
@@ -69,49 +92,61 @@ class Log(Universe):
 
     @property
     def data(self) -> pd.DataFrame:
-        """What was read and left out: one row per thing counted, with columns subject, what, count, of."""
-        return counts_frame(one.about("log") for one in self.counted)
+        """Table of the rows that were read and left out.
 
-    def _own_codes(self, *names: str) -> dict[str, int]:
-        """Check codes and ids, make them read-only, and return how many codes there are of each."""
+        Its columns are subject, what, count and of.
+        """
+        return counts_frame(count.about("log") for count in self.counted)
+
+    def _set_codes(self, names: tuple[str, ...]) -> dict[str, int]:
+        """Check the codes and ids of the named columns, set them read-only, and return their lengths."""
+        sizes = {}
         for name in names:
-            ids = owned(to_id_array(getattr(self, f"{name}_ids"), f"{name}_ids"))
+            ids_name = f"{name}_ids"
+            ids = owned(to_id_array(getattr(self, ids_name), ids_name))
             codes = check_codes(name, owned(getattr(self, name)), ids.size)
-            assign(self, **{f"{name}_ids": readonly(ids), name: readonly(codes)})
-        return {name: getattr(self, name).size for name in names}
+            assign(self, **{ids_name: readonly(ids), name: readonly(codes)})
+            sizes[name] = codes.size
+        return sizes
 
 
 @dataclass(frozen=True, eq=False)
 class Interactions(Log):
-    """Observed user–item pairs, coded against one universe of users and one of items.
+    """Store observed user–item pairs as codes over one universe of users and items.
 
     Attributes
     ----------
     user, item : (n,) int arrays
-        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the caller's data. No pair occurs twice,
-        unless `repeats`.
+        Codes: `user_ids[user]` and `item_ids[item]` are the ids of the data. No pair occurs twice, unless
+        `repeats` is True.
     user_ids, item_ids : arrays
-        The universe of ids. Row u and column i of any score matrix belong to `user_ids[u]`, `item_ids[i]`.
+        The universe of ids. Row u and column i of a score matrix belong to `user_ids[u]` and `item_ids[i]`.
     value : (n,) float array or None
-        Rating, gain or weight of the pair, in the caller's unit.
+        Rating, gain or weight of the pair, in the unit of the data.
     timestamp : (n,) int or float array or None
-        Time of the pair. Dates are stored as nanoseconds since 1970, in UTC, and refused where these end.
+        Time of the pair. Dates are stored as nanoseconds since 1970 in UTC; dates that nanoseconds cannot
+        represent are an error.
     n_duplicates_dropped : int
-        Pairs left out because they occurred before (only with `duplicates="drop"`).
+        Number of rows left out because their pair occurs in an earlier row (only with `duplicates="drop"`).
     n_users_removed, n_items_removed, n_pairs_removed : int
-        What a filter such as `k_core` took away.
+        Numbers of users, items and pairs that a filter such as `k_core` removed.
     counted : tuple of Count
-        What was read and left out before the pairs were there; `data` shows it.
+        Counts of rows that were read and left out; `data` returns them as a table.
     repeats : bool
-        Whether pairs may occur again, as where users buy or play the same item again (`duplicates="keep"`).
+        Whether pairs may repeat, because users buy or play the same item again (`duplicates="keep"`).
     impressions : ImpressionLog or None
-        What was shown, where the pairs are the positives of such a log and have its ids.
+        The impression log whose clicked pairs these are.
 
     Raises
     ------
     InputError
         For repeated ids, codes outside the ids, arrays of different lengths, values that are not finite
-        numbers, and pairs that repeat, unless `repeats`.
+        numbers, and repeated pairs unless `repeats` is True.
+
+    See Also
+    --------
+    ipseval.read : Read a log and find its columns.
+    Interactions.from_frame : Read a data frame with named columns.
     """
 
     user: IntArray
@@ -127,41 +162,52 @@ class Interactions(Log):
     counted: tuple[Count, ...] = ()
     repeats: bool = False
     impressions: Any = field(default=None, init=False)
-    _names = ("user", "item", "value", "timestamp")
+    _column_names = ("user", "item", "value", "timestamp")
 
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: IntoFrame,
         *,
         user: str = "user",
         item: str = "item",
         value: str | None = None,
         timestamp: str | None = None,
-        users: Any | None = None,
-        items: Any | None = None,
+        users: npt.ArrayLike | None = None,
+        items: npt.ArrayLike | None = None,
         duplicates: Duplicates = "raise",
     ) -> Interactions:
-        """Return interactions read from a data frame (pandas, polars, pyarrow and whatever narwhals reads).
+        """Read interactions from a data frame.
 
         Parameters
         ----------
         frame : data frame
-            One row per observed pair.
-        user, item, value, timestamp : str
-            Column names; `value` and `timestamp` are optional.
+            One row per observed pair; any frame that narwhals supports (pandas, polars, pyarrow, …).
+        user, item : str
+            Names of the columns of ids. Default: "user" and "item".
+        value, timestamp : str, optional
+            Names of the columns of values and times. By default, they are not read.
         users, items : array-like of ids, optional
-            The whole universe, in the order of the rows and columns of score matrices. Default: the ids in
-            the frame, sorted.
+            All users and items, in the order of the rows and columns of score matrices. Default: the sorted
+            ids of the frame.
         duplicates : {"raise", "drop", "keep"}
-            What to do with a pair that occurs again: an error; keep the first row and count the others; or
-            keep all rows, as interactions of their own.
+            How to treat rows whose pair occurs in an earlier row: raise an error (default); leave them out
+            and count them; or keep them as separate interactions.
+
+        Returns
+        -------
+        Interactions
+            The pairs in the order of the frame.
 
         Raises
         ------
         InputError
             For an empty frame, a missing column, a missing id or value, ids of mixed type, ids outside
-            `users`/`items`, and duplicate pairs.
+            `users` or `items`, and duplicate pairs.
+
+        See Also
+        --------
+        ipseval.read : Read files and frames whose columns have other names.
 
         Examples
         --------
@@ -172,48 +218,68 @@ class Interactions(Log):
         """
         check_choice("duplicates", duplicates, ("raise", "drop", "keep"))
         names = {"user": user, "item": item, "value": value, "timestamp": timestamp}
-        without = "For a test set without training items, pass train=None to Split.from_frames."
-        data = read_columns(frame, names, users, items, f"at least one user–item pair is needed. {without}")
-        read = (Count("rows read", data["user"].size),)
-        log = unchecked(Interactions, **data, counted=read, repeats=duplicates == "keep")
-        kept = some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
-        return log._with(counted=log.counted + kept)._without_duplicates(duplicates)
+        advice = (
+            "at least one user–item pair is needed. For a test set without training items, pass train=None "
+            "to Split.from_frames."
+        )
+        columns = read_columns(frame, names, users, items, advice)
+        counts: tuple[Count, ...] = (Count("rows read", columns["user"].size),)
+        log = unchecked(Interactions, **columns, counted=counts, repeats=duplicates == "keep")
+        counts += some(Count("rows that repeat an earlier pair, kept", log.n_repeats, len(log)))
+        return log._replace_unchecked(counted=counts)._treat_duplicates(duplicates)
 
     def __post_init__(self) -> None:
-        sizes = self._own_codes("user", "item")
+        sizes = self._set_codes(("user", "item"))
         for name in ("value", "timestamp"):
-            if getattr(self, name) is not None:
-                numbers = to_numbers(one_dimensional(owned(getattr(self, name)), name), name)
+            array = getattr(self, name)
+            if array is not None:
+                numbers = to_numbers(check_one_dimensional(owned(array), name), name)
                 assign(self, **{name: readonly(numbers)})
                 sizes[name] = numbers.size
         if len(set(sizes.values())) > 1:
             raise InputError(f"the arrays of interactions must have one length; got {sizes}.")
-        for name in COUNTS:
+        for name in COUNT_FIELDS:
             check_positive_int(name, getattr(self, name), minimum=0)
         check_type("counted", self.counted, tuple)
         check_bool("repeats", self.repeats)
-        self._without_duplicates("keep" if self.repeats else "raise")
+        if not self.repeats:
+            self._treat_duplicates("raise")
 
     def __repr__(self) -> str:
-        rows = (len(self), "interaction" if self.repeats else "pair")
-        counts = rows, (self.n_users, "user"), (self.n_items, "item")
-        return f"Interactions({', '.join(counted(*one) for one in counts)})"
+        noun = "interaction" if self.repeats else "pair"
+        n_rows = counted(len(self), noun)
+        n_users = counted(self.n_users, "user")
+        n_items = counted(self.n_items, "item")
+        return f"Interactions({n_rows}, {n_users}, {n_items})"
 
     @cached_property
     def popularity(self) -> IntArray:
-        """Number of interactions of each item, n*_i, (n_items,), each repeat counted; 0 without any."""
+        """Number of interactions of each item, n*_i, (n_items,); repeats count, and 0 means none."""
         return readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def activity(self) -> IntArray:
-        """Number of interactions of each user, (n_users,), each repeat counted; 0 without any."""
+        """Number of interactions of each user, (n_users,); repeats count, and 0 means none."""
         return readonly(np.bincount(self.user, minlength=self.n_users))
 
-    def to_csr(self, *, values: bool = False) -> Any:
-        """Return the users × items matrix in CSR format (float32), in the order of the ids.
+    def to_csr(self, *, values: bool = False) -> csr_matrix:
+        """Return the interactions as a sparse users × items matrix.
 
-        Entries are 1, or the values of the log with `values=True`: what implicit and LightFM train on. Where
-        pairs repeat, their rows add up.
+        Parameters
+        ----------
+        values : bool
+            Whether the entries are the values of the log. Default: False, all entries are 1.
+
+        Returns
+        -------
+        scipy.sparse.csr_matrix
+            Matrix of float32, (n_users, n_items), in the order of the ids: the format on which implicit and
+            LightFM train. Entries of repeated pairs are added.
+
+        Raises
+        ------
+        InputError
+            If `values` is True and the log has no values.
 
         Examples
         --------
@@ -225,75 +291,105 @@ class Interactions(Log):
         from scipy.sparse import csr_matrix
 
         if values and self.value is None:
-            raise InputError("values=True needs a log with values; this one has none.")
-        entries = np.asarray(self.value if values else np.ones(len(self)), dtype=np.float32)
-        return csr_matrix((entries, (self.user, self.item)), shape=(self.n_users, self.n_items))
+            raise InputError(
+                "values=True needs a log with values; this log has none. Read them with value=…."
+            )
+        entries = np.ones(len(self))
+        if values:
+            entries = np.asarray(self.value)
+        return csr_matrix(
+            (np.asarray(entries, dtype=np.float32), (self.user, self.item)),
+            shape=(self.n_users, self.n_items),
+        )
 
     @cached_property
     def distinct(self) -> Interactions:
-        """The first row of each pair; `n_duplicates_dropped` counts the others."""
+        """The first row of each pair; `n_duplicates_dropped` counts the other rows."""
         if not self.repeats:
             return self
-        return self._without_duplicates("drop")._with(repeats=False, counted=self.counted)
+        return self._treat_duplicates("drop")._replace_unchecked(repeats=False, counted=self.counted)
 
     @property
     def n_repeats(self) -> int:
-        """Number of rows whose pair occurs in an earlier row; 0 unless `repeats`."""
+        """Number of rows that repeat the pair of an earlier row; 0 unless `repeats` is True."""
         return len(self) - len(self.distinct)
 
     def select(self, keep: BoolArray | IntArray) -> Interactions:
-        """Return the chosen rows (a mask or row numbers) over the same universe of ids."""
-        rows = chosen_rows(keep, len(self))
-        is_mask = rows.dtype == bool
-        rows = np.flatnonzero(rows) if is_mask else rows  # several times faster for several columns
-        part = self._with(**{name: one.take(rows) for name, one in self._columns.items()})
-        return part if is_mask or self.repeats else part._without_duplicates("raise")
+        """Select rows over the same universe of ids.
 
-    def _with(self, **changed: Any) -> Interactions:
-        """Return these interactions with some fields changed, unchecked: for what keeps pairs distinct."""
-        if not changed.keys().isdisjoint(("user_ids", "item_ids")):
-            changed["impressions"] = None  # which keep the ids that they have
-        own = {one.name: getattr(self, one.name) for one in fields(self)}
-        return unchecked(Interactions, **(own | changed))
+        Parameters
+        ----------
+        keep : (n,) bool array or int array
+            Mask of the rows, or row numbers.
+
+        Returns
+        -------
+        Interactions
+            The selected rows, with the same ids.
+
+        Raises
+        ------
+        InputError
+            For a mask of another length, row numbers outside the log, and repeated row numbers.
+        """
+        rows = to_row_selection(keep, len(self))
+        is_mask = rows.dtype == bool
+        if is_mask:
+            rows = np.flatnonzero(rows)  # several times faster for several columns
+        arrays = {name: array.take(rows) for name, array in self._arrays.items()}
+        selection = self._replace_unchecked(**arrays)
+        if is_mask or self.repeats:
+            return selection
+        return selection._treat_duplicates("raise")
+
+    def _replace_unchecked(self, **changes: object) -> Interactions:
+        """Return a copy with some fields replaced, without checks; the caller keeps the pairs distinct."""
+        values: dict[str, object] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        if "user_ids" in changes or "item_ids" in changes:
+            values["impressions"] = None  # the impressions have the previous ids
+        return unchecked(Interactions, **(values | changes))
 
     @property
     def positives(self) -> Interactions:
-        """The pairs themselves, under the name that they have in an `ImpressionLog`."""
+        """The interactions themselves, so that a log and an `ImpressionLog` can be used alike."""
         return self
 
-    def _without_duplicates(self, duplicates: Duplicates) -> Interactions:
+    def _treat_duplicates(self, duplicates: Duplicates) -> Interactions:
+        """Return the rows after the treatment of repeated pairs, or raise `InputError`."""
         if duplicates == "keep":
             return self
-        again = repeated(self.pair_key)
-        n_extra = int(again.sum())
-        if not n_extra:
+        is_repeat = repeated(self.pair_key)
+        n_repeats = int(is_repeat.sum())
+        if not n_repeats:
             return self
         if duplicates == "raise":
+            first_pair = format_first_pair(vars(self), is_repeat)
             raise InputError(
-                f"{n_extra} of {len(self)} rows repeat an earlier user–item pair (first: "
-                f"{first_pair(vars(self), again)}). Aggregate them, or pass duplicates='drop' to keep the "
-                "first row of each pair, or 'keep' where users take an item again."
+                f"{n_repeats} of {len(self)} rows repeat an earlier user–item pair (first: {first_pair}). "
+                "Aggregate them, or pass duplicates='drop' to keep the first row of each pair, or 'keep' "
+                "where users take an item again."
             )
-        left_out = Count("rows that repeat an earlier pair, left out", n_extra, len(self))
-        n_dropped = self.n_duplicates_dropped + n_extra
-        return self.select(~again)._with(n_duplicates_dropped=n_dropped, counted=(*self.counted, left_out))
+        count = Count("rows that repeat an earlier pair, left out", n_repeats, len(self))
+        return self.select(~is_repeat)._replace_unchecked(
+            n_duplicates_dropped=self.n_duplicates_dropped + n_repeats,
+            counted=(*self.counted, count),
+        )
 
 
-COUNTS = ("n_duplicates_dropped", "n_users_removed", "n_items_removed", "n_pairs_removed")
-
-
-def chosen_rows(keep: Any, n_rows: int) -> BoolArray | IntArray:
+def to_row_selection(keep: npt.ArrayLike, n_rows: int) -> BoolArray | IntArray:
     """Return a mask or row numbers as an array, or raise `InputError`."""
     rows = np.asarray(keep)
-    rows = rows if rows.size else rows.astype(np.int64)
-    numbers = rows.dtype.kind in "iu" and bool(((rows >= -n_rows) & (rows < n_rows)).all())
-    if rows.ndim != 1 or not (numbers or (rows.dtype == bool and rows.size == n_rows)):
+    if not rows.size:
+        rows = rows.astype(np.int64)
+    is_mask = rows.dtype == bool and rows.size == n_rows
+    are_row_numbers = rows.dtype.kind in "iu" and bool(((rows >= -n_rows) & (rows < n_rows)).all())
+    if rows.ndim != 1 or not (is_mask or are_row_numbers):
         raise InputError(f"keep must be a mask ({n_rows},) or row numbers below {n_rows}; got {keep!r:.80}.")
     return rows
 
 
-def one_dimensional(array: AnyArray, name: str) -> AnyArray:
-    """Return the array, or raise `InputError` when it has not one dimension."""
+def check_one_dimensional(array: AnyArray, name: str) -> AnyArray:
+    """Return the array, or raise `InputError` unless it has one dimension."""
     if array.ndim != 1:
         raise InputError(f"{name} must be one-dimensional; got shape {array.shape}.")
     return array
@@ -301,87 +397,115 @@ def one_dimensional(array: AnyArray, name: str) -> AnyArray:
 
 def check_codes(name: str, codes: AnyArray, size: int) -> IntArray:
     """Return int64 codes of `size` ids, or raise `InputError`."""
-    if not one_dimensional(codes, name).size:
+    if not check_one_dimensional(codes, name).size:
         return np.zeros(0, dtype=np.int64)
     if codes.dtype.kind not in "iu":
         raise InputError(f"{name} must hold whole numbers, codes of the ids; got dtype {codes.dtype}.")
-    bad = (codes < 0) | (codes >= size)
-    if bad.any():
+    is_outside = (codes < 0) | (codes >= size)
+    if is_outside.any():
         raise InputError(
             f"{name} must hold codes from 0 to {size - 1}, one below the number of ids; "
-            f"{int(bad.sum())} of {codes.size} are not (first: {codes[bad][0]})."
+            f"{int(is_outside.sum())} of {codes.size} are not (first: {codes[is_outside][0]})."
         )
     return codes.astype(np.int64)
 
 
 def read_columns(
-    frame: Any, names: Mapping[str, str | None], users: Any, items: Any, needed: str
+    frame: IntoFrame,
+    names: Mapping[str, str | None],
+    users: npt.ArrayLike | None,
+    items: npt.ArrayLike | None,
+    advice: str,
 ) -> dict[str, AnyArray]:
-    """Return the named columns of a frame as codes, with the ids of the codes, numbers and truth values."""
-    for what, name in names.items():
-        if not isinstance(name, str) and (name is not None or what in ("user", "item", "clicked")):
-            raise InputError(f"{what} must be the name of a column of the frame; got {name!r:.80}.")
-    given = {what: name for what, name in names.items() if name is not None}
-    universes = {"user": users, "item": items, "query": None}
-    of_ids = [name for what, name in given.items() if what in universes]
-    ids, columns = log_columns(frame, of_ids, [name for what, name in given.items() if what not in universes])
-    if not len(ids[given["user"]]):
-        raise InputError(f"the frame has no rows; {needed}")
-    data: dict[str, AnyArray] = {}
-    for what, name in given.items():
-        said = f"column {name!r}"
-        if what in universes:
-            data[what], data[f"{what}_ids"] = encode(ids[name], universes[what], said)
+    """Return the columns of a frame by role: ids as codes with their ids, numbers and masks.
+
+    Parameters
+    ----------
+    frame : data frame
+        One row per row of the log.
+    names : mapping
+        Role -> name of the column; None for a role without a column.
+    users, items : array-like of ids, optional
+        The universe of ids. Default: the sorted ids of the frame.
+    advice : str
+        End of the error for an empty frame.
+    """
+    column_names = _check_column_names(names)
+    id_names = [name for role, name in column_names.items() if role in ID_ROLES]
+    other_names = [name for role, name in column_names.items() if role not in ID_ROLES]
+    ids, values = log_columns(frame, id_names, other_names)
+    if not len(ids[column_names["user"]]):
+        raise InputError(f"the frame has no rows; {advice}")
+    universes = {"user": users, "item": items}
+    columns: dict[str, AnyArray] = {}
+    for role, name in column_names.items():
+        description = f"column {name!r}"
+        if role in ID_ROLES:
+            columns[role], columns[f"{role}_ids"] = encode(ids[name], universes.get(role), description)
+        elif role in BOOLEAN_ROLES:
+            columns[role] = to_mask(values[name], description)
         else:
-            read = as_truths if what in ("clicked", "shown") else to_numbers
-            data[what] = read(columns[name], said)
-    return data
+            columns[role] = to_numbers(values[name], description)
+    return columns
 
 
-def as_truths(values: AnyArray, name: str) -> BoolArray:
-    """Return a column of True/False or 1/0 as a mask."""
+def _check_column_names(names: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the names of the columns that are read, or raise `InputError` for one that is not text."""
+    column_names = {}
+    for role, name in names.items():
+        if isinstance(name, str):
+            column_names[role] = name
+        elif name is not None or role in REQUIRED_ROLES:
+            raise InputError(f"{role} must be the name of a column of the frame; got {name!r:.80}.")
+    return column_names
+
+
+def to_mask(values: AnyArray, name: str) -> BoolArray:
+    """Return a column of True/False or 1/0 as a mask, or raise `InputError`."""
     if values.dtype == object:
-        good = np.array([isinstance(one, (bool, np.bool_)) for one in values], dtype=bool)
+        is_valid = np.array([isinstance(value, (bool, np.bool_)) for value in values], dtype=bool)
+    elif values.dtype.kind in "biuf":
+        is_valid = np.isin(values, (0, 1))
     else:
-        numeric = values.dtype.kind in "biuf"
-        good = np.isin(values, (0, 1)) if numeric else np.zeros(values.size, dtype=bool)
-    if not good.all():
+        is_valid = np.zeros(values.size, dtype=bool)
+    if not is_valid.all():
         raise InputError(
-            f"{name} must hold True or False, or 1 and 0; {int((~good).sum())} of {values.size} entries do "
-            f"not (first: {examples(values[~good][:1])})."
+            f"{name} must hold True or False, or 1 and 0; {int((~is_valid).sum())} of {values.size} entries "
+            f"do not (first: {examples(values[~is_valid][:1])})."
         )
     return values.astype(bool)
 
 
-def check_interactions(log: Any, name: str, instead: str = "Interactions.from_frame(frame)") -> None:
-    """Raise `InputError` unless `log` is Interactions."""
-    if not isinstance(log, Interactions):
-        if hasattr(log, "positives"):
-            instead = f"its positives: {name}.positives"
-        elif hasattr(log, "train"):
-            instead = "its training part, split.train"
-        elif hasattr(log, "columns"):
-            instead = f"ipseval.read({name}), which finds the columns, or {instead}"
-        raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {instead}.")
+def check_interactions(log: object, name: str, advice: str = "Interactions.from_frame(frame)") -> None:
+    """Raise `InputError` unless `log` is Interactions; `advice` names how to make them."""
+    if isinstance(log, Interactions):
+        return
+    if hasattr(log, "positives"):
+        advice = f"its positives: {name}.positives"
+    elif hasattr(log, "train"):
+        advice = "its training part, split.train"
+    elif hasattr(log, "columns"):
+        advice = f"ipseval.read({name}), which finds the columns, or {advice}"
+    raise InputError(f"{name} must be Interactions; got {type(log).__name__}. Pass {advice}.")
 
 
-def encode(values: AnyArray | Ids, universe: Any | None, name: str) -> tuple[IntArray, AnyArray]:
-    """Return codes (n,) and the ids they point to: `universe` in its order, or the sorted distinct values."""
-    found = values if isinstance(values, Ids) else coded(as_ids(values, name), name)
+def encode(values: AnyArray | Ids, universe: npt.ArrayLike | None, name: str) -> tuple[IntArray, AnyArray]:
+    """Return codes (n,) and their ids: the universe in its order, or the sorted distinct values."""
+    column = values if isinstance(values, Ids) else coded(as_ids(values, name), name)
     if universe is None:
-        refuse_header(found.codes, found.ids, name)
-        return found.codes, found.ids
+        refuse_header(column.codes, column.ids, name)
+        return column.codes, column.ids
     ids = to_id_array(universe, f"the universe of {name}")
-    place = places(found.ids, ids, f"{name} and its universe")
-    if (place < 0).any():
-        unknown = found.ids[pd.unique(found.codes[place[found.codes] < 0])]
-        refuse_header(found.codes, found.ids, name)
+    positions = places(column.ids, ids, f"{name} and its universe")
+    if (positions < 0).any():
+        unknown_ids = column.ids[pd.unique(column.codes[positions[column.codes] < 0])]
+        refuse_header(column.codes, column.ids, name)
         raise InputError(
-            f"{name} has {unknown.size} ids that are not in the given universe of {ids.size} "
-            f"({examples(unknown)}; the universe starts with {examples(ids)}). Add them to the universe, "
+            f"{name} has {unknown_ids.size} ids that are not in the given universe of {ids.size} "
+            f"({examples(unknown_ids)}; the universe starts with {examples(ids)}). Add them to the universe, "
             "or remove their rows."
         )
-    return place.take(found.codes), ids
+    return positions.take(column.codes), ids
 
 
 guard(__name__)

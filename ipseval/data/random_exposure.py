@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from ipseval.data.impression_log import ImpressionLog
-from ipseval.data.interactions import Interactions, check_codes, check_interactions, chosen_rows
+from ipseval.data.interactions import Interactions, check_codes, check_interactions, to_row_selection
 from ipseval.errors import DataWarning, InputError
 from ipseval.utils.border import guard
 from ipseval.utils.checks import (
@@ -26,22 +26,28 @@ from ipseval.utils.checks import (
 from ipseval.utils.ids import among, by_row, distinct, places, repeated
 from ipseval.utils.types import AnyArray, BoolArray, FloatArray, HasIds, IntArray, assign, readonly
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoFrame
+
 __all__ = ["RandomExposure"]
 
-# Of exploration slots on popularity: standard errors of the slope, p = .01, and its size, that are too much.
-NOT_RANDOM, SLIGHT, STEEPEST = 2.576, 0.05, 10.0
-FEWEST = 30  # slots from which the test is made
+# Randomised slots that follow popularity were not drawn at random. The test needs a minimum number of slots;
+# it warns if the slope differs from 0 at p < 0.01 (in standard errors) and is not negligible in size.
+MIN_SLOTS = 30
+CRITICAL_Z = 2.576
+NEGLIGIBLE_SLOPE = 0.05
+MAX_SLOPE = 10.0  # limit of the fitted slope on both sides
 INSTEAD = " Pass RandomExposure.from_frame(frame, split)."
 
 
 @dataclass(frozen=True, eq=False)
 class RandomExposure:
-    """Random-exposure log: pairs that were shown by chance, and whether the user liked the item.
+    """Store pairs that were shown at random, and whether the user liked the item.
 
     Attributes
     ----------
     user, item : (n,) int arrays
-        Codes in the id space of the split it goes with. No pair occurs twice.
+        Codes in the id space of the split with which it is used. No pair occurs twice.
     positive : (n,) bool array
         Whether the pair is positive by the rule that also defines the positives of the log.
     n_users, n_items : int
@@ -49,14 +55,25 @@ class RandomExposure:
     n_dropped : int
         Pairs left out because they are also in the biased log (`without`).
     user_ids, item_ids : arrays or None
-        What the codes stand for; None: not known, and only the sizes can be checked.
+        Ids of the codes. None: the ids are not known, and only the sizes can be checked.
     weight : (n,) array or None
-        1/P(the pair was shown), up to a factor; None: all pairs were shown with one probability.
+        1/P(the pair was shown), up to a constant factor. None: all pairs were shown with equal probability.
     n_uncovered : int
-        Users who could be shown nothing; nothing is said of them.
+        Number of users to whom nothing could be shown; the data contain no information about them.
     slope : (float, float) or None
-        Where pairs come from exploration slots: the power of popularity by which items were shown, from −10
-        to 10, and its standard error if slots were random, which makes it 0.
+        For pairs from randomised slots: the power of popularity with which items were shown, from −10 to 10,
+        and its standard error under random slots, for which the power is 0.
+
+    Raises
+    ------
+    InputError
+        For codes outside the id space, arrays of different lengths, weights that are not above 0, and
+        repeated pairs.
+
+    See Also
+    --------
+    RandomExposure.from_frame : Read a data frame of pairs shown at random.
+    RandomExposure.from_log : Use the randomised slots of an impression log.
     """
 
     user: IntArray
@@ -74,11 +91,8 @@ class RandomExposure:
     def __post_init__(self) -> None:
         for name in ("n_users", "n_items", "n_dropped", "n_uncovered"):
             check_positive_int(name, getattr(self, name), minimum=0)
-        for name, size in (("user", self.n_users), ("item", self.n_items)):
-            assign(self, **{name: readonly(check_codes(name, np.asarray(getattr(self, name)), size))})
-            ids = getattr(self, f"{name}_ids")
-            if ids is not None and np.shape(ids) != (size,):
-                raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")
+        self._set_codes("user", self.n_users)
+        self._set_codes("item", self.n_items)
         positive = np.asarray(self.positive)
         if positive.dtype != bool or not self.user.shape == self.item.shape == positive.shape:
             raise InputError("user, item and positive must have one length, and positive must be bool.")
@@ -88,27 +102,53 @@ class RandomExposure:
             if weight.shape != self.user.shape or not (weight > 0).all():
                 raise InputError("weight must hold one number above 0 for each pair.")
             assign(self, weight=readonly(weight))
-        n_repeated = int(repeated(self.pair_key).sum())
-        if n_repeated:
-            raise InputError(f"{n_repeated} of {self.user.size} exposures repeat a user–item pair.")
+        n_repeats = int(repeated(self.pair_key).sum())
+        if n_repeats:
+            raise InputError(f"{n_repeats} of {self.user.size} exposures repeat a user–item pair.")
+
+    def _set_codes(self, name: str, size: int) -> None:
+        """Check the codes of users or items and set them read-only; check the number of their ids."""
+        codes = check_codes(name, np.asarray(getattr(self, name)), size)
+        assign(self, **{name: readonly(codes)})
+        ids = getattr(self, f"{name}_ids")
+        if ids is not None and np.shape(ids) != (size,):
+            raise InputError(f"{name}_ids must hold {size} ids; got shape {np.shape(ids)}.")
 
     @classmethod
     def from_frame(
-        cls, frame: Any, ids: HasIds, *, user: str = "user", item: str = "item", positive: str = "positive"
+        cls,
+        frame: IntoFrame,
+        ids: HasIds,
+        *,
+        user: str = "user",
+        item: str = "item",
+        positive: str = "positive",
     ) -> RandomExposure:
-        """Return the exposures of a data frame, in the id space of a split or log.
+        """Read pairs that were shown at random from a data frame.
 
         Parameters
         ----------
         frame : data frame
-            One row per pair that was shown at random; `positive` holds True/False or 1/0.
-        ids : Split, Interactions or anything with user_ids and item_ids
+            One row per pair that was shown at random.
+        ids : Split, Interactions or another object with user_ids and item_ids
             The universe of ids.
+        user, item, positive : str
+            Names of the columns; the column of positives holds True/False or 1/0. Default: the names of the
+            parameters.
+
+        Returns
+        -------
+        RandomExposure
+            The pairs, in the id space of `ids`.
 
         Raises
         ------
         InputError
-            For unknown ids, repeated pairs, missing entries, or `positive` other than 0 and 1.
+            For unknown ids, repeated pairs, missing entries, or positives other than 0 and 1.
+
+        See Also
+        --------
+        RandomExposure.from_ratings : Apply a threshold to ratings of items shown at random.
 
         Examples
         --------
@@ -122,60 +162,88 @@ class RandomExposure:
             frame, user=user, item=item, value=positive, users=ids.user_ids, items=ids.item_ids
         )
         assert log.value is not None
-        bad = ~np.isin(log.value, (0, 1))
-        if bad.any():
+        is_invalid = ~np.isin(log.value, (0, 1))
+        if is_invalid.any():
             raise InputError(
-                f"column {positive!r} must hold 0/1 or False/True; {int(bad.sum())} of {bad.size} rows do "
-                f"not (e.g. {log.value[bad][0]}). Compare ratings with a threshold first."
+                f"column {positive!r} must hold 0/1 or False/True; {int(is_invalid.sum())} of "
+                f"{is_invalid.size} rows do not (e.g. {log.value[is_invalid][0]}). Compare ratings with a "
+                "threshold first."
             )
-        return cls._of(log, log.value.astype(bool))
+        return cls._from_interactions(log, log.value.astype(bool))
 
     @classmethod
     def from_ratings(cls, log: Interactions, *, threshold: float) -> RandomExposure:
-        """Return the exposures of a log of randomly shown and rated items; positive from `threshold`.
+        """Use a log of items that were shown at random and rated.
+
+        Parameters
+        ----------
+        log : Interactions
+            Ratings of items that were shown at random, with the rating as `value`.
+        threshold : float
+            Smallest rating that is positive.
+
+        Returns
+        -------
+        RandomExposure
+            The pairs of the log, in its id space.
 
         Raises
         ------
         InputError
-            When the log has no ratings as `value`.
+            If the log has no values, or the threshold is not a finite number.
         """
         check_interactions(log, "log", "study.random")
         if log.value is None:
             raise InputError("the random-exposure log needs ratings as value.")
-        return cls._of(log, np.asarray(log.value >= check_real("threshold", threshold)))
+        is_positive = log.value >= check_real("threshold", threshold)
+        return cls._from_interactions(log, np.asarray(is_positive))
 
     @classmethod
     def from_log(
         cls, log: ImpressionLog, ids: HasIds, *, where: npt.ArrayLike, rate: float
     ) -> RandomExposure:
-        """Return what exploration slots of an ordinary log showed: each row is one with probability `rate`.
-
-        A user with S rows in the log is shown a given one of m items in some exploration slot with
-        probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π (Horvitz and Thompson 1952,
-        doi:10.1080/01621459.1952.10483446), as active users have more such slots. A pair is positive if it
-        was clicked in one of them. Make the split from the other rows: clicks that train are no test.
-        Estimates take it that users look at these slots alike, and that no click depends on who fills a slot.
+        """Use the randomised slots of an impression log, in which items were drawn at random.
 
         Parameters
         ----------
         log : ImpressionLog
             All rows, over ids of the split.
-        ids : Split, Interactions or anything with user_ids and item_ids
+        ids : Split, Interactions or another object with user_ids and item_ids
+            The universe of ids.
         where : (n_rows,) bool array or Series
-            The rows whose item was drawn at random from all items. A Series with the numbers of the rows,
-            from 0, as labels is read by label.
+            The randomised slots: rows whose item was drawn at random from all items. A Series whose labels
+            are the row numbers from 0 is aligned by label.
         rate : float
-            Share of rows that are drawn so, in (0, 1].
+            Share of rows that are randomised slots, in (0, 1].
+
+        Returns
+        -------
+        RandomExposure
+            The distinct pairs of the randomised slots, positive if clicked in one of them.
 
         Warns
         -----
         DataWarning
-            Where 30 slots or more follow popularity, p < .01, by a power above .05: they were not random.
+            If at least 30 slots follow popularity with a power above 0.05 in size (p < 0.01), because they
+            were not drawn at random.
 
         Raises
         ------
         InputError
-            For ids that the split does not have, a mask of another length, or no row in it.
+            For ids that are not in the universe, a mask of another length, or a mask without a true row.
+
+        Notes
+        -----
+        A user with S rows in the log is shown a given one of m items in some randomised slot with
+        probability π = 1 − (1 − rate/m)^S. Pairs have the weight 1/π [1]_, because active users have more
+        such slots. Make the split from the other rows, so that clicks of randomised slots are not used for
+        training. Estimates assume that users look at these slots as at the others, and that no click depends
+        on the policy that fills a slot.
+
+        References
+        ----------
+        .. [1] Horvitz and Thompson, "A generalization of sampling without replacement from a finite
+           universe", JASA 1952, doi:10.1080/01621459.1952.10483446
 
         Examples
         --------
@@ -188,61 +256,68 @@ class RandomExposure:
         """
         check_type("log", log, ImpressionLog, " Read it with ImpressionLog.from_frame(frame).")
         check_fraction("rate", rate, high_open=False)
-        explored = check_mask("where", by_row(where, "where"), len(log))
-        if not explored.any():
-            raise InputError("where is true in no row, so no slot was explored.")
-        codes = {}
-        for name, universe in (("user", ids.user_ids), ("item", ids.item_ids)):
-            code = places(getattr(log, f"{name}_ids"), universe, f"{name}s of the log and of ids")
-            codes[name] = code[getattr(log, name)]
-            if (codes[name] < 0).any():
-                raise InputError(f"the log has {name}s that ids do not hold; pass ids with all of them.")
-        n_users, n_items = int(ids.user_ids.size), int(ids.item_ids.size)
-        n_rows = np.bincount(codes["user"], minlength=n_users)
-        key = codes["user"][explored] * np.int64(n_items) + codes["item"][explored]
-        pair, place = np.unique(key, return_inverse=True)
-        positive = np.bincount(place, log.clicked[explored]) > 0
-        with np.errstate(divide="ignore"):  # one item that is always drawn
-            weight = -1 / np.expm1(n_rows[pair // n_items] * np.log1p(-rate / n_items))
-        popularity = np.bincount(codes["item"][~explored & log.clicked], minlength=n_items)
-        slope = _slope(np.bincount(codes["item"][explored], minlength=n_items), popularity)
-        follows = slope is not None and abs(slope[2]) > NOT_RANDOM and abs(slope[0]) > SLIGHT
-        if slope is not None and follows and explored.sum() >= FEWEST:
-            warn_user(
-                f"exploration slots follow popularity: times shown grow as its power of {slope[0]:.2f} ± "
-                f"{slope[1]:.2f}. They were not drawn at random, so what they show is no random exposure.",
-                DataWarning,
-            )
-        equal = bool((weight == weight[0]).all())
+        in_slot = check_mask("where", by_row(where, "where"), len(log))
+        if not in_slot.any():
+            raise InputError("where must be true in at least one row; got a mask without a true row.")
+        user = _recode(log.user, log.user_ids, ids.user_ids, "user")
+        item = _recode(log.item, log.item_ids, ids.item_ids, "item")
+        n_users = int(ids.user_ids.size)
+        n_items = int(ids.item_ids.size)
+
+        slot_keys = user[in_slot] * np.int64(n_items) + item[in_slot]
+        pair_key, pair_of_slot = np.unique(slot_keys, return_inverse=True)
+        pair_user = pair_key // n_items
+        positive = np.bincount(pair_of_slot, log.clicked[in_slot]) > 0
+        n_rows = np.bincount(user, minlength=n_users)
+        with np.errstate(divide="ignore"):  # a single item that is always drawn
+            weight = -1 / np.expm1(n_rows[pair_user] * np.log1p(-rate / n_items))
+        has_equal_weights = bool((weight == weight[0]).all())
+
+        clicks_outside_slots = ~in_slot & log.clicked
+        popularity = np.bincount(item[clicks_outside_slots], minlength=n_items)
+        n_shown = np.bincount(item[in_slot], minlength=n_items)
+        popularity_slope = _fit_popularity_slope(n_shown, popularity)
+        slope = None
+        if popularity_slope is not None:
+            _warn_about_slope(popularity_slope, int(in_slot.sum()))
+            slope = (popularity_slope.slope, popularity_slope.standard_error)
         return cls(
-            *(pair // n_items, pair % n_items, positive, n_users, n_items, 0, ids.user_ids, ids.item_ids),
-            weight=None if equal else weight,
+            user=pair_user,
+            item=pair_key % n_items,
+            positive=positive,
+            n_users=n_users,
+            n_items=n_items,
+            user_ids=ids.user_ids,
+            item_ids=ids.item_ids,
+            weight=None if has_equal_weights else weight,
             n_uncovered=int((n_rows == 0).sum()),
-            slope=None if slope is None else slope[:2],
+            slope=slope,
         )
 
     @classmethod
-    def _of(cls, log: Interactions, positive: BoolArray) -> RandomExposure:
-        return cls(log.user, log.item, positive, log.n_users, log.n_items, 0, log.user_ids, log.item_ids)
+    def _from_interactions(cls, log: Interactions, positive: BoolArray) -> RandomExposure:
+        """Return the exposure of the pairs of a log."""
+        return cls(
+            user=log.user,
+            item=log.item,
+            positive=positive,
+            n_users=log.n_users,
+            n_items=log.n_items,
+            user_ids=log.user_ids,
+            item_ids=log.item_ids,
+        )
 
     def check_ids(self, ids: HasIds, what: str) -> None:
         """Raise `InputError` unless the exposure is in the id space of a split or log."""
-        sizes = (int(ids.user_ids.size), int(ids.item_ids.size))
-        if (self.n_users, self.n_items) != sizes:
+        n_users = int(ids.user_ids.size)
+        n_items = int(ids.item_ids.size)
+        if (self.n_users, self.n_items) != (n_users, n_items):
             raise InputError(
-                f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {sizes[0]} and "
-                f"{sizes[1]}; build it with RandomExposure.from_frame(frame, split)."
+                f"the exposure has {self.n_users} users and {self.n_items} items, the {what} {n_users} and "
+                f"{n_items}; build it with RandomExposure.from_frame(frame, split)."
             )
-        for name, own, other in (
-            ("users", self.user_ids, ids.user_ids),
-            ("items", self.item_ids, ids.item_ids),
-        ):
-            if own is not None and not np.array_equal(own, other):
-                raise InputError(
-                    f"the exposure is of other {name}, or the same in another order ({examples(own)}), than "
-                    f"the {what} has ({examples(other)}); build it with "
-                    "RandomExposure.from_frame(frame, split)."
-                )
+        _check_equal_ids("users", self.user_ids, ids.user_ids, what)
+        _check_equal_ids("items", self.item_ids, ids.item_ids, what)
 
     def __len__(self) -> int:
         return int(self.user.size)
@@ -255,57 +330,131 @@ class RandomExposure:
 
     @cached_property
     def pair_key(self) -> IntArray:
-        """`user * n_items + item`, (n,)."""
+        """`user * n_items + item`, (n,): one integer per pair, for joins."""
         return readonly(self.user * np.int64(self.n_items) + self.item)
 
     @cached_property
     def n_exposed(self) -> IntArray:
-        """How often each item was shown, (n_items,)."""
+        """Number of times that each item was shown, (n_items,)."""
         return readonly(np.bincount(self.item, minlength=self.n_items))
 
     @cached_property
     def n_positive(self) -> IntArray:
-        """How often each item was shown and liked, (n_items,)."""
+        """Number of times that each item was shown and liked, (n_items,)."""
         return readonly(np.bincount(self.item[self.positive], minlength=self.n_items))
 
     def select(self, keep: BoolArray | IntArray) -> RandomExposure:
-        """Return the chosen rows (a mask or row numbers) in the same id space."""
-        rows = chosen_rows(keep, len(self))
-        weight = None if self.weight is None else self.weight[rows]
-        own = self.user[rows], self.item[rows], self.positive[rows]
-        return replace(self, user=own[0], item=own[1], positive=own[2], weight=weight)
+        """Select pairs in the same id space.
+
+        Parameters
+        ----------
+        keep : (n,) bool array or int array
+            Mask of the pairs, or their row numbers.
+
+        Returns
+        -------
+        RandomExposure
+            The selected pairs.
+        """
+        rows = to_row_selection(keep, len(self))
+        weight = None
+        if self.weight is not None:
+            weight = self.weight[rows]
+        return replace(
+            self, user=self.user[rows], item=self.item[rows], positive=self.positive[rows], weight=weight
+        )
 
     def without(self, log: Interactions) -> RandomExposure:
-        """Return the exposures that are not pairs of `log`; the others are counted in `n_dropped`."""
+        """Remove the pairs of a log.
+
+        Parameters
+        ----------
+        log : Interactions
+            Log in the same id space.
+
+        Returns
+        -------
+        RandomExposure
+            The pairs that are not in `log`; `n_dropped` counts the removed pairs.
+        """
         keep = ~among(self.pair_key, log.pair_key)
-        return replace(self.select(keep), n_dropped=self.n_dropped + int((~keep).sum()))
+        n_removed = int((~keep).sum())
+        return replace(self.select(keep), n_dropped=self.n_dropped + n_removed)
 
 
-def _slope(shown: IntArray, popularity: IntArray) -> tuple[float, float, float] | None:
-    """Return b of P(an item is shown) ∝ (1 + popularity)^b, its error if b = 0, and the z of a score test."""
+def _recode(codes: IntArray, ids: AnyArray, universe: AnyArray, role: str) -> IntArray:
+    """Return the codes of users or items in another universe, or raise `InputError` for unknown ids."""
+    positions = places(ids, universe, f"{role}s of the log and of ids")
+    new_codes = positions[codes]
+    if (new_codes < 0).any():
+        raise InputError(f"the log has {role}s that ids do not hold; pass ids with all of them.")
+    return new_codes
+
+
+def _check_equal_ids(noun: str, ids: AnyArray | None, other_ids: AnyArray, owner: str) -> None:
+    """Raise `InputError` if the ids of an exposure are known and differ from the ids of the owner."""
+    if ids is None or np.array_equal(ids, other_ids):
+        return
+    raise InputError(
+        f"the exposure must have the {noun} of the {owner} in the same order; it has {examples(ids)}, and "
+        f"the {owner} has {examples(other_ids)}. Build it with RandomExposure.from_frame(frame, split)."
+    )
+
+
+@dataclass(frozen=True)
+class _PopularitySlope:
+    """Describe how randomised slots follow popularity: P(an item is shown) ∝ (1 + popularity)^slope."""
+
+    slope: float
+    standard_error: float  # for a slope of 0
+    z: float  # of the score test for a slope of 0
+
+
+def _fit_popularity_slope(n_shown: IntArray, popularity: IntArray) -> _PopularitySlope | None:
+    """Return the maximum-likelihood slope of P(shown) ∝ (1 + popularity)^slope; None for equal popularity."""
     from scipy.optimize import brentq
 
-    x, n = np.log1p(popularity), shown.sum()
-    if not np.ptp(x):
+    log_popularity = np.log1p(popularity)
+    n_slots = n_shown.sum()
+    if not np.ptp(log_popularity):
         return None
 
-    def score(power: float) -> float:
-        """Return the derivative of the log-likelihood, which falls."""
-        # Beside the item that a steep power leaves alone, as little as the others have is not rounded away.
-        beside = x - (x.max() if power > 0 else x.min())
-        chance = np.exp(power * beside)
-        return float(shown @ beside - n * (chance @ beside) / chance.sum())
+    def compute_score(slope: float) -> float:
+        """Return the derivative of the log-likelihood, which decreases in the slope."""
+        # Relative to the item that dominates at a steep slope, the small probabilities of the other items are
+        # not rounded away.
+        reference = log_popularity.max() if slope > 0 else log_popularity.min()
+        relative = log_popularity - reference
+        probability = np.exp(slope * relative)
+        expected = n_slots * (probability @ relative) / probability.sum()
+        return float(n_shown @ relative - expected)
 
-    # Few slots may have no finite likeliest slope. Steps of Newton's can go back and forth for ever.
-    steepest = [end for end in (-STEEPEST, STEEPEST) if end * score(end) >= 0]
-    slope = steepest[0] if steepest else float(brentq(score, -STEEPEST, STEEPEST))
-    error = float((n * x.var()) ** -0.5)
-    return slope, error, score(0.0) * error
+    standard_error = float((n_slots * log_popularity.var()) ** -0.5)
+    z = compute_score(0.0) * standard_error
+    # Few slots may have no finite maximum-likelihood slope. Newton's method may not converge.
+    for limit in (-MAX_SLOPE, MAX_SLOPE):
+        if limit * compute_score(limit) >= 0:
+            return _PopularitySlope(limit, standard_error, z)
+    slope = float(brentq(compute_score, -MAX_SLOPE, MAX_SLOPE))
+    return _PopularitySlope(slope, standard_error, z)
 
 
-def check_exposure(exposure: Any, name: str = "exposure") -> None:
-    """Raise `InputError` unless it is a `RandomExposure` whose pairs were shown with equal probability."""
+def _warn_about_slope(fit: _PopularitySlope, n_slots: int) -> None:
+    """Warn if enough randomised slots follow popularity by more than chance."""
+    is_significant = abs(fit.z) > CRITICAL_Z and abs(fit.slope) > NEGLIGIBLE_SLOPE
+    if is_significant and n_slots >= MIN_SLOTS:
+        warn_user(
+            f"randomised slots follow popularity: times shown grow as its power of {fit.slope:.2f} ± "
+            f"{fit.standard_error:.2f}. They were not drawn at random, so that they are not random exposure. "
+            "Check the mask of randomised slots.",
+            DataWarning,
+        )
+
+
+def check_exposure(exposure: object, name: str = "exposure") -> None:
+    """Raise `InputError` unless it is a `RandomExposure` with equal weights."""
     check_type(name, exposure, RandomExposure, INSTEAD)
+    assert isinstance(exposure, RandomExposure)
     if exposure.weight is not None:
         raise InputError(
             f"{name} must have equal weights, because propensity models do not use weights; got unequal "

@@ -1,11 +1,12 @@
-"""Interactions from a scipy sparse matrix, users × items, as implicit and LightFM hold them."""
+"""Interactions from a scipy sparse matrix of users × items, the input of implicit and LightFM."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ipseval.errors import InputError
@@ -13,16 +14,34 @@ from ipseval.utils.counts import Count, some
 from ipseval.utils.ids import to_id_array
 from ipseval.utils.types import AnyArray
 
+if TYPE_CHECKING:
+    from scipy.sparse import coo_array, coo_matrix
 
-def is_sparse_matrix(source: Any) -> bool:
+
+class SparseMatrix(Protocol):
+    """Describe a sparse matrix or array of scipy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Numbers of rows and columns."""
+
+    def tocsr(self) -> Any:
+        """Return the matrix in compressed sparse row format."""
+
+    def tocoo(self) -> coo_array | coo_matrix:
+        """Return the matrix in coordinate format."""
+
+
+def is_sparse_matrix(source: object) -> TypeGuard[SparseMatrix]:
     """Return whether `source` is a sparse matrix or array of scipy, in any of its formats."""
     return hasattr(source, "tocsr") and hasattr(source, "nnz")
 
 
-def refuse_plain_array(source: Any) -> None:
-    """Raise `InputError` for an array without names of columns: it may hold pairs, or be a matrix."""
-    is_array = isinstance(source, np.ndarray) and not np.ma.isMaskedArray(source)
-    if is_array and source.dtype.names is None:
+def refuse_plain_array(source: object) -> None:
+    """Raise `InputError` for an array without column names, which may hold pairs or be a matrix."""
+    if not isinstance(source, np.ndarray) or np.ma.isMaskedArray(source):
+        return
+    if source.dtype.names is None:
         raise InputError(
             f"`source` must be a path, a data frame, a mapping or a sparse matrix; got an array of shape "
             f"{source.shape}. Pass pandas.DataFrame(source, columns=['user', 'item']) if its rows are pairs, "
@@ -32,16 +51,16 @@ def refuse_plain_array(source: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class SparseTable:
-    """The entries of a sparse matrix as rows of a frame, and the ids of its rows and columns.
+    """Represent the entries of a sparse matrix as rows of a frame.
 
     Attributes
     ----------
     frame : DataFrame
         Columns user and item, and value unless every entry is 1.
     users, items : arrays
-        Ids of all rows and columns of the matrix, those without an entry included.
+        Ids of all rows and columns of the matrix, including those without an entry.
     counts : tuple of Count
-        Stored zeros, which are no interactions.
+        Number of stored zeros, which are not interactions.
     """
 
     frame: pd.DataFrame
@@ -51,18 +70,27 @@ class SparseTable:
 
 
 def read_sparse_matrix(
-    matrix: Any, users: Any | None, items: Any | None, *, allow_negative: bool = False
+    matrix: SparseMatrix,
+    users: npt.ArrayLike | None,
+    items: npt.ArrayLike | None,
+    *,
+    allow_negative: bool = False,
 ) -> SparseTable:
     """Return the entries of a users × items matrix as a table.
 
     Parameters
     ----------
     matrix : scipy sparse matrix or array
-        An entry that is stored and not 0 is an interaction; its value is kept unless all values are 1.
+        A stored entry that is not 0 is an interaction; the values are kept unless all are 1.
     users, items : array-like of ids, optional
         Ids of the rows and columns. Default: their numbers, from 0.
     allow_negative : bool
-        Whether values below 0 are kept, as where a threshold is applied to them afterwards.
+        Whether values below 0 are accepted, because a threshold is applied afterwards. Default: False.
+
+    Returns
+    -------
+    SparseTable
+        One row per interaction.
 
     Raises
     ------
@@ -86,11 +114,11 @@ def read_sparse_matrix(
         frame["value"] = values
     n_zeros = int(is_zero.sum())
     counts = some(Count("stored zeros of the sparse matrix, left out", n_zeros, is_zero.size))
-    return SparseTable(frame, user_ids, item_ids, counts)
+    return SparseTable(frame=frame, users=user_ids, items=item_ids, counts=counts)
 
 
-def _label_axis(name: str, axis: str, ids: Any | None, size: int) -> AnyArray:
-    """Return the ids of rows or columns; their numbers where none are passed."""
+def _label_axis(name: str, axis: str, ids: npt.ArrayLike | None, size: int) -> AnyArray:
+    """Return the ids of rows or columns; their numbers if no ids are passed."""
     if ids is None:
         return np.arange(size)
     labels = to_id_array(ids, name)

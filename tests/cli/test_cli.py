@@ -74,7 +74,7 @@ CASES = {
         "unknown baseline 'als.npy'. Use --model NAME=FILE for your own recommender.",
     ),
     "no file": (["--model", "als="], "--model takes NAME=FILE or the name of a baseline"),
-    "unknown suffix": (["--model", "als={files}/notes.txt"], "it cannot be told whether the first line"),
+    "unknown suffix": (["--model", "als={files}/notes.txt"], "it is not clear whether the first line"),
     "pickled array": (["--model", "als={files}/pickled.npy"], "cannot read"),
     "two arrays": (["--model", "als={files}/two.npz"], "must hold one array; got 2"),
     "no list columns": (

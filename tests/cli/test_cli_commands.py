@@ -169,7 +169,7 @@ def test_warnings_and_explanations_are_in_the_words_of_the_command_line(folder, 
     assert main([*arguments, "--split", "temporal"]) == 0
     captured = capsys.readouterr()
     assert "rows from odd.csv: who → user, what → item" in captured.out
-    assert "Use --split global-time to keep the future out." in captured.err
+    assert "Use --split global-time to prevent this." in captured.err
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--format", "csv"]) == 0
     advice = re.search(r"take a metric such as (\S+)\.", capsys.readouterr().err)
     assert main(["evaluate", "log.csv", "--candidates", "5", *FAST, "--metrics", advice[1]]) == 0

@@ -180,13 +180,13 @@ CASES = [
                 ipseval.Interactions.from_frame(TRAIN, items=[2, 1, 0]),
             )
         ).fit(SPLIT.train),
-        r"exposure is of other items, or the same in another order \(2, 1, 0\), than the training log has",
+        r"exposure must have the items of the training log in the same order; it has 2, 1, 0, and",
     ),
     (
         lambda: ipseval.DensityRatioPropensity(
             ipseval.RandomExposure.from_frame(frame(["a"], [1], positive=[1]), RENAMED)
         ).fit(SPLIT.train),
-        r"exposure is of other users, or the same in another order \('a', 'b', 'c'\), than the training log",
+        r"exposure must have the users of the training log in the same order; it has 'a', 'b', 'c', and",
     ),
     (
         lambda: run(

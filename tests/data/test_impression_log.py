@@ -1,4 +1,4 @@
-"""Exposure logs: what is read, what is refused, what is counted."""
+"""Impression logs: reading, errors for invalid logs, and counts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FRAME = pd.DataFrame(
 NAMES = {"timestamp": "ts", "position": "pos", "propensity": "p", "query": "slate"}
 
 
-def treated(log):
-    counts = {one.what: one.count for one in log.counted}
+def count_treatments(log):
+    counts = {count.what: count.count for count in log.counted}
     assert counts.pop("rows read") > 0
     return counts
 
 
-def changed(column, values):
+def change_column(column, values):
     return FRAME.assign(**{column: values})
 
 
@@ -46,7 +46,7 @@ def test_a_log_keeps_every_column_in_one_id_space():
     assert back["position"].tolist() == FRAME["pos"].tolist()
     assert back["propensity"].tolist() == FRAME["p"].tolist()
     assert pd.to_datetime(back["timestamp"]).tolist() == FRAME["ts"].tolist()
-    assert treated(log) == {}
+    assert count_treatments(log) == {}
     assert (log.timestamp.dtype, log.position.dtype) == (np.int64, np.int64)
     assert ImpressionLog.from_frame(FRAME).n_queries == 0
     columns = ("user", "item", "clicked", "timestamp", "position", "propensity", "query")
@@ -55,7 +55,7 @@ def test_a_log_keeps_every_column_in_one_id_space():
         log.clicked[0] = True
 
 
-def test_positives_are_the_first_clicks_of_pairs_and_the_others_are_counted():
+def test_positives_are_the_first_clicks_of_pairs_and_later_clicks_have_a_count():
     frame = pd.DataFrame(
         {"user": ["a"] * 4, "item": [7, 7, 8, 7], "clicked": [1, 1, 0, 0], "ts": [30, 10, 5, 1]}
     )
@@ -76,43 +76,43 @@ def test_rows_are_chosen_over_the_same_ids():
     pd.testing.assert_frame_equal(again.to_frame(), part.to_frame())
 
 
-BAD = {
-    "1 missing entry of 6": changed("pos", [1, 2, np.nan, 1, 2, 3]),
-    r"2 of 6 positions are no whole numbers from 1 on .first: 0.. Add 1 where the first place is 0": changed(
+INVALID_FRAMES = {
+    "1 missing entry of 6": change_column("pos", [1, 2, np.nan, 1, 2, 3]),
+    r"2 of 6 positions are not whole .* .first: 0.. Add 1 where the first position is 0": change_column(
         "pos", [0, 1, 2, 0, 1, 2]
     ),
-    "1 of 6 positions are no whole.*Correct": changed("pos", [1, 1.5, 2, 1, 2, 3]),
-    "1 of 2 slates lack .*slate x has 1, 2, 4": changed("pos", [1, 2, 4, 1, 2, 3]),
-    "1 of 2 slates lack .*slate y has 1, 3, 4": changed("pos", [1, 2, 3, 1, 3, 4]),
-    "2 of 2 slates lack .*slate x has 2, 3, 4": changed("pos", [2, 3, 4, 1, 3, 4]),
-    "3 of 6 positions are no whole.*first: -1.*Correct": changed("pos", [-1, 0, 1, -1, 2, 3]),
-    "1 of 6 rows have the position": changed("pos", [1, 2, 2, 1, 2, 3]),
-    "1 of 6 propensities are 0, negative or missing": changed("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
-    r"2 of 6 propensities are above 1 \(largest: 2.5\)": changed("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
-    "1 of 6 .*first: 2": changed("clicked", [0, 2, 0, 0, 1, 0]),
-    "2 of 6 .*first: -1": changed("clicked", [0, -1, -1, 0, 1, 0]),
-    "must hold True or False": changed("clicked", ["no"] * 6),
+    "1 of 6 positions are not whole.*Correct": change_column("pos", [1, 1.5, 2, 1, 2, 3]),
+    "1 of 2 slates lack .*slate x has 1, 2, 4": change_column("pos", [1, 2, 4, 1, 2, 3]),
+    "1 of 2 slates lack .*slate y has 1, 3, 4": change_column("pos", [1, 2, 3, 1, 3, 4]),
+    "2 of 2 slates lack .*slate x has 2, 3, 4": change_column("pos", [2, 3, 4, 1, 3, 4]),
+    "3 of 6 positions are not whole.*first: -1.*Correct": change_column("pos", [-1, 0, 1, -1, 2, 3]),
+    "1 of 6 rows have the position": change_column("pos", [1, 2, 2, 1, 2, 3]),
+    "1 of 6 propensities are 0, negative or missing": change_column("p", [0, 0.5, 0.5, 0.2, 0.5, 0.3]),
+    r"2 of 6 propensities are above 1 \(largest: 2.5\)": change_column("p", [2.5, 1.5, 0.5, 0.2, 0.5, 0.3]),
+    "1 of 6 .*first: 2": change_column("clicked", [0, 2, 0, 0, 1, 0]),
+    "2 of 6 .*first: -1": change_column("clicked", [0, -1, -1, 0, 1, 0]),
+    "must hold True or False": change_column("clicked", ["no"] * 6),
     "2 of 8 rows repeat an impression .*first: .a., 1.. Pass duplicates": pd.concat([FRAME, FRAME[:2]]),
 }
 
 
-@pytest.mark.parametrize("text", BAD)
-def test_a_bad_log_is_refused_with_the_count_and_the_way_out(text):
-    with pytest.raises(PropensityError if "propensities" in text else InputError, match=text) as caught:
-        ImpressionLog.from_frame(BAD[text], **NAMES)
-    assert "faults" not in str(caught.value)  # it is the only one
+@pytest.mark.parametrize("text", INVALID_FRAMES)
+def test_the_error_of_an_invalid_log_has_a_count_and_a_fix(text):
+    with pytest.raises(PropensityError if "propensities" in text else InputError, match=text) as error:
+        ImpressionLog.from_frame(INVALID_FRAMES[text], **NAMES)
+    assert "problems" not in str(error.value)  # it is the only one
 
 
-def test_all_faults_are_named_in_one_error():
+def test_one_error_lists_all_problems():
     frame = FRAME.assign(pos=[1, 2, 4, 1, 2, 3], p=[0, 0.5, 1.5, 0.2, 0.5, 0.3])
-    with pytest.raises(InputError, match=r"has 3 faults.*lack positions.*are 0, negative.*above 1"):
+    with pytest.raises(InputError, match=r"has 3 problems.*lack positions.*are 0, negative.*above 1"):
         ImpressionLog.from_frame(frame, **NAMES)
 
 
-def test_what_is_kept_or_merged_is_counted():
-    frame = pd.concat([changed("pos", [1, 2, 4, 1, 2, 3]), FRAME[1:2].assign(clicked=0)])
+def test_merged_impressions_and_kept_gaps_have_a_count():
+    frame = pd.concat([change_column("pos", [1, 2, 4, 1, 2, 3]), FRAME[1:2].assign(clicked=0)])
     log = ImpressionLog.from_frame(frame, **NAMES, duplicates="drop", gaps="keep")
-    assert treated(log) == {
+    assert count_treatments(log) == {
         "repeated impressions, merged": 1,
         "slates with gaps in their positions, kept": 1,
     }
@@ -127,19 +127,19 @@ def test_without_time_or_slate_each_row_is_one_showing():
     assert (len(log), len(log.positives), log.positives.n_duplicates_dropped) == (12, 2, 2)
 
 
-def test_propensities_of_a_slate_sum_to_what_was_shown():
-    whole = FRAME.assign(shown=[1, 1, 0, 1, 1, 0], p=[0.8, 0.7, 0.5, 0.9, 0.6, 0.5])
+def test_propensities_of_a_slate_sum_to_its_number_of_rows_shown():
+    candidates = FRAME.assign(shown=[1, 1, 0, 1, 1, 0], p=[0.8, 0.7, 0.5, 0.9, 0.6, 0.5])
     names = {"propensity": "p", "query": "slate", "shown": "shown"}
-    log = ImpressionLog.from_frame(whole, **names)
-    assert treated(log) == {"candidates that were not shown, left out": 2}
+    log = ImpressionLog.from_frame(candidates, **names)
+    assert count_treatments(log) == {"candidates that were not shown, left out": 2}
     assert len(log) == 4
     with pytest.raises(PropensityError, match=r"1 of 2 slates do not sum .*slate y: sum 1.5, shown 2"):
-        ImpressionLog.from_frame(whole.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+        ImpressionLog.from_frame(candidates.assign(p=[0.8, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
     with pytest.raises(PropensityError, match=r"2 of 2 slates do not sum .*slate x: sum 1.7, shown 2"):
-        ImpressionLog.from_frame(whole.assign(p=[0.5, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
+        ImpressionLog.from_frame(candidates.assign(p=[0.5, 0.7, 0.5, 0.4, 0.6, 0.5]), **names)
     for name in ("propensity", "query"):  # without slates or chances nothing is known to sum to something
-        part = {key: column for key, column in names.items() if key != name}
-        assert len(ImpressionLog.from_frame(whole, **part)) == 4
+        partial_names = {key: column for key, column in names.items() if key != name}
+        assert len(ImpressionLog.from_frame(candidates, **partial_names)) == 4
     assert len(ImpressionLog.from_frame(FRAME.assign(shown=1), **names)) == 6  # no other candidate is listed
 
 
@@ -155,7 +155,7 @@ def test_six_positions_of_a_slate_with_a_gap_are_shown():
     ("shown", "total", "fits"),
     [(1, 1.0009, True), (1, 1.0011, False), (2, 2.0019, True), (2, 1.9979, False), (0, 9e-4, True)],
 )
-def test_propensities_of_a_slate_may_be_rounded_to_a_thousandth_of_what_was_shown(shown, total, fits):
+def test_propensities_of_a_slate_may_be_rounded_to_a_thousandth_of_the_rows_shown(shown, total, fits):
     # A second slate has a row that was shown for certain, so that the log is not empty.
     frame = FRAME[:4].assign(
         shown=[int(shown > 0), int(shown > 1), 0, 1], p=[total / 3] * 3 + [1.0], clicked=0
@@ -168,12 +168,12 @@ def test_propensities_of_a_slate_may_be_rounded_to_a_thousandth_of_what_was_show
         ImpressionLog.from_frame(frame, **names)
 
 
-def test_clicks_on_what_was_not_shown_are_refused_or_counted():
+def test_clicks_on_rows_that_were_not_shown_are_an_error_or_have_a_count():
     frame = FRAME.assign(shown=[1, 0, 1, 1, 1, 1])
     with pytest.raises(InputError, match="1 of 2 clicks are on rows that were not shown"):
         ImpressionLog.from_frame(frame, shown="shown")
     log = ImpressionLog.from_frame(frame, shown="shown", unshown_clicks="drop")
-    assert treated(log) == {"clicks without an impression, left out": 1}
+    assert count_treatments(log) == {"clicks without an impression, left out": 1}
     assert log.clicked.sum() == 1
 
 
@@ -187,7 +187,7 @@ def test_clicks_on_what_was_not_shown_are_refused_or_counted():
         ({"item": [0, 2]}, r"item must hold codes from 0 to 1, .* 1 of 2 are not \(first: 2\)"),
         ({"item": [0.0, 1.0]}, "item must hold whole numbers"),
         ({"position": [0, 1]}, "1 of 2 positions"),
-        ({"position": ["a", "b"]}, r"2 of 2 positions are no whole numbers .*'a'\)\. Correct them"),
+        ({"position": ["a", "b"]}, r"2 of 2 positions are not whole numbers .*'a'\)\. Correct them"),
         ({"clicked": [[True, False]]}, "clicked must be one-dimensional"),
         ({"timestamp": [1.0]}, "must have one length"),
         ({"counted": []}, "counted must be tuple"),

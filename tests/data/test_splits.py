@@ -34,7 +34,7 @@ TIMED = pd.DataFrame(
 )
 
 
-def timed_log() -> Interactions:
+def make_timed_log() -> Interactions:
     return Interactions.from_frame(TIMED, timestamp="time")
 
 
@@ -45,7 +45,8 @@ def pairs(part: Interactions) -> set[tuple[object, object]]:
 @st.composite
 def logs(draw: st.DrawFn) -> Interactions:
     """Logs of up to 60 pairs with many ties in time, and times that differ in their last bits alone."""
-    n_users, n_items = draw(st.integers(1, 8)), draw(st.integers(1, 12))
+    n_users = draw(st.integers(1, 8))
+    n_items = draw(st.integers(1, 12))
     keys = draw(
         st.lists(st.integers(0, n_users * n_items - 1), min_size=1, max_size=60, unique=True).map(np.array)
     )
@@ -70,43 +71,51 @@ SPLITS = {
 @settings(max_examples=examples(100))
 @given(log=logs(), share=st.sampled_from([0.1, 0.25, 0.5]), validation=st.sampled_from([0.0, 0.2, 0.4]))
 def test_each_user_is_cut_as_by_a_plain_loop(method: str, log: Interactions, share, validation) -> None:
-    by_share, in_time, number = "one" not in method, "temporal" in method, round(5 * validation)
+    uses_shares = "one" not in method
+    uses_time = "temporal" in method
+    n_left_for_validation = round(5 * validation)
     shares = {"test_fraction": share, "validation_fraction": validation}
-    expected, tied = {"train": [], "validation": [], "test": []}, 0
+    expected = {"train": [], "validation": [], "test": []}
+    n_tied = 0
     for user in range(log.n_users):
         rows = np.flatnonzero(log.user == user).tolist()
         rows.sort(key=lambda row: (log.timestamp[row], row), reverse=True)
-        m, long_enough = len(rows), len(rows) >= number + 2
-        first, second = (int(m * share + 0.5), int(m * validation + 0.5)) if by_share else (1, number)
-        first, second = (first, second) if by_share or long_enough else (0, 0)
-        expected["test"] += rows[:first]
-        expected["validation"] += rows[first : first + second]
-        expected["train"] += rows[first + second :]
-        cuts = {first, min(first + second, m)} - {0, m}
-        tied += any(log.timestamp[rows[cut - 1]] == log.timestamp[rows[cut]] for cut in cuts)
+        n_rows = len(rows)
+        has_enough = len(rows) >= n_left_for_validation + 2
+        n_test, n_validation = (
+            (int(n_rows * share + 0.5), int(n_rows * validation + 0.5))
+            if uses_shares
+            else (1, n_left_for_validation)
+        )
+        n_test, n_validation = (n_test, n_validation) if uses_shares or has_enough else (0, 0)
+        expected["test"] += rows[:n_test]
+        expected["validation"] += rows[n_test : n_test + n_validation]
+        expected["train"] += rows[n_test + n_validation :]
+        cuts = {n_test, min(n_test + n_validation, n_rows)} - {0, n_rows}
+        n_tied += any(log.timestamp[rows[cut - 1]] == log.timestamp[rows[cut]] for cut in cuts)
     if not expected["test"]:
         with pytest.raises(InputError, match=r"no user has enough|needs a user with"):
-            SPLITS[method](log, **shares if by_share else {"n_validation": number})
+            SPLITS[method](log, **shares if uses_shares else {"n_validation": n_left_for_validation})
         return
-    split = SPLITS[method](log, **shares if by_share else {"n_validation": number})
+    split = SPLITS[method](log, **shares if uses_shares else {"n_validation": n_left_for_validation})
     row_of = {key: row for row, key in enumerate(log.pair_key.tolist())}
-    kept = []
+    all_rows = []
     for name, rows in expected.items():
         part = getattr(split, name)
         if part is None:
             assert (name, validation) == ("validation", 0)
             continue
-        found = [row_of[key] for key in part.pair_key.tolist()]
-        assert found == sorted(rows if in_time else found)
+        part_rows = [row_of[key] for key in part.pair_key.tolist()]
+        assert part_rows == sorted(rows if uses_time else part_rows)
         assert (
-            np.bincount(log.user[found], minlength=9).tolist()
+            np.bincount(log.user[part_rows], minlength=9).tolist()
             == np.bincount(log.user[rows], minlength=9).tolist()
         )
-        assert np.array_equal(part.timestamp, log.timestamp[found])
-        kept += found
-    assert sorted(kept) == list(range(len(log)))  # nothing is lost, nothing occurs twice
+        assert np.array_equal(part.timestamp, log.timestamp[part_rows])
+        all_rows += part_rows
+    assert sorted(all_rows) == list(range(len(log)))  # nothing is lost, nothing occurs twice
     assert split.n_users_without_test == int(((log.activity > 0) & (split.test.activity == 0)).sum())
-    assert split.n_tied_users == in_time * tied
+    assert split.n_tied_users == uses_time * n_tied
     assert (split.n_purged, split.n_overlap_dropped, split.n_repeats_merged) == (0, 0, 0)
     assert ("broken by row order" in split.description) == bool(split.n_tied_users)
 
@@ -124,54 +133,63 @@ def test_a_global_time_keeps_every_row(log: Interactions) -> None:
 @given(log=logs(), k=st.integers(1, 4))
 def test_k_core_is_stable_and_the_largest_such_part(log: Interactions, k: int) -> None:
     # Oracle: remove one offending pair of ids at a time, in plain Python.
-    left = set(zip(log.user.tolist(), log.item.tolist(), strict=True))
-    changed = True
-    while changed:
-        users = pd.Series([u for u, _ in left], dtype=int).value_counts().to_dict()
-        items = pd.Series([i for _, i in left], dtype=int).value_counts().to_dict()
-        keep = {(u, i) for u, i in left if users[u] >= k and items[i] >= k}
-        changed, left = keep != left, keep
-    if not left:
+    core_pairs = set(zip(log.user.tolist(), log.item.tolist(), strict=True))
+    has_changed = True
+    while has_changed:
+        users = pd.Series([user for user, _ in core_pairs], dtype=int).value_counts().to_dict()
+        items = pd.Series([item for _, item in core_pairs], dtype=int).value_counts().to_dict()
+        remaining_pairs = {(user, item) for user, item in core_pairs if users[user] >= k and items[item] >= k}
+        has_changed = remaining_pairs != core_pairs
+        core_pairs = remaining_pairs
+    if not core_pairs:
         with pytest.raises(InputError, match="empty"):
             k_core(log, k)
         return
     core = k_core(log, k)
-    assert pairs(core) == left
+    assert pairs(core) == core_pairs
     assert core.activity.min() >= k
     assert core.popularity.min() >= k
-    assert core.n_pairs_removed == len(log) - len(left)
-    assert core.n_users_removed == log.n_users - len({u for u, _ in left})
-    assert core.n_items_removed == log.n_items - len({i for _, i in left})
+    assert core.n_pairs_removed == len(log) - len(core_pairs)
+    assert core.n_users_removed == log.n_users - len({user for user, _ in core_pairs})
+    assert core.n_items_removed == log.n_items - len({item for _, item in core_pairs})
     assert core.timestamp.tolist() == [
-        t for u, i, t in zip(log.user, log.item, log.timestamp, strict=True) if (u, i) in left
+        time
+        for user, item, time in zip(log.user, log.item, log.timestamp, strict=True)
+        if (user, item) in core_pairs
     ]
 
 
 def test_global_time_keeps_the_same_time_on_one_side() -> None:
     # 8 rows: times 7 8 9 10 20 30 40 99. A quarter is 2 rows: from 40 on.
-    split = split_global_time(timed_log(), test_fraction=0.25, validation_fraction=0.25)
+    split = split_global_time(make_timed_log(), test_fraction=0.25, validation_fraction=0.25)
     assert sorted(split.test.timestamp) == [40, 99]
     assert sorted(split.validation.timestamp) == [20, 30]
-    tied = Interactions(
+    tied_log = Interactions(
         np.arange(4), np.zeros(4, int), np.arange(4), np.arange(1), timestamp=np.array([1, 5, 5, 5])
     )
-    late = split_global_time(tied, test_fraction=0.25)
-    assert (len(late.test), late.n_purged, late.n_tied_users, late.n_overlap_dropped) == (3, 0, 0, 0)
+    late_split = split_global_time(tied_log, test_fraction=0.25)
+    assert (
+        len(late_split.test),
+        late_split.n_purged,
+        late_split.n_tied_users,
+        late_split.n_overlap_dropped,
+    ) == (3, 0, 0, 0)
 
 
-def test_repeats_count_in_training_and_pairs_of_an_earlier_part_are_left_out_elsewhere() -> None:
-    item, time = [0, 0, 1, 0, 1, 2, 2], np.arange(1, 8)
+def test_repeats_count_in_training_and_held_out_pairs_of_an_earlier_part_are_removed() -> None:
+    item = [0, 0, 1, 0, 1, 2, 2]
+    time = np.arange(1, 8)
     log = Interactions([0] * 7, item, [0], [0, 1, 2], timestamp=time, repeats=True)
-    cuts = {"test_start": 5, "validation_start": 3}
+    start_times = {"test_start": 5, "validation_start": 3}
     with pytest.warns(
         DataWarning, match=r"1 of 2 (validation|test) pairs are in an earlier part too"
-    ) as said:
-        split = split_global_time(log, **cuts)
-    assert len(said) == 2
-    assert [one.item.tolist() for one in (split.train, split.validation, split.test)] == [[0, 0], [1], [2]]
+    ) as caught_warnings:
+        split = split_global_time(log, **start_times)
+    assert len(caught_warnings) == 2
+    assert [part.item.tolist() for part in (split.train, split.validation, split.test)] == [[0, 0], [1], [2]]
     assert (split.n_overlap_dropped, split.n_repeats_merged) == (1, 1)
-    split = split_global_time(log, **cuts, seen="include")
-    assert [one.item.tolist() for one in (split.validation, split.test)] == [[1, 0], [1, 2]]
+    split = split_global_time(log, **start_times, seen="include")
+    assert [part.item.tolist() for part in (split.validation, split.test)] == [[1, 0], [1, 2]]
     assert (split.n_overlap_dropped, split.n_repeats_merged) == (0, 1)
     with pytest.raises(InputError, match="1 of 1 test pairs are in an earlier part too"):
         split_global_time(log.select([0, 1]), test_start=2)
@@ -185,8 +203,8 @@ def test_both_zeros_are_one_time() -> None:
     assert split.description == ties
 
 
-def test_cold_users_and_items_are_counted() -> None:
-    split = split_global_time(timed_log(), test_start=40)
+def test_a_split_has_counts_of_cold_users_and_items() -> None:
+    split = split_global_time(make_timed_log(), test_start=40)
     # Test: (a, 1) and (c, 5); user c and item 5 never occur before.
     assert (split.n_cold_users, split.n_cold_items, split.n_cold_positives) == (1, 1, 1)
     assert "1 cold user; 1 cold item" in repr(split)
@@ -218,10 +236,10 @@ EVEN = Interactions(np.repeat(np.arange(30), 10), np.tile(np.arange(10), 30), np
 
 
 def test_random_split_follows_its_seed_only() -> None:
-    first, again, other = (split_random(EVEN, rng=seed) for seed in (1, 1, 2))
+    split, equal_split, other_split = (split_random(EVEN, rng=seed) for seed in (1, 1, 2))
     np.random.seed(5)  # noqa: NPY002 - global state must have no influence
-    assert pairs(first.test) == pairs(again.test) == pairs(split_random(EVEN, rng=1).test)
-    assert pairs(first.test) != pairs(other.test)
+    assert pairs(split.test) == pairs(equal_split.test) == pairs(split_random(EVEN, rng=1).test)
+    assert pairs(split.test) != pairs(other_split.test)
 
 
 def test_random_split_gives_every_interaction_the_same_chance() -> None:
@@ -234,52 +252,54 @@ def test_random_split_gives_every_interaction_the_same_chance() -> None:
 
 
 def test_repeated_splits_differ_and_do_not_depend_on_their_number() -> None:
-    three = [pairs(split.test) for split in repeated_splits(EVEN, 3, rng=4)]
-    two = [pairs(split.test) for split in repeated_splits(EVEN, 2, rng=4)]
-    assert three[:2] == two
-    assert three[0] != three[1] != three[2]
+    pairs_of_three = [pairs(split.test) for split in repeated_splits(EVEN, 3, rng=4)]
+    pairs_of_two = [pairs(split.test) for split in repeated_splits(EVEN, 2, rng=4)]
+    assert pairs_of_three[:2] == pairs_of_two
+    assert pairs_of_three[0] != pairs_of_three[1] != pairs_of_three[2]
 
 
 def test_repeated_splits_use_the_method_and_its_options() -> None:
-    splits = list(repeated_splits(timed_log(), 2, method=split_leave_one_out, rng=0, n_validation=0))
+    splits = list(repeated_splits(make_timed_log(), 2, method=split_leave_one_out, rng=0, n_validation=0))
     assert [len(split.test) for split in splits] == [2, 2]
     assert splits[1].description == "leave-one-out, random order, 0 validation, repeat 2 of 2"
 
 
-def timeless() -> Interactions:
+def make_untimed_log() -> Interactions:
     return Interactions.from_frame(TIMED[["user", "item"]])
 
 
 BAD_CALLS = {
-    r"test_fraction must be in \(0, 1\)": lambda: split_random(timed_log(), test_fraction=0),
-    "test_fraction": lambda: split_temporal(timed_log(), test_fraction=1),
+    r"test_fraction must be in \(0, 1\)": lambda: split_random(make_timed_log(), test_fraction=0),
+    "test_fraction": lambda: split_temporal(make_timed_log(), test_fraction=1),
     r"test_fraction \+ validation_fraction": lambda: split_random(
-        timed_log(), test_fraction=0.6, validation_fraction=0.5
+        make_timed_log(), test_fraction=0.6, validation_fraction=0.5
     ),
-    "at most 4 per user": lambda: split_random(timed_log(), test_fraction=0.1),
-    "name the column of times by timestamp=…": lambda: split_temporal(timeless()),
-    "a split at a global time needs": lambda: split_global_time(timeless()),
-    "timestamp=": lambda: split_leave_one_out(timeless(), order="temporal"),
-    "Choices: random, temporal": lambda: split_leave_one_out(timed_log(), order="time"),
-    "no effect": lambda: split_leave_one_out(timed_log(), order="temporal", rng=0),
+    "at most 4 per user": lambda: split_random(make_timed_log(), test_fraction=0.1),
+    "name the column of times by timestamp=…": lambda: split_temporal(make_untimed_log()),
+    "a split at a global time needs": lambda: split_global_time(make_untimed_log()),
+    "timestamp=": lambda: split_leave_one_out(make_untimed_log(), order="temporal"),
+    "Choices: random, temporal": lambda: split_leave_one_out(make_timed_log(), order="time"),
+    "no effect": lambda: split_leave_one_out(make_timed_log(), order="temporal", rng=0),
     "needs a user with 5 interactions; the longest has 4": lambda: split_leave_one_out(
-        timed_log(), n_validation=3
+        make_timed_log(), n_validation=3
     ),
-    "integer >= 0": lambda: split_leave_one_out(timed_log(), n_validation=-1),
-    "test part is empty": lambda: split_global_time(timed_log(), test_start=100),
-    "training part is empty": lambda: split_global_time(timed_log(), test_start=0),
-    "validation part is empty": lambda: split_global_time(timed_log(), test_start=20, validation_start=30),
-    "unit of the": lambda: split_global_time(timed_log(), test_start="2020-01-01"),
-    "number or a date; got 'soon'": lambda: split_global_time(timed_log(), test_start="soon"),
-    "got bool": lambda: split_global_time(timed_log(), test_start=True),
-    "5-core of .* is empty; use a smaller k": lambda: k_core(timed_log(), 5),
-    "integer >= 1": lambda: k_core(timed_log(), 0),
-    "n_repeats must be an integer >= 1": lambda: repeated_splits(timed_log(), 0),
+    "integer >= 0": lambda: split_leave_one_out(make_timed_log(), n_validation=-1),
+    "test part is empty": lambda: split_global_time(make_timed_log(), test_start=100),
+    "training part is empty": lambda: split_global_time(make_timed_log(), test_start=0),
+    "validation part is empty": lambda: split_global_time(
+        make_timed_log(), test_start=20, validation_start=30
+    ),
+    "unit of the": lambda: split_global_time(make_timed_log(), test_start="2020-01-01"),
+    "number or a date; got 'soon'": lambda: split_global_time(make_timed_log(), test_start="soon"),
+    "got bool": lambda: split_global_time(make_timed_log(), test_start=True),
+    "5-core of .* is empty; use a smaller k": lambda: k_core(make_timed_log(), 5),
+    "integer >= 1": lambda: k_core(make_timed_log(), 0),
+    "n_repeats must be an integer >= 1": lambda: repeated_splits(make_timed_log(), 0),
 }
 
 
 @pytest.mark.parametrize("text", BAD_CALLS)
-def test_bad_calls_say_what_was_expected(text: str) -> None:
+def test_the_error_of_a_wrong_call_names_the_requirement(text: str) -> None:
     with pytest.raises(InputError, match=text):
         BAD_CALLS[text]()
 

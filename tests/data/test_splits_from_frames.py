@@ -1,4 +1,4 @@
-"""Split.from_frames: splits made elsewhere."""
+"""Split.from_frames: splits that were made elsewhere."""
 
 from __future__ import annotations
 
@@ -44,20 +44,26 @@ def test_from_frames_keeps_values_and_times_in_row_order() -> None:
 
 
 def test_from_frames_drops_overlap_only_when_told_and_counts_it() -> None:
-    train, test = frame((0, 0), (1, 1)), frame((0, 0), (1, 0))
+    train = frame((0, 0), (1, 1))
+    test = frame((0, 0), (1, 0))
     with pytest.raises(InputError, match="1 user–item pairs are in more than one part"):
         Split.from_frames(train, test)
     split = Split.from_frames(train, test, overlap="drop")
     assert (pairs(split.test), split.n_overlap_dropped) == ({(1, 0)}, 1)
     split = Split.from_frames(None, test, validation=frame((1, 0)), overlap="drop")
     assert (pairs(split.test), split.n_overlap_dropped) == ({(0, 0)}, 1)
-    again = Split.from_frames(train, test, overlap="drop", seen="include")
-    assert (len(again.test), again.n_overlap_dropped, again.n_repeated_positives) == (2, 0, 1)
-    assert "(1 training pair among them)" in repr(again)
+    inclusive_split = Split.from_frames(train, test, overlap="drop", seen="include")
+    assert (
+        len(inclusive_split.test),
+        inclusive_split.n_overlap_dropped,
+        inclusive_split.n_repeated_positives,
+    ) == (2, 0, 1)
+    assert "(1 training pair among them)" in repr(inclusive_split)
 
 
 def test_from_frames_merges_repeats_of_the_test_part_and_counts_them() -> None:
-    train, test = frame((0, 0), (0, 0), (1, 1)), frame((0, 1), (0, 1), (0, 1), (0, 0), (1, 0))
+    train = frame((0, 0), (0, 0), (1, 1))
+    test = frame((0, 1), (0, 1), (0, 1), (0, 0), (1, 0))
     split = Split.from_frames(train, test, duplicates="keep", overlap="drop")
     assert (len(split.train), len(split.test), split.n_repeats_merged) == (3, 2, 2)
     counts = split.data.set_index("what")[["count", "of"]]
@@ -77,34 +83,35 @@ BAD_FRAMES = {
 
 
 @pytest.mark.parametrize("text", BAD_FRAMES)
-def test_bad_frames_say_what_was_expected(text: str) -> None:
+def test_the_error_of_wrong_frames_names_the_requirement(text: str) -> None:
     test, options = BAD_FRAMES[text]
     with pytest.raises(InputError, match=text):
         Split.from_frames(ONE, frame(test), **options)
 
 
-def test_parts_of_different_universes_are_refused() -> None:
+def test_parts_of_different_universes_raise_an_error() -> None:
     train = Interactions.from_frame(frame((0, 0), (1, 1)))
     test = Interactions.from_frame(frame((0, 1), (2, 0)))
     with pytest.raises(InputError, match="share one universe"):
         Split(train, test)
-    same = train.select([True, False])
+    test_part = train.select([True, False])
     with pytest.raises(InputError, match="share one universe"):
-        Split(train.select([False, True]), same, test)
+        Split(train.select([False, True]), test_part, test)
     for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
         with pytest.raises(InputError, match=f"{name} must be an integer >= 0"):
-            Split(train.select([False, True]), same, **{name: -1})
-    twice = Interactions.from_frame(frame((0, 0), (1, 1), (1, 1)), duplicates="keep")
-    one, rest = twice.select([0]), twice.select([1, 2])
-    assert len(Split(rest, one).train) == 2
+            Split(train.select([False, True]), test_part, **{name: -1})
+    log_with_repeat = Interactions.from_frame(frame((0, 0), (1, 1), (1, 1)), duplicates="keep")
+    first_row = log_with_repeat.select([0])
+    other_rows = log_with_repeat.select([1, 2])
+    assert len(Split(other_rows, first_row).train) == 2
     with pytest.raises(InputError, match=r"^the test part repeats 1 pairs; .* Pass test\.distinct\.$"):
-        Split(one, rest)
+        Split(first_row, other_rows)
     with pytest.raises(InputError, match=r"^the validation part repeats 1 pairs; .* validation\.distinct\.$"):
-        Split(twice.select([]), one, rest)
+        Split(log_with_repeat.select([]), first_row, other_rows)
 
 
 @pytest.mark.parametrize(
-    ("given", "way_out"),
+    ("value", "message"),
     [
         (frame((0, 0)), r"DataFrame\. Make one with split_random\(ipseval\.read\(frame\)\)"),
         (
@@ -114,15 +121,15 @@ def test_parts_of_different_universes_are_refused() -> None:
         (3, r"int\. Make one with split_random\(log\), or with Split\.from_frames"),
     ],
 )
-def test_what_is_no_split_is_refused_with_the_way_to_one(given, way_out) -> None:
-    with pytest.raises(InputError, match=f"^split must be a Split; got {way_out}"):
-        rank_positives([[1.0]], given)
+def test_the_error_for_an_object_that_is_not_a_split_suggests_how_to_make_one(value, message) -> None:
+    with pytest.raises(InputError, match=f"^split must be a Split; got {message}"):
+        rank_positives([[1.0]], value)
 
 
-def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> None:
+def test_the_error_for_parts_that_are_not_interactions_suggests_how_to_make_them() -> None:
     log = Interactions.from_frame(frame((0, 0), (1, 1)))
     clicks = ImpressionLog.from_frame(frame((0, 0)).assign(clicked=1))
-    for given, way_out in (
+    for part, message in (
         (clicks, "ImpressionLog. Pass its positives: train.positives."),
         (Split(log.select([0]), log.select([1])), "Split. Pass its training part, split.train."),
         (
@@ -132,9 +139,9 @@ def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> No
         ),
         (3, "int. Pass Interactions.from_frame(frame)."),
     ):
-        with pytest.raises(InputError) as caught:
-            Split(given, log)
-        assert str(caught.value) == f"train must be Interactions; got {way_out}"
+        with pytest.raises(InputError) as error:
+            Split(part, log)
+        assert str(error.value) == f"train must be Interactions; got {message}"
 
 
 @pytest.mark.parametrize(
@@ -142,14 +149,14 @@ def test_parts_that_are_no_interactions_are_refused_with_the_way_to_them() -> No
 )
 def test_rows_are_chosen_by_a_mask_or_by_numbers(keep) -> None:
     log = Interactions.from_frame(frame((0, 0), (1, 1)).assign(stars=[4, 5]), value="stars")
-    for fine, items in ([-2], [0]), ([1, -2], [1, 0]), ([True, False], [0]), ([], []):
-        assert log.select(fine).item.tolist() == items
-    said = (
+    for rows, items in ([-2], [0]), ([1, -2], [1, 0]), ([True, False], [0]), ([], []):
+        assert log.select(rows).item.tolist() == items
+    message = (
         "1 of 2 rows repeat an earlier"
         if keep == [0, 0]
         else r"keep must be a mask \(2,\) or row numbers below 2"
     )
-    with pytest.raises(InputError, match=said):
+    with pytest.raises(InputError, match=message):
         log.select(keep)
     assert log.to_csr(values=True).toarray().tolist() == [[4, 0], [0, 5]]
     assert log.to_csr().toarray().tolist() == [[1, 0], [0, 1]]
@@ -157,7 +164,7 @@ def test_rows_are_chosen_by_a_mask_or_by_numbers(keep) -> None:
         Interactions.from_frame(frame((0, 0))).to_csr(values=True)
 
 
-def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
+def test_a_log_checks_names_of_columns_and_counts() -> None:
     for options in ({"user": None}, {"item": 3}, {"value": 3}):
         with pytest.raises(InputError, match="must be the name of a column of the frame; got"):
             Interactions.from_frame(frame((0, 0)), **options)
@@ -178,13 +185,14 @@ def test_names_of_columns_and_counts_of_a_log_are_checked() -> None:
 
 
 def test_a_split_of_parts_has_leakage_where_both_parts_have_times_and_training_has_rows() -> None:
-    timed = Interactions.from_frame(frame((0, 0), (1, 1)).assign(time=[2, 1]), timestamp="time")
-    plain = Interactions.from_frame(frame((0, 0), (1, 1)))
-    first, last = [True, False], [False, True]
-    assert Split(timed.select(first), timed.select(last)).leakage.n_leaking == 1
-    assert Split(timed.select(first), plain.select(last)).leakage is None
-    assert Split(plain.select(first), timed.select(last)).leakage is None
-    assert Split.from_frames(None, timed).leakage is None
+    timed_log = Interactions.from_frame(frame((0, 0), (1, 1)).assign(time=[2, 1]), timestamp="time")
+    untimed_log = Interactions.from_frame(frame((0, 0), (1, 1)))
+    first = [True, False]
+    last = [False, True]
+    assert Split(timed_log.select(first), timed_log.select(last)).leakage.n_leaking == 1
+    assert Split(timed_log.select(first), untimed_log.select(last)).leakage is None
+    assert Split(untimed_log.select(first), timed_log.select(last)).leakage is None
+    assert Split.from_frames(None, timed_log).leakage is None
 
 
 def test_a_test_set_without_training_items_excludes_nothing_and_counts_nobody_as_cold() -> None:
@@ -199,12 +207,13 @@ def test_a_test_set_without_training_items_excludes_nothing_and_counts_nobody_as
     assert set(split.data["what"]) == {"rows read", "train pairs", "test pairs", "users in test"}
     with pytest.raises(InputError, match=r"fit\(popularity=counts\)"):
         PowerLawPropensity(gamma=0).fit(split.train)
-    elsewhere = PowerLawPropensity(gamma=0).fit(popularity=[4, 1, 0])
-    assert elsewhere.item[:2].tolist() == [2.0, 1.0]  # P ∝ √n*
+    propensity = PowerLawPropensity(gamma=0).fit(popularity=[4, 1, 0])
+    assert propensity.item[:2].tolist() == [2.0, 1.0]  # P ∝ √n*
 
 
-def test_the_parts_of_a_split_may_be_logs_that_were_read_apart() -> None:
-    train, test = (Interactions.from_frame(one) for one in (frame(("a", 1)), frame(("b", 1), ("a", 2))))
+def test_the_parts_of_a_split_may_be_separate_logs() -> None:
+    train = Interactions.from_frame(frame(("a", 1)))
+    test = Interactions.from_frame(frame(("b", 1), ("a", 2)))
     split = Split.from_frames(train, test)
     assert split.item_ids.tolist() == [1, 2]
     assert pairs(split.test) == {("b", 1), ("a", 2)}

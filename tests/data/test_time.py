@@ -25,7 +25,7 @@ from ipseval.errors import DataWarning, InputError
 from tests.inside.data import Leakage
 
 
-def log_of(times: list[float], users: list[int] | None = None) -> Interactions:
+def make_log(times: list[float], users: list[int] | None = None) -> Interactions:
     users = list(range(len(times))) if users is None else users
     frame = pd.DataFrame({"user": users, "item": range(len(times)), "time": times})
     return Interactions.from_frame(frame, timestamp="time")
@@ -36,7 +36,7 @@ def pairs(part: Interactions) -> set[tuple[int, int]]:
 
 
 def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
-    log = log_of([1, 2, 3, 4])
+    log = make_log([1, 2, 3, 4])
     split = split_global_time(log, test_fraction=0.5)
     assert split.leakage.n_leaking == 0
     assert "later" not in repr(split)
@@ -46,7 +46,7 @@ def test_a_split_without_time_or_without_later_rows_has_no_leakage_to_print():
 
 def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
     # User 0 ends at time 2, user 1 trains at times 7 and 8: one of two test rows has later training rows.
-    log = log_of([0, 1, 2, 7, 8, 9], users=[0, 0, 0, 1, 1, 1])
+    log = make_log([0, 1, 2, 7, 8, 9], users=[0, 0, 0, 1, 1, 1])
     with pytest.warns(DataWarning, match=r"1 of 2 test rows \(50\.0%\) have later training rows"):
         split = split_leave_one_out(log, order="temporal", n_validation=0)
     data = split.data.set_index("what")
@@ -61,63 +61,69 @@ def test_a_split_in_each_users_own_order_warns_prints_and_reports_its_leakage():
         split_temporal(log, test_fraction=0.4)
 
 
-def test_of_a_split_at_random_it_is_said_that_it_is_random_and_not_what_follows():
-    log = log_of([0, 9, 2, 7, 1, 8], users=[0, 0, 1, 1, 2, 2])
+def test_the_report_says_that_a_random_split_is_random_and_does_not_warn_about_leakage():
+    log = make_log([0, 9, 2, 7, 1, 8], users=[0, 0, 1, 1, 2, 2])
     split = split_random(log, test_fraction=0.5, rng=0)
     evaluation = ipseval.evaluate({"popular": ipseval.baselines.popularity(split.train)}, split)
     assert f"{split.leakage.text}; the split is random" in " ".join(repr(evaluation.explain()).split())
     assert "later training rows" not in repr(evaluation)
 
 
-def test_a_purge_gap_is_in_no_part_and_counted():
-    split = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, purge=2)  # 3 and 4 are in [3, 5)
+def test_rows_of_a_purge_gap_are_in_no_part_and_have_a_count():
+    split = split_global_time(make_log([1, 2, 3, 4, 5]), test_start=5, purge=2)  # 3 and 4 are in [3, 5)
     assert pairs(split.train) == {(0, 0), (1, 1)}
     assert (split.n_purged, len(split.test)) == (2, 1)
     assert split.description == "global time, test from 5, 2 rows before it in a gap of 2"
-    left_out = "pairs in a gap before what is held out, left out"
-    assert split.data.set_index("what").loc[left_out, "count"] == 2
-    both = split_global_time(log_of([1, 2, 3, 4, 5]), test_start=5, validation_start=3.5, purge=1)
-    assert (len(both.train), len(both.validation), both.n_purged) == (2, 1, 1)
-    said = "global time, test from 5, validation from 3.5, 1 row before it in a gap of 1"
-    assert both.description == said
+    gap_rows = "pairs in a gap before the held-out parts, left out"
+    assert split.data.set_index("what").loc[gap_rows, "count"] == 2
+    validated_split = split_global_time(
+        make_log([1, 2, 3, 4, 5]), test_start=5, validation_start=3.5, purge=1
+    )
+    assert (len(validated_split.train), len(validated_split.validation), validated_split.n_purged) == (
+        2,
+        1,
+        1,
+    )
+    description = "global time, test from 5, validation from 3.5, 1 row before it in a gap of 1"
+    assert validated_split.description == description
 
 
 def test_a_share_is_at_least_one_time_and_at_most_what_is_before_test():
     # Of three rows ⌊3 · 0.1 + ½⌋ = 0 go to test: the last one does.
-    assert split_global_time(log_of([1, 2, 3]), test_fraction=0.1).test.timestamp.tolist() == [3]
+    assert split_global_time(make_log([1, 2, 3]), test_fraction=0.1).test.timestamp.tolist() == [3]
     # Ties put three of four rows into test, so half of all for validation leave nothing to train on.
     with pytest.raises(InputError, match=r"^the training part is empty: the 4 timestamps run from 1 to 5"):
-        split_global_time(log_of([1, 5, 5, 5]), test_fraction=0.25, validation_fraction=0.5)
+        split_global_time(make_log([1, 5, 5, 5]), test_fraction=0.25, validation_fraction=0.5)
 
 
 @pytest.mark.parametrize(
-    ("last", "said"),
+    ("last", "printed_time"),
     [
         (10**17, "1973-03-03 09:46:40"),
         (10**17 - 1, "99999999999999999"),
         (2**63 - 2**63 % (86_400 * 10**9), "2262-04-11"),
     ],
 )
-def test_whole_numbers_are_dates_from_1973_on(last, said):
-    split = split_global_time(log_of([0, last]), test_start=last)
-    assert split.description == f"global time, test from {said}"
-    if "-" in said:
-        assert split_global_time(log_of([0, last]), test_start=last, purge="7D").n_purged == 0
+def test_whole_numbers_are_dates_from_1973_on(last, printed_time):
+    split = split_global_time(make_log([0, last]), test_start=last)
+    assert split.description == f"global time, test from {printed_time}"
+    if "-" in printed_time:
+        assert split_global_time(make_log([0, last]), test_start=last, purge="7D").n_purged == 0
     else:
         with pytest.raises(InputError, match=r"^purge='7D' is for timestamps that were dates"):
-            split_global_time(log_of([0, last]), test_start=last, purge="7D")
+            split_global_time(make_log([0, last]), test_start=last, purge="7D")
     with pytest.raises(InputError, match=r"is for timestamps that were dates; these run up to 1e\+18"):
-        split_global_time(log_of([0.0, 1e18]), test_start=1, purge="7D")  # fractions are no dates
+        split_global_time(make_log([0.0, 1e18]), test_start=1, purge="7D")  # fractions are no dates
 
 
-def test_the_earliest_times_are_said_though_no_date_is_at_their_midnight():
-    for first, said in ((-(2**63), str(-(2**63))), (1 - 2**63, "1677-09-21 00:12:43.145224193")):
-        with pytest.raises(InputError, match=f"timestamps run from {said} to 5"):
-            split_global_time(log_of([first, 5]), test_start=6)
+def test_the_earliest_times_are_printed_although_their_midnight_is_out_of_range():
+    for first, printed_time in ((-(2**63), str(-(2**63))), (1 - 2**63, "1677-09-21 00:12:43.145224193")):
+        with pytest.raises(InputError, match=f"timestamps run from {printed_time} to 5"):
+            split_global_time(make_log([first, 5]), test_start=6)
 
 
 def test_times_are_within_64_bits_and_lengths_at_most_a_quarter_of_them():
-    log = log_of([1, 2, 3])
+    log = make_log([1, 2, 3])
     for start in (1 - 2**63, 2**63 - 1):
         with pytest.raises(InputError, match="part is empty"):
             split_global_time(log, test_start=start)
@@ -132,7 +138,7 @@ def test_times_are_within_64_bits_and_lengths_at_most_a_quarter_of_them():
 
 def test_a_length_of_time_may_be_one_of_numpy_and_is_no_start():
     days = pd.to_datetime(["2026-03-01", "2026-03-02", "2026-03-03"])
-    log = log_of(days)
+    log = make_log(days)
     for purge in (np.timedelta64(1, "D"), timedelta(days=1), "1D", pd.Timedelta("1D")):
         assert split_global_time(log, test_start="2026-03-03", purge=purge).n_purged == 1
     for start in (np.timedelta64(1, "D"), np.datetime64("NaT", "D"), "9999-12-31"):
@@ -145,7 +151,7 @@ def test_a_length_of_time_may_be_one_of_numpy_and_is_no_start():
 
 @pytest.mark.parametrize("name", ["global", "sliding", "temporal"])
 def test_a_log_without_rows_is_not_split_by_time(name):
-    none = log_of([1, 2]).select([])
+    none = make_log([1, 2]).select([])
     splits = {
         "global": lambda: split_global_time(none, test_start=1),
         "sliding": lambda: split_sliding(none, start=1, test=1),
@@ -157,7 +163,7 @@ def test_a_log_without_rows_is_not_split_by_time(name):
 
 def test_windows_follow_the_worked_example():
     # Ties at 4 stay together, on the later side. Windows [4, 6), [6, 8), [8, 9]: the second is empty.
-    log = log_of([1, 2, 4, 4, 5, 8, 9])
+    log = make_log([1, 2, 4, 4, 5, 8, 9])
     splits = split_sliding(log, start=4, test=2)
     assert [(pairs(s.train), pairs(s.test)) for s in splits] == [
         ({(0, 0), (1, 1)}, {(2, 2), (3, 3), (4, 4)}),
@@ -176,7 +182,7 @@ def test_windows_follow_the_worked_example():
 @pytest.mark.parametrize("kind", [int, float])
 def test_the_last_window_ends_after_the_last_row(kind):
     # Windows [2, 4) and [4, end): the rows before 2 are all the history that there is.
-    splits = split_sliding(log_of([kind(time) for time in (-7, 1, 3, 4, 5)]), start=2, test=3, step=2)
+    splits = split_sliding(make_log([kind(time) for time in (-7, 1, 3, 4, 5)]), start=2, test=3, step=2)
     assert splits.frame["n_train"].tolist() == [2, 3]
     assert splits.frame["n_test"].tolist() == [2, 2]
     assert splits.frame["end"].tolist() == [5, 6 if kind is int else np.nextafter(5, 6)]
@@ -185,13 +191,13 @@ def test_the_last_window_ends_after_the_last_row(kind):
 def test_the_last_row_is_in_the_window_that_begins_with_it():
     # The fourth window begins at 4.3 + 3 · 3.1 = 13.6, in binary floating point 13.600000000000001.
     for end, n_test in ((None, [1, 0, 0, 1]), (13.6, [1, 0, 0, 0])):
-        splits = split_sliding(log_of([1.0, 5.0, 13.6]), start=4.3, test=3.1, end=end)
+        splits = split_sliding(make_log([1.0, 5.0, 13.6]), start=4.3, test=3.1, end=end)
         assert splits.frame["n_test"].tolist() == n_test
 
 
 def test_window_purge_validation_and_history_follow_the_worked_example():
     # t = 6: test [6, 8), validation [5, 6), gap [4, 5), training [2, 4).
-    log = log_of([1, 2, 3, 4, 5, 6, 7, 8])
+    log = make_log([1, 2, 3, 4, 5, 6, 7, 8])
     split = split_sliding(log, start=6, test=2, train=2, purge=1, validation=1, end=8)[0]
     times = [part.timestamp.tolist() for part in (split.train, split.validation, split.test)]
     assert times == [[2, 3], [5], [6, 7]]
@@ -203,17 +209,18 @@ def test_window_purge_validation_and_history_follow_the_worked_example():
     assert split_sliding(log, test=2, train=2, purge=1, validation=1).bounds["start"][0] == 1 + 2 + 1 + 1
 
 
-def plain_windows(times, t0, window, ground_truth, end):
-    """Windows as RecNextEval's SlidingWindowSetting makes them, row by row."""
+def make_windows_by_loop(times, t0, window, ground_truth, end):
+    """Return the windows of RecNextEval's SlidingWindowSetting, row by row."""
     rows = [number for number, time in enumerate(times) if time < end]
-    found, t = [], t0
-    while t <= max(times[row] for row in rows):
-        past = {row for row in rows if times[row] < t}
-        future = {row for row in rows if t <= times[row] < t + ground_truth}
+    windows = []
+    start = t0
+    while start <= max(times[row] for row in rows):
+        past = {row for row in rows if times[row] < start}
+        future = {row for row in rows if start <= times[row] < start + ground_truth}
         if past and future:
-            found.append((past, future))
-        t += window
-    return found
+            windows.append((past, future))
+        start += window
+    return windows
 
 
 @given(
@@ -226,8 +233,8 @@ def plain_windows(times, t0, window, ground_truth, end):
 def test_windows_equal_those_of_a_plain_loop(times, t0, window, ground_truth, end):
     if min(times) >= end:
         return
-    expected = plain_windows(times, t0, window, ground_truth, end)
-    log = log_of(times)
+    expected = make_windows_by_loop(times, t0, window, ground_truth, end)
+    log = make_log(times)
     if not expected:
         with pytest.raises(InputError, match="no window has training and test rows"):
             split_sliding(log, start=t0, step=window, test=ground_truth, end=end)
@@ -243,7 +250,7 @@ def test_dates_with_a_time_zone_are_instants_and_days_have_24_hours():
     instants = [datetime(2020, 10, 31, 20, tzinfo=ZoneInfo("UTC")) + timedelta(hours=h) for h in range(60)]
     frame = pd.DataFrame({"user": range(60), "item": range(60), "time": pd.to_datetime(instants)})
     local = frame.assign(time=frame["time"].dt.tz_convert(zone))
-    logs = [Interactions.from_frame(one, timestamp="time") for one in (frame, local)]
+    logs = [Interactions.from_frame(variant, timestamp="time") for variant in (frame, local)]
     assert np.array_equal(logs[0].timestamp, logs[1].timestamp)
     start = datetime(2020, 11, 1, tzinfo=zone)  # 04:00 UTC: eight hours after the first row
     for log in logs:
@@ -280,17 +287,17 @@ def test_polars_dates_with_a_time_zone_are_the_same_instants():
         ({"test": 1, "start": True}, "start must be a number or a date"),
     ],
 )
-def test_bad_windows_say_what_was_expected(options, text):
+def test_the_error_of_wrong_windows_names_the_requirement(options, text):
     with pytest.raises(InputError, match=text):
-        split_sliding(log_of([1, 2, 3]), **options)
+        split_sliding(make_log([1, 2, 3]), **options)
 
 
 def test_there_may_be_a_hundred_thousand_windows():
-    assert len(split_sliding(log_of([1, 2, 3]), start=4 - 100_000, test=1).bounds) == 100_000
+    assert len(split_sliding(make_log([1, 2, 3]), start=4 - 100_000, test=1).bounds) == 100_000
 
 
 def test_an_end_after_the_last_row_changes_nothing():
-    log = log_of([1, 2, 4, 5])
+    log = make_log([1, 2, 4, 5])
     expected = [len(split.test) for split in split_sliding(log, start=2, test=2)]
     assert [len(split.test) for split in split_sliding(log, start=2, test=2, end=2**63 - 1)] == expected
 
@@ -300,9 +307,10 @@ def test_leakage_counts_later_training_rows_as_a_loop_does() -> None:
     for n_test in (5, 6):
         time = rng.integers(0, 20, 30)
         log = Interactions(np.zeros(30, int), np.arange(30), [0], np.arange(30), timestamp=time)
-        train, test = log.select(np.arange(n_test, 30)), log.select(np.arange(n_test))
-        later = [(train.timestamp > one).sum() for one in test.timestamp]
-        found = Leakage.of(train, test)
-        assert found == Leakage(
-            n_test, 30 - n_test, sum(one > 0 for one in later), np.median(later) / (30 - n_test)
+        train = log.select(np.arange(n_test, 30))
+        test = log.select(np.arange(n_test))
+        n_later = [(train.timestamp > time_of_test_row).sum() for time_of_test_row in test.timestamp]
+        leakage = Leakage.from_parts(train, test)
+        assert leakage == Leakage(
+            n_test, 30 - n_test, sum(count > 0 for count in n_later), np.median(n_later) / (30 - n_test)
         )

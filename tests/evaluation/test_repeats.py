@@ -275,4 +275,6 @@ def test_comparisons_with_random_exposure_require_excluded_training_items():
     with pytest.raises(InputError, match="seen='exclude'"):
         ipseval.correct({"m": np.ones((2, 3))}, split, metrics=["recall@1"])
     with pytest.raises(InputError, match="3 ratings repeat"):
-        ipseval.evaluation.evaluate_ratings({"m": np.ones((2, 3))}, build_log(PLAYS)._with(value=np.ones(7)))
+        ipseval.evaluation.evaluate_ratings(
+            {"m": np.ones((2, 3))}, build_log(PLAYS)._replace_unchecked(value=np.ones(7))
+        )

@@ -36,7 +36,7 @@ DEAD_ENDS = [
     ),
     (
         "ipseval.evaluate({'m': ranks_from_0}, split)",
-        "Pass gaps='renumber' to take them as an order. Options go to ipseval.Lists",
+        "Pass gaps='renumber' to use their order. Options go to ipseval.Lists",
         "ipseval.evaluate({'m': ipseval.Lists(ranks_from_0, gaps='renumber')}, split)",
     ),
     (

@@ -3,4 +3,4 @@
 from __future__ import annotations
 
 from ipseval.data.reading._text import find_layout
-from ipseval.data.splits.split import Leakage
+from ipseval.data.splits._leakage import Leakage

@@ -78,7 +78,7 @@ WINGS = (
         ("checks.py", "number == 1 and", "number == 2 and"),
         ("contracts/test_ids", "contracts/test_stored", "contracts/test_border"),
     ),
-    Room("data", ("splits/_rows.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
+    Room("data", ("splits/_inputs.py", "6) + 0.5", "6) + 1.5"), ("contracts/test_ids",)),
     Room(
         "reporting",
         ("text.py", "max(map(_width, column))", "min(map(_width, column))"),

@@ -1,9 +1,10 @@
-"""Reading what users have: logs, lists and ids from files, frames, queries and arrays."""
+"""Reading of logs, recommendation lists and ids from files, data frames, queries and arrays."""
 
 from __future__ import annotations
 
+from ipseval.data.reading._ids import read_attributes, read_ids
 from ipseval.data.reading._lists import Lists, read_lists
-from ipseval.data.reading._read import read, read_attributes, read_ids, read_impressions
+from ipseval.data.reading._logs import read, read_impressions
 from ipseval.utils.border import guard
 
 __all__ = ["Lists", "read", "read_attributes", "read_ids", "read_impressions", "read_lists"]

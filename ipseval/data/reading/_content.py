@@ -1,4 +1,4 @@
-"""The bytes of a file: unpacked where it is compressed, and named where they are not text."""
+"""Content of a file: decompressed bytes, decoded text, and errors for formats that are not read."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ UTF8 = ("utf-8", "utf-8-sig", "ascii")
 PARQUET = b"PAR1"
 ZIP = b"PK"
 
-# The first bytes of formats that are not read, what they are, and what to do instead.
-FOREIGN = (
+# First bytes of formats that are not read, the name of the format, and the suggested fix.
+FOREIGN_FORMATS = (
     (b"ARROW1", "a Feather (Arrow) file", "Pass pandas.read_feather(path)"),
     (b"FEA1", "a Feather file", "Pass pandas.read_feather(path)"),
     (b"\xd0\xcf\x11\xe0", "an Excel workbook", "Pass pandas.read_excel(path), or save it as CSV"),
@@ -34,13 +34,13 @@ FOREIGN = (
     (b"ORC", "an ORC file", "Pass pandas.read_orc(path)"),
     (b"Obj\x01", "an Avro file", "Convert it to Parquet"),
     (b"%PDF", "a PDF document", "Pass a table of text"),
-    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "Unpack it first"),
-    (b"7z\xbc\xaf", "a 7z archive", "Unpack it first"),
-    (b"Rar!", "a RAR archive", "Unpack it first"),
-    (b"\x1f\x8b", "compressed a second time", "Unpack it first"),
-    (b"BZh", "compressed a second time", "Unpack it first"),
-    (b"\xfd7zXZ", "compressed a second time", "Unpack it first"),
-    (b"PK\x03\x04", "compressed a second time", "Unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "compressed by zstd", "Decompress it first"),
+    (b"7z\xbc\xaf", "a 7z archive", "Decompress it first"),
+    (b"Rar!", "a RAR archive", "Decompress it first"),
+    (b"\x1f\x8b", "compressed a second time", "Decompress it first"),
+    (b"BZh", "compressed a second time", "Decompress it first"),
+    (b"\xfd7zXZ", "compressed a second time", "Decompress it first"),
+    (b"PK\x03\x04", "compressed a second time", "Decompress it first"),
     (b"\xff\xfe", "text in UTF-16", "Pass encoding='utf-16'"),
     (b"\xfe\xff", "text in UTF-16", "Pass encoding='utf-16'"),
 )
@@ -48,15 +48,17 @@ PICKLES = tuple(b"\x80" + bytes([protocol]) for protocol in range(2, 6))
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the whole content of a file, unpacked where it is compressed."""
-    with _unpacked(path) as stream:
-        is_plain = isinstance(stream, io.BufferedReader)
-        return stream.read() if is_plain else _read_within_limit(path, stream)
+    """Return the whole content of a file, decompressed if it is compressed."""
+    with _open_decompressed(path) as stream:
+        is_uncompressed = isinstance(stream, io.BufferedReader)
+        if is_uncompressed:
+            return stream.read()
+        return _read_within_limit(path, stream)
 
 
 def read_start(path: Path) -> bytes:
-    """Return the first 64 kB of the content of a file, or all of it where these hold hardly a line."""
-    with _unpacked(path) as stream:
+    """Return the first 64 kB of a file, or the whole content if they contain fewer than three lines."""
+    with _open_decompressed(path) as stream:
         start = stream.read(START)
         if len(start) == START and start.count(b"\n") < 3:
             start += _read_within_limit(path, stream)
@@ -64,7 +66,7 @@ def read_start(path: Path) -> bytes:
 
 
 def decode_to_utf8(content: bytes, encoding: str) -> bytes:
-    """Return text in UTF-8, without a byte order mark; what is not text in the encoding raises its error."""
+    """Return text in UTF-8 without a byte order mark; raise the decoding error of another encoding."""
     content = content.removeprefix(codecs.BOM_UTF8)
     if codecs.lookup(encoding).name not in UTF8:
         return content.decode(encoding).removeprefix("\ufeff").encode()
@@ -74,7 +76,7 @@ def decode_to_utf8(content: bytes, encoding: str) -> bytes:
 
 
 def decode_start(start: bytes, encoding: str) -> str:
-    """Return the first bytes of a file as text, up to the last whole line where they were cut."""
+    """Return the first bytes of a file as text, up to the last complete line if the file continues."""
     decoder = codecs.getincrementaldecoder(encoding)()
     text = decoder.decode(start).removeprefix("\ufeff")
     if len(start) >= START and "\n" in text:
@@ -83,27 +85,33 @@ def decode_start(start: bytes, encoding: str) -> str:
 
 
 def refuse_foreign(path: Path, start: bytes, encoding: str) -> None:
-    """Raise `InputError` that names the format of a file that is not text."""
+    """Raise `InputError` with the format of a file that is not text."""
     is_default = codecs.lookup(encoding).name in UTF8
-    for first_bytes, words, advice in FOREIGN:
-        if start.startswith(first_bytes) and (is_default or "UTF-16" not in words):
-            raise InputError(f"{path} must be a table of text, JSON or Parquet; it is {words}. {advice}.")
+    for first_bytes, format_name, advice in FOREIGN_FORMATS:
+        if start.startswith(first_bytes) and (is_default or "UTF-16" not in format_name):
+            raise InputError(
+                f"{path} must be a table of text, JSON or Parquet; it is {format_name}. {advice}."
+            )
     if start[:2] in PICKLES:
         raise InputError(
             f"{path} must be a table of text, JSON or Parquet; it is a pickle, which is never loaded. "
-            "Pass the data frame that it holds."
+            "Load it yourself and pass its data frame."
         )
     if start[257:262] == b"ustar":
         raise InputError(f"{path} must be a single table; it is a tar archive. Unpack it first.")
     if start.lstrip()[:9].lower().startswith((b"<!doctype", b"<html", b"<?xml")):
-        raise InputError(f"{path} must be a table of text, JSON or Parquet; it is HTML or XML. Get it again.")
+        raise InputError(
+            f"{path} must be a table of text, JSON or Parquet; it is HTML or XML. Download it again."
+        )
     if is_default and b"\x00" in start:
-        raise InputError(f"{path} is no text and no Parquet file. Give its encoding, or convert it to CSV.")
+        raise InputError(
+            f"{path} must be text or Parquet; it holds zero bytes. Pass its encoding, or convert it to CSV."
+        )
 
 
 @contextmanager
-def _unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """Open the content of a file; how it is compressed is told by its first bytes, not by its name."""
+def _open_decompressed(path: Path) -> Iterator[IO[bytes]]:
+    """Open the content of a file; its first bytes, not its name, decide how it is decompressed."""
     with path.open("rb") as file:
         first_bytes = file.read(6)
         file.seek(0)
@@ -112,7 +120,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
                 yield member
         elif first_bytes.startswith(b"\x1f\x8b"):
             with gzip.open(file) as stream:
-                yield cast("IO[bytes]", stream)  # a GzipFile reads bytes, as the others do
+                yield cast("IO[bytes]", stream)  # a GzipFile reads bytes, as the other streams do
         elif first_bytes.startswith(b"BZh"):
             with bz2.BZ2File(file) as stream:
                 yield stream
@@ -125,7 +133,7 @@ def _unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Open the only file in a zip archive; workbooks and arrays, which are such archives, are named."""
+    """Open the only file in a zip archive; raise `InputError` for workbooks and arrays, also archives."""
     with zipfile.ZipFile(file) as archive:
         members = [member for member in archive.infolist() if not member.is_dir()]
         names = [member.filename for member in members]
@@ -139,8 +147,8 @@ def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
                 f"{path} holds arrays or a stored result. Give the log: a table with a row per interaction."
             )
         if len(members) != 1:
-            listed = f" ({examples(names)})" if names else ""
-            raise InputError(f"{path} holds {len(members)} files{listed}; unpack it and give one.")
+            listed_names = f" ({examples(names)})" if names else ""
+            raise InputError(f"{path} holds {len(members)} files{listed_names}; unpack it and give one.")
         if members[0].flag_bits & 1:
             raise InputError(f"{path} is encrypted; store it without a password.")
         with archive.open(members[0]) as stream:
@@ -148,17 +156,17 @@ def _open_member(path: Path, file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _read_within_limit(path: Path, stream: IO[bytes]) -> bytes:
-    """Return the rest of a stream; what unpacks to far more than any real data of its size is refused."""
-    stored = path.stat().st_size
-    allowed = max(SMALL, MAX_RATIO * stored)
+    """Return the rest of a stream; raise `InputError` for content far larger than real data of its size."""
+    n_stored = path.stat().st_size
+    max_bytes = max(SMALL, MAX_RATIO * n_stored)
     chunks = []
-    total = 0
+    n_bytes = 0
     while chunk := stream.read(CHUNK):
-        total += len(chunk)
-        if total > allowed:
+        n_bytes += len(chunk)
+        if n_bytes > max_bytes:
             raise InputError(
-                f"{path} has {stored:,} bytes and unpacks to more than {allowed:,}, {MAX_RATIO} times as "
-                "much. Unpack it first if it is meant."
+                f"{path} has {n_stored:,} bytes and unpacks to more than {max_bytes:,}, {MAX_RATIO} times as "
+                "much. Unpack it first if this is intended."
             )
         chunks.append(chunk)
     return b"".join(chunks)

@@ -1,4 +1,4 @@
-"""How a text file is written: its separator, its header, and whether quotation marks enclose fields."""
+"""Dialect of a text file: its separator, its header, and whether quotation marks enclose fields."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-from ipseval.data.reading.column_names import USUAL, plain
+from ipseval.data.reading.column_names import ALL_USUAL_NAMES, normalize_name
 from ipseval.utils.types import AnyArray, IntArray
 
 SEPARATORS = ("\t", "::", ",", ";", "|")
 BLANKS = r"\s+"
 N_LINES = 500  # of the first 64 kB, from which separator and header are found
-NAMES = frozenset(name for names in USUAL.values() for name in names)
 NEWLINE = 10
-BLOCK = 2**18  # bytes that stay in the cache while they are compared
+BLOCK = 2**18  # bytes that fit into the processor cache while they are compared
 QUOTE = 34
-# Numbers, with a comma for the point as well, and times as ISO 8601 writes them; an empty cell is one.
+# Numbers with a decimal point or comma, times in ISO 8601, and empty cells.
 _NUMBER = re.compile(
     r"\s*([-+]?(\d+[.,]?\d*([eE][-+]?\d+)?|[.,]\d+|nan|NaN)|\d{4}-\d\d-\d\d[\dT:. +Z-]*)?\s*$"
 )
@@ -36,18 +35,17 @@ def find_separator(lines: Sequence[str]) -> str:
         if n_fields > 1 and (n_lines, n_fields) > best_score:
             best_separator = separator
             best_score = (n_lines, n_fields)
-    # Blanks stand inside of titles and times as well, so that they count where nothing else fits.
-    return best_separator if 2 * best_score[0] >= len(lines) else _blanks_or(best_separator, lines)
-
-
-def _blanks_or(separator: str, lines: Sequence[str]) -> str:
-    """Return blanks where every line has several words, and few lines have the separator."""
-    has_separator = sum(len(split_fields(line, separator)) > 1 for line in lines)
-    return separator if 2 * has_separator >= len(lines) else BLANKS
+    # Titles and times contain blanks too, so that blanks separate fields only if no other separator fits.
+    if 2 * best_score[0] >= len(lines):
+        return best_separator
+    n_with_separator = sum(len(split_fields(line, best_separator)) > 1 for line in lines)
+    if 2 * n_with_separator >= len(lines):
+        return best_separator
+    return BLANKS
 
 
 def split_fields(line: str, separator: str) -> list[str]:
-    """Return the fields of one line; a field that is enclosed in quotation marks loses them."""
+    """Return the fields of a line, without the quotation marks that enclose a field."""
     if separator == BLANKS:
         line = " ".join(line.split())
         separator = " "
@@ -60,80 +58,102 @@ def split_fields(line: str, separator: str) -> list[str]:
 
 
 def has_header(rows: Sequence[Sequence[str]]) -> bool | None:
-    """Return whether the first row names the columns; None where that cannot be told."""
-    first = rows[0]
-    if any(cell.strip() and _NUMBER.match(cell) for cell in first):
+    """Return whether the first row names the columns; None if this cannot be determined."""
+    first_row = rows[0]
+    if any(_is_filled_number(cell) for cell in first_row):
         return False
-    width = len(first)
-    below = list(zip(*(row for row in rows[1:] if len(row) == width), strict=True))
-    usual = {plain(cell) for cell in first} & NAMES
-    recurs = any(cell in column for cell, column in zip(first, below, strict=False))
-    if usual and (len(usual) > 1 or not recurs):
+    complete_rows = [row for row in rows[1:] if len(row) == len(first_row)]
+    columns_below = list(zip(*complete_rows, strict=True))
+    usual_names = {normalize_name(cell) for cell in first_row} & ALL_USUAL_NAMES
+    recurs = any(cell in column for cell, column in zip(first_row, columns_below, strict=False))
+    if usual_names and (len(usual_names) > 1 or not recurs):
         return True
-    if any(all(_NUMBER.match(cell) for cell in column) for column in below):
+    if any(_holds_numbers(column) for column in columns_below):
         return True
-    return False if recurs and not usual else None
+    if recurs and not usual_names:
+        return False
+    return None
+
+
+def _is_filled_number(cell: str) -> bool:
+    """Return whether a cell is a number or a time, and not empty."""
+    return bool(cell.strip()) and _NUMBER.match(cell) is not None
+
+
+def _holds_numbers(cells: Sequence[str]) -> bool:
+    """Return whether all cells are numbers, times or empty."""
+    return all(_NUMBER.match(cell) for cell in cells)
 
 
 Quoting = Literal["none", "records", "lines"]
 
 
 def find_quoting(content: bytes, separator: int) -> Quoting:
-    """Return what quotation marks enclose: no fields, those of records, or those of single lines."""
+    """Return whether quotation marks enclose no fields, fields of records, or fields of single lines."""
     # In "records" every mark opens or closes a field, which may span lines. In "lines" each line is well
-    # formed by itself, and a mark inside of a field that none encloses, such as 5" disk, belongs to it.
+    # formed by itself, and a mark inside of an unquoted field, such as 5" disk, belongs to the text.
     data = np.frombuffer(content, dtype=np.uint8)
-    places = np.flatnonzero(data == QUOTE)
-    if not places.size:
+    quotes = np.flatnonzero(data == QUOTE)
+    if not quotes.size:
         return "none"
-    if places.size % 2 == 0 and _are_at_ends(data, places, separator):
+    if quotes.size % 2 == 0 and _enclose_fields(data, quotes, separator):
         return "records"
-    between = re.escape(bytes([separator]))
-    field = rb'(?:"(?:[^"]|"")*"|[^"' + between + rb"][^" + between + rb"]*|)"
-    well_formed = re.compile(field + rb"(?:" + between + field + rb")*")
-    lines = [line for line in content.split(b"\n") if b'"' in line]
-    return "lines" if all(well_formed.fullmatch(line) for line in lines) else "none"
+    well_formed_line = _compile_well_formed_line(separator)
+    for line in content.split(b"\n"):
+        if b'"' in line and not well_formed_line.fullmatch(line):
+            return "none"
+    return "lines"
 
 
-def _are_at_ends(data: AnyArray, places: IntArray, separator: int) -> bool:
-    """Return whether marks open and close fields in turn; two that stand together are one inside."""
+def _compile_well_formed_line(separator: int) -> re.Pattern[bytes]:
+    """Return the pattern of a line with fields that are quoted completely or do not begin with a quote."""
+    mark = re.escape(bytes([separator]))
+    quoted_field = rb'"(?:[^"]|"")*"'
+    unquoted_field = rb'[^"' + mark + rb"][^" + mark + rb"]*"
+    field = rb"(?:" + quoted_field + rb"|" + unquoted_field + rb"|)"
+    return re.compile(field + rb"(?:" + mark + field + rb")*")
+
+
+def _enclose_fields(data: AnyArray, quotes: IntArray, separator: int) -> bool:
+    """Return whether quotes open and close fields in turn; two adjacent quotes are one inside of a field."""
     edges = (separator, NEWLINE, QUOTE)
-    opening = places[0::2]
-    before = np.where(opening == 0, NEWLINE, data[opening - 1])
-    after = data[places[1::2] + 1]  # a text ends with a newline
-    return bool(np.isin(before, edges).all() and np.isin(after, edges).all())
-
-
-def _keep_marks(data: AnyArray, separator: int) -> AnyArray:
-    """Return the separators and newlines of a block of a text, in their order."""
-    return np.asarray(data[(data == separator) | (data == NEWLINE)])
+    opening = quotes[0::2]
+    closing = quotes[1::2]
+    letter_before = np.where(opening == 0, NEWLINE, data[opening - 1])
+    letter_after = data[closing + 1]  # a text ends with a newline
+    return bool(np.isin(letter_before, edges).all() and np.isin(letter_after, edges).all())
 
 
 def is_regular(content: bytes, separator: int, n_fields: int) -> bool:
-    """Return whether every line of a text that ends with a newline has this many fields, and no quotes."""
+    """Return whether every line of a text that ends with a newline has `n_fields` fields, and no quotes."""
     # Deleting all other letters leaves the separators and newlines, whose order is compared as a whole.
-    kept = (separator, NEWLINE, QUOTE)
-    others = bytes(letter for letter in range(256) if letter not in kept)
-    marks = content.translate(None, others)
-    line = bytes([separator]) * (n_fields - 1) + b"\n"
-    return marks == line * (len(marks) // n_fields)
+    marks = (separator, NEWLINE, QUOTE)
+    other_letters = bytes(letter for letter in range(256) if letter not in marks)
+    marks_of_content = content.translate(None, other_letters)
+    marks_of_line = bytes([separator]) * (n_fields - 1) + b"\n"
+    return marks_of_content == marks_of_line * (len(marks_of_content) // n_fields)
 
 
 def count_fields(content: bytes, separator: int, quoting: Quoting) -> IntArray:
     """Return the number of fields of each record of a text that ends with a newline, (n_records,)."""
     data = np.frombuffer(content, dtype=np.uint8)
     if quoting == "records":
-        marks = np.flatnonzero((data == separator) | (data == NEWLINE))
+        positions = np.flatnonzero((data == separator) | (data == NEWLINE))
         quotes = np.flatnonzero(data == QUOTE)
-        letters = data[marks[np.searchsorted(quotes, marks) % 2 == 0]]
+        is_outside_quotes = np.searchsorted(quotes, positions) % 2 == 0
+        marks = data[positions[is_outside_quotes]]
     else:
-        letters = np.concatenate(
-            [_keep_marks(data[start : start + BLOCK], separator) for start in range(0, data.size, BLOCK)]
-        )
-    ends = np.flatnonzero(letters == NEWLINE)
+        blocks = (data[start : start + BLOCK] for start in range(0, data.size, BLOCK))
+        marks = np.concatenate([_select_marks(block, separator) for block in blocks])
+    ends = np.flatnonzero(marks == NEWLINE)
     n_fields = np.diff(ends, prepend=-1)
     if quoting == "lines":
         for row, line in enumerate(content.split(b"\n")):
             if b'"' in line:
                 n_fields[row] = len(split_fields(line.decode(), chr(separator)))
     return n_fields
+
+
+def _select_marks(data: AnyArray, separator: int) -> AnyArray:
+    """Return the separators and newlines of a block of text in their order."""
+    return np.asarray(data[(data == separator) | (data == NEWLINE)])

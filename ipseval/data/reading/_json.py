@@ -1,4 +1,4 @@
-"""JSON: records, columns, lists of users; one object or list a line; and lines of Python dictionaries."""
+"""Files of JSON: records, columns or lists of users, JSON lines, and lines of Python dictionaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PYTHON_STARTS = ("{'", "{u'", '{u"')
 
 
 def is_json(start: str) -> bool:
-    """Return whether a text begins as JSON, or as a Python dictionary, does."""
+    """Return whether a text begins like JSON or a Python dictionary."""
     text = start.lstrip()
     if text.startswith("{"):
         return True
@@ -26,9 +26,9 @@ def is_json(start: str) -> bool:
         return False
     first_line = text.split("\n", 1)[0].rstrip()
     try:
-        json.loads(first_line, object_pairs_hook=_unique)
+        json.loads(first_line, object_pairs_hook=_build_unique_object)
     except json.JSONDecodeError as error:
-        # After a list that ends within its line there is more, as in a text whose first column holds lists.
+        # Text after the first list means a text file whose first column holds lists.
         return error.msg != "Extra data"
     except (RecursionError, ValueError):
         return True
@@ -36,41 +36,42 @@ def is_json(start: str) -> bool:
 
 
 def read_json(path: Path, encoding: str) -> Any:
-    """Return what a file of JSON holds; several values, one a line, as a list."""
-    # The parsers of pandas and pyarrow keep the last of names that repeat, and round large numbers beside
-    # missing ones; that of Python does neither.
+    """Return the value in a file of JSON; several values, one per line, as a list."""
+    # The parsers of pandas and pyarrow keep only the last of repeated names, and round large numbers if other
+    # values are missing. The parser of Python does neither.
     with reading(path, "Correct it, or give its encoding by encoding=."):
         text = decode_to_utf8(read_bytes(path), encoding).decode("utf-8")
         first_line = text.lstrip().split("\n", 1)[0]
         if first_line.startswith(PYTHON_STARTS):
             return _read_lines(path, text.split("\n"), ast.literal_eval, "Python literals")
         try:
-            return json.loads(text, object_pairs_hook=_unique)
+            return json.loads(text, object_pairs_hook=_build_unique_object)
         except json.JSONDecodeError as error:
             if error.msg != "Extra data" and not _is_value(first_line):
                 raise
         return _read_lines(path, text.split("\n"), _parse_line, "JSON")
 
 
-def check_records(path: Path, records: list[Any], n_columns: int | None) -> None:
-    """Raise `InputError` unless all entries are objects, or lists of one length."""
-    if n_columns is None:
-        odd = [row for row, record in enumerate(records) if not isinstance(record, dict)]
-    else:
-        odd = [
-            row
-            for row, record in enumerate(records)
-            if not isinstance(record, list) or len(record) != n_columns
-        ]
-    if odd:
+def check_records(path: Path, records: list[Any], columns: list[str] | None) -> None:
+    """Raise `InputError` unless all entries are objects, or lists with a value for each of the columns."""
+    invalid_rows = [row for row, record in enumerate(records) if not _is_record(record, columns)]
+    if invalid_rows:
+        row = invalid_rows[0]
         raise InputError(
-            f"{path}: {len(odd):,} of {len(records):,} entries are no records (first: entry {odd[0] + 1}, "
-            f"{kind_of(records[odd[0]])}): objects, or as many values as there are columns."
+            f"{path}: {len(invalid_rows):,} of {len(records):,} entries are not records (first: entry "
+            f"{row + 1}, {kind_of(records[row])}): objects, or as many values as there are columns."
         )
 
 
+def _is_record(record: object, columns: list[str] | None) -> bool:
+    """Return whether an entry is an object or, for known columns, a list with a value for each column."""
+    if columns is None:
+        return isinstance(record, dict)
+    return isinstance(record, list) and len(record) == len(columns)
+
+
 def _is_value(line: str) -> bool:
-    """Return whether a line is a whole value of JSON by itself."""
+    """Return whether a line is a complete JSON value."""
     try:
         _parse_line(line)
     except ValueError:
@@ -79,34 +80,36 @@ def _is_value(line: str) -> bool:
 
 
 def _parse_line(line: str) -> Any:
-    return json.loads(line, object_pairs_hook=_unique)
+    """Return the JSON value of a line; raise `ValueError` for repeated names."""
+    return json.loads(line, object_pairs_hook=_build_unique_object)
 
 
-def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], Any], words: str) -> list[Any]:
-    """Return what stands in the lines of a file, each of which is a value."""
+def _read_lines(path: Path, lines: Iterable[str], parse: Callable[[str], Any], noun: str) -> list[Any]:
+    """Return the values of the lines of a file; `noun` names them in the error."""
     records = []
-    faults: dict[int, Exception] = {}
+    errors: dict[int, Exception] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             records.append(parse(line.strip()))
         except (ValueError, SyntaxError) as error:
-            faults[number] = error
-    if faults:
-        number, reason = next(iter(faults.items()))
-        n_lines = len(records) + len(faults)
+            errors[number] = error
+    if errors:
+        number, first_error = next(iter(errors.items()))
+        n_lines = len(records) + len(errors)
         raise InputError(
-            f"{path}: {len(faults):,} of {n_lines:,} lines are no {words} (first: line {number}: "
-            f"{reason!s:.120})."
+            f"{path}: {len(errors):,} of {n_lines:,} lines are no {noun} (first: line {number}: "
+            f"{first_error!s:.120})."
         )
     return records
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of JSON; of names that repeat, only the last would stay."""
+def _build_unique_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; raise `ValueError` for repeated names, of which a parser keeps only the last."""
     record = dict(pairs)
     if len(record) < len(pairs):
-        repeated = [name for name, count in Counter(name for name, _ in pairs).items() if count > 1]
-        raise ValueError(f"an object repeats {examples(repeated)}")
+        n_values = Counter(name for name, _ in pairs)
+        duplicate_names = [name for name, count in n_values.items() if count > 1]
+        raise ValueError(f"an object repeats {examples(duplicate_names)}")
     return record

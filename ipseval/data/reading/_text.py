@@ -1,4 +1,4 @@
-"""Text files: their layout, found on the first 64 kB, and their rows, all of which are accounted for."""
+"""Text files: their layout, found in the first 64 kB, and their rows, none of which is lost silently."""
 
 from __future__ import annotations
 
@@ -32,47 +32,79 @@ from ipseval.utils.checks import examples
 
 LayoutName = Literal["auto", "table", "pairs", "adjacency", "trec"]
 LAYOUTS = ("auto", "table", "pairs", "adjacency", "trec")
-# Text of numbers and times that pandas takes for a missing entry; ids are missing only where they are empty.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+# Text that pandas reads as a missing number or time; an id is missing only if it is empty.
+MISSING_TEXT = (
+    "",
+    "#N/A",
+    "#N/A N/A",
+    "#NA",
+    "-1.#IND",
+    "-1.#QNAN",
+    "-NaN",
+    "-nan",
+    "1.#IND",
+    "1.#QNAN",
+    "<NA>",
+    "N/A",
+    "NA",
+    "NULL",
+    "NaN",
+    "None",
+    "n/a",
+    "nan",
+    "null",
 )
-MIN_LINES = 5  # from which on lines of unequal length may be known as lists of neighbours
-_STAND_IN = b"\x1f"  # in place of a separator of several letters: the parser knows single ones
+MIN_LINES = 5  # lines of unequal length are adjacency lists only in files with so many lines
+_UNIT_SEPARATOR = b"\x1f"  # replaces a separator of several letters, which the parser does not support
 _BLANK_LINES = re.compile(rb"\n *(?=\n)")
-_BLOCK = re.compile(r"\d+:")
-_WHOLE = re.compile(r"\d+")
+_BLOCK_HEADING = re.compile(r"\d+:")
+_WHOLE_NUMBER = re.compile(r"\d+")
 ENCODING_ADVICE = "Give its encoding by encoding=, such as cp1252, if it is text."
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is laid out."""
+    """Describe how a text file is laid out.
+
+    Attributes
+    ----------
+    separator : str
+        Separator of the fields; `BLANKS` for any blanks.
+    header : bool
+        Whether the first line names the columns.
+    columns : tuple of str
+        Names of the columns.
+    rows : tuple of tuple of str
+        Fields of the first lines, including a header.
+    name : str
+        "table", "pairs", "adjacency" or "trec".
+    """
 
     separator: str
     header: bool
     columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]  # the first ones, a header included
+    rows: tuple[tuple[str, ...], ...]
     name: LayoutName = "table"
 
     @property
-    def trec(self) -> str:
-        """Which file of TREC it is, which have no header: "run", "qrels", or "" for none."""
-        kinds = {6: "run", 4: "qrels"}
-        kind = kinds.get(len(self.columns), "")
+    def trec(self) -> Literal["run", "qrels", ""]:
+        """Type of a TREC file, which has no header: "run" or "qrels"; "" for other files."""
         if self.header or self.name not in ("table", "trec") or self.separator not in (BLANKS, "\t", " "):
             return ""
-        if self.name == "trec":
-            return kind
-        second = {row[1] for row in self.rows if len(row) > 1}
-        return kind if second <= {"Q0", "q0", "0"} else ""
+        second_column = {row[1] for row in self.rows if len(row) > 1}
+        if self.name != "trec" and not second_column <= {"Q0", "q0", "0"}:
+            return ""
+        if len(self.columns) == 6:
+            return "run"
+        if len(self.columns) == 4:
+            return "qrels"
+        return ""
 
     @property
     def body(self) -> list[tuple[str, ...]]:
-        """The first rows without a header and without those of another length."""
+        """First rows without the header, and without rows of another length."""
         rows = self.rows[1:] if self.header else self.rows
-        width = len(self.columns)
-        return [row for row in rows if len(row) == width]
+        return [row for row in rows if len(row) == len(self.columns)]
 
 
 def find_layout(
@@ -82,21 +114,22 @@ def find_layout(
     encoding: str,
     layout: LayoutName = "auto",
 ) -> Layout:
-    """Return how a text file is laid out, from its first lines."""
-    with reading(path, ENCODING_ADVICE):
-        text = decode_start(read_start(path), encoding)
-    lines = [line for line in text.split("\n") if line.strip()][:N_LINES]
+    """Return the layout of a text file, found in its first lines unless the arguments determine it."""
+    lines = _read_first_lines(path, encoding)
     if not lines:
         raise InputError(f"{path} is empty.")
-    if layout == "auto" and _BLOCK.fullmatch(lines[0].strip()):
+    first_line = lines[0].strip()
+    if layout == "auto" and _BLOCK_HEADING.fullmatch(first_line):
         raise InputError(
-            f"{path} must have a row per interaction; got blocks below lines such as {lines[0].strip()!r}. "
+            f"{path} must have a row per interaction; got blocks below lines such as {first_line!r}. "
             "Write the number of the block into each of its rows."
         )
     separator = separator or find_separator(lines)
-    rows = [tuple(cell.strip() for cell in split_fields(line, separator)) for line in lines]
-    if layout == "adjacency" or (layout == "auto" and not header and _are_lists_of_neighbours(rows)):
-        return Layout(separator, False, ("user", "item"), tuple(rows), "adjacency")
+    rows = [_split_row(line, separator) for line in lines]
+    if layout == "adjacency" or (layout == "auto" and not header and _are_adjacency_lists(rows)):
+        return Layout(
+            separator=separator, header=False, columns=("user", "item"), rows=tuple(rows), name="adjacency"
+        )
     problems = []
     if layout in ("pairs", "trec") and header is None:
         header = False
@@ -105,33 +138,60 @@ def find_layout(
     if header is None:
         problems.append(
             Problem(
-                f"it cannot be told whether the first line ({examples(rows[0])}) names the columns",
+                f"it is not clear whether the first line ({examples(rows[0])}) names the columns",
                 "Pass {header=True} or {header=False}",
             )
         )
-    columns = rows[0] if header else tuple(f"column {place + 1}" for place in range(len(rows[0])))
-    repeated = sorted(name for name, count in Counter(columns).items() if count > 1)
-    if repeated:
-        problems.append(Problem(f"the header repeats {examples(repeated)}", "Give each column its own name"))
+    columns = rows[0]
+    if not header:
+        columns = tuple(f"column {number}" for number in range(1, len(rows[0]) + 1))
+    duplicate_names = sorted(name for name, count in Counter(columns).items() if count > 1)
+    if duplicate_names:
+        problems.append(
+            Problem(f"the header repeats {examples(duplicate_names)}", "Give each column its own name")
+        )
     if problems:
         raise ProblemsError(str(path), problems)
-    name: LayoutName = "table" if layout == "auto" else layout
-    return Layout(separator, bool(header), columns, tuple(rows), name)
+    return Layout(
+        separator=separator,
+        header=bool(header),
+        columns=columns,
+        rows=tuple(rows),
+        name="table" if layout == "auto" else layout,
+    )
 
 
-def _are_lists_of_neighbours(rows: Sequence[tuple[str, ...]]) -> bool:
+def _read_first_lines(path: Path, encoding: str) -> list[str]:
+    """Return the first lines of a file that are not blank."""
+    with reading(path, ENCODING_ADVICE):
+        text = decode_start(read_start(path), encoding)
+    lines = [line for line in text.split("\n") if line.strip()]
+    return lines[:N_LINES]
+
+
+def _split_row(line: str, separator: str) -> tuple[str, ...]:
+    """Return the fields of a line without blanks around them."""
+    return tuple(field.strip() for field in split_fields(line, separator))
+
+
+def _are_adjacency_lists(rows: Sequence[tuple[str, ...]]) -> bool:
     """Return whether lines are "user item item …": whole numbers, a line per user, of many lengths."""
-    widths = Counter(len(row) for row in rows)
-    n_common = widths.most_common(1)[0][1]
+    lengths = Counter(len(row) for row in rows)
+    n_most_common = lengths.most_common(1)[0][1]
     users = {row[0] for row in rows}
-    if len(rows) < MIN_LINES or n_common > 0.8 * len(rows) or len(users) < len(rows):
+    if len(rows) < MIN_LINES or n_most_common > 0.8 * len(rows) or len(users) < len(rows):
         return False
-    return all(_WHOLE.fullmatch(cell) for row in rows for cell in row)
+    return all(_holds_whole_numbers(row) for row in rows)
+
+
+def _holds_whole_numbers(row: tuple[str, ...]) -> bool:
+    """Return whether all fields of a row are whole numbers."""
+    return all(_WHOLE_NUMBER.fullmatch(field) for field in row)
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The whole content of a text file with a single-letter separator and no blank line."""
+    """Store the whole content of a text file with a single-letter separator and no blank line."""
 
     content: bytes
     separator: int
@@ -141,35 +201,59 @@ class Lines:
 def read_text(
     path: Path,
     layout: Layout,
-    wanted: Sequence[str],
-    ids: Iterable[str],
+    columns: Sequence[str],
+    id_columns: Iterable[str],
     encoding: str,
     na_values: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return the wanted columns of a text file; those in `ids` as text, whatever they hold."""
+    """Return columns of a text file; those in `id_columns` are read as text, whatever they contain."""
     with reading(path, ENCODING_ADVICE):
         content = decode_to_utf8(read_bytes(path), encoding)
-    lines = _take_as_it_is(content, layout)
+    lines = _use_unchanged(content, layout)
     if lines is None:
         lines = _normalise(path, content, layout.separator)
         if layout.name == "adjacency":
-            return _read_adjacency(lines)[list(wanted)]
-        lines = _with_quoting(path, lines)
+            return _read_adjacency_lists(lines)[list(columns)]
+        lines = _detect_quoting(path, lines)
         n_records = _check_fields(path, lines, layout)
     else:
         n_records = lines.content.count(b"\n")
     del content
-    missing = {name: ["", *na_values] if name in ids else [*MISSING, *na_values] for name in layout.columns}
+    frame = _parse_columns(path, lines, layout, columns, id_columns, na_values)
+    n_rows = n_records - layout.header
+    if len(frame) != n_rows:
+        raise InputError(
+            f"{path} has {n_rows:,} rows, of which the parser returned {len(frame):,}. Write each row on a "
+            "line of its own, without quotation marks that do not enclose a field."
+        )
+    return frame[list(columns)]
+
+
+def _parse_columns(
+    path: Path,
+    lines: Lines,
+    layout: Layout,
+    columns: Sequence[str],
+    id_columns: Iterable[str],
+    na_values: Sequence[str],
+) -> pd.DataFrame:
+    """Return columns of a text by the parser of pandas, each with its own missing values."""
+    na_values_of_column = {}
+    for name in layout.columns:
+        if name in id_columns:
+            na_values_of_column[name] = ["", *na_values]
+        else:
+            na_values_of_column[name] = [*MISSING_TEXT, *na_values]
     with reading(path, "Correct these lines, or give separator= or encoding=."):
-        frame = pd.read_csv(
+        return pd.read_csv(
             io.BytesIO(lines.content),
             sep=chr(lines.separator),
             header=0 if layout.header else None,
             names=list(layout.columns),
-            usecols=list(wanted),
-            dtype=dict.fromkeys(ids, "str"),
+            usecols=list(columns),
+            dtype=dict.fromkeys(id_columns, "str"),
             keep_default_na=False,
-            na_values=missing,
+            na_values=na_values_of_column,
             quoting=csv.QUOTE_NONE if lines.quoting == "none" else csv.QUOTE_MINIMAL,
             index_col=False,
             skip_blank_lines=False,
@@ -177,17 +261,10 @@ def read_text(
             low_memory=False,
             engine="c",
         )
-    n_rows = n_records - layout.header
-    if len(frame) != n_rows:
-        raise InputError(
-            f"{path} has {n_rows:,} rows, of which the parser returned {len(frame):,}. Write each row on a "
-            "line of its own, without quotation marks that do not enclose a field."
-        )
-    return frame[list(wanted)]
 
 
-def _take_as_it_is(content: bytes, layout: Layout) -> Lines | None:
-    """Return a text that needs no change because all its lines have the same fields; None for others."""
+def _use_unchanged(content: bytes, layout: Layout) -> Lines | None:
+    """Return a text that needs no change because all its lines have the same fields; None for other text."""
     separator = " " if layout.separator == BLANKS else layout.separator
     n_fields = len(layout.columns)
     has_single_letter = len(separator.encode()) == 1
@@ -204,9 +281,7 @@ def _normalise(path: Path, content: bytes, separator: str) -> Lines:
     if b"\r" in content:
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     if separator == BLANKS:
-        if b"\t" in content or b"  " in content or b"\n " in content or b" \n" in content:
-            content = re.sub(rb"[ \t]+", b" ", content)
-            content = content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+        content = _collapse_blanks(content)
         separator = " "
     if not content.endswith(b"\n"):
         content += b"\n"
@@ -214,56 +289,64 @@ def _normalise(path: Path, content: bytes, separator: str) -> Lines:
         content = _BLANK_LINES.sub(b"", b"\n" + content)[1:]
     separator_bytes = separator.encode()
     if len(separator_bytes) > 1:
-        if _STAND_IN in content:
-            raise InputError(f"{path} must not hold the letter U+001F beside a separator of several letters.")
-        content = content.replace(separator_bytes, _STAND_IN)
-        separator_bytes = _STAND_IN
+        if _UNIT_SEPARATOR in content:
+            raise InputError(
+                f"{path} must not contain the letter U+001F if its separator has several letters; got "
+                f"{separator!r}. Remove the letter."
+            )
+        content = content.replace(separator_bytes, _UNIT_SEPARATOR)
+        separator_bytes = _UNIT_SEPARATOR
     return Lines(content, separator_bytes[0], "none")
 
 
-def _with_quoting(path: Path, lines: Lines) -> Lines:
-    """Return a text with what its quotation marks mean; where both readings fit, it is refused."""
+def _collapse_blanks(content: bytes) -> bytes:
+    """Return a text with a single space between fields, and none at the ends of lines."""
+    has_single_spaces = not (b"\t" in content or b"  " in content or b"\n " in content or b" \n" in content)
+    if has_single_spaces:
+        return content
+    content = re.sub(rb"[ \t]+", b" ", content)
+    return content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+
+
+def _detect_quoting(path: Path, lines: Lines) -> Lines:
+    """Return a text with the meaning of its quotation marks; raise `InputError` if it is ambiguous."""
     if b'"' not in lines.content:
         return lines
     quoting = find_quoting(lines.content, lines.separator)
     if quoting == "records":
-        n_plain = count_fields(lines.content, lines.separator, "none")
-        n_quoted = count_fields(lines.content, lines.separator, "records")
-        spans_lines = n_quoted.size < n_plain.size
-        if spans_lines and np.unique(n_plain).size == 1:
+        n_fields_of_lines = count_fields(lines.content, lines.separator, "none")
+        n_fields_of_records = count_fields(lines.content, lines.separator, "records")
+        n_breaks = n_fields_of_lines.size - n_fields_of_records.size
+        if n_breaks > 0 and np.unique(n_fields_of_lines).size == 1:
             raise InputError(
-                f"{path} has quotation marks that may enclose {n_plain.size - n_quoted.size:,} line breaks, "
+                f"{path} has quotation marks that may enclose {n_breaks:,} line breaks, "
                 "or belong to the text. Write it without line breaks and quotation marks inside of fields."
             )
     return Lines(lines.content, lines.separator, quoting)
 
 
 def _check_fields(path: Path, lines: Lines, layout: Layout) -> int:
-    """Return the number of records, or raise `InputError` that names those of another length."""
+    """Return the number of records, or raise `InputError` for records with another number of fields."""
     n_fields = count_fields(lines.content, lines.separator, lines.quoting)
-    expected = len(layout.columns)
-    odd = np.flatnonzero(n_fields != expected)
-    if not odd.size:
+    n_expected = len(layout.columns)
+    invalid_rows = np.flatnonzero(n_fields != n_expected)
+    if not invalid_rows.size:
         return n_fields.size
-    shown = ", ".join(f"line {row + 1} has {n_fields[row]}" for row in odd[:3])
-    marks = ""
+    first_lines = ", ".join(f"line {row + 1} has {n_fields[row]}" for row in invalid_rows[:3])
+    remark = ""
     if b'"' in lines.content and lines.quoting == "none":
-        marks = "; its quotation marks are not balanced, so that they enclose no field"
-    raise ProblemsError(
-        str(path),
-        [
-            Problem(
-                f"each line must have {expected} fields, as the first; got another number in {odd.size:,} of "
-                f"{n_fields.size:,} lines ({shown}){marks}",
-                "Correct these lines, or pass {separator}, or {layout=adjacency} for lines of a user and "
-                "its items (as load_adjacency reads them)",
-            )
-        ],
+        remark = "; its quotation marks are not balanced, so that they enclose no field"
+    problem = Problem(
+        f"each line must have {n_expected} fields, as the first; got another number in "
+        f"{invalid_rows.size:,} of {n_fields.size:,} lines ({first_lines}){remark}",
+        "Correct these lines, or pass {separator}, or {layout=adjacency} for lines of a user and "
+        "its items (as load_adjacency reads them)",
     )
+    raise ProblemsError(str(path), [problem])
 
 
-def _read_adjacency(lines: Lines) -> pd.DataFrame:
-    """Return the pairs of lines that hold a user and its items; a user alone has an empty list."""
+def _read_adjacency_lists(lines: Lines) -> pd.DataFrame:
+    """Return the users and lists of items of lines "user item item …"; the list may be empty."""
     separator = chr(lines.separator)
     users = []
     items = []

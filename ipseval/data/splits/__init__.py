@@ -1,10 +1,16 @@
-"""Splits: which interactions train, which are held out, over one universe of ids."""
+"""Splits of a log into training, validation and test interactions over one universe of ids."""
 
 from __future__ import annotations
 
-from ipseval.data.splits._core import k_core
-from ipseval.data.splits._per_user import repeated_splits, split_leave_one_out, split_random, split_temporal
-from ipseval.data.splits._time import SlidingSplits, split_global_time, split_sliding
+from ipseval.data.splits._global_time_split import split_global_time
+from ipseval.data.splits._k_core import k_core
+from ipseval.data.splits._per_user_splits import (
+    repeated_splits,
+    split_leave_one_out,
+    split_random,
+    split_temporal,
+)
+from ipseval.data.splits._sliding_splits import SlidingSplits, split_sliding
 from ipseval.data.splits.split import Split
 from ipseval.utils.border import guard
 

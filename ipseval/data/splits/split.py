@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from ipseval.data.interactions import Duplicates, Interactions, Universe, check_interactions, encode
-from ipseval.data.splits._parts import read_parts
-from ipseval.errors import DataWarning, InputError
-from ipseval.utils.checks import check_choice, check_positive_int, check_type, counted, warn_user
+from ipseval.data.splits._leakage import Leakage
+from ipseval.data.splits._part_readers import PartLike, read_parts
+from ipseval.errors import InputError
+from ipseval.utils.checks import check_choice, check_positive_int, check_type, counted
 from ipseval.utils.counts import Count, counts_frame, some
 from ipseval.utils.ids import among, of_one_type, refuse_header, repeated, same_ids
 from ipseval.utils.types import AnyArray
@@ -23,42 +25,57 @@ SEEN = ("exclude", "include")
 NO_POSITIVE = "the test part is empty: there is no positive to rank."
 
 
-def check_split(split: Any) -> None:
+def check_split(split: object) -> None:
     """Raise `InputError` unless `split` is a Split."""
-    if not isinstance(split, Split):
-        log = "log.positives" if hasattr(split, "positives") else "log"
-        log = "ipseval.read(frame)" if hasattr(split, "columns") else log
-        raise InputError(
-            f"split must be a Split; got {type(split).__name__}. Make one with split_random({log}), or with "
-            "Split.from_frames(train, test) from parts of your own."
-        )
+    if isinstance(split, Split):
+        return
+    log = "log"
+    if hasattr(split, "columns"):
+        log = "ipseval.read(frame)"
+    elif hasattr(split, "positives"):
+        log = "log.positives"
+    raise InputError(
+        f"split must be a Split; got {type(split).__name__}. Make one with split_random({log}), or with "
+        "Split.from_frames(train, test) from your own parts."
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class Split(Universe):
-    """Training and test interactions (and optional validation) over the same ids.
+    """Store training and test interactions (and optional validation) over the same ids.
 
     Attributes
     ----------
     train, test, validation : Interactions
-        Propensities read `train` only; `test` holds the positives that are ranked, distinct pairs. The parts
-        are disjoint sets of pairs, unless training items are included.
+        Propensities are fitted to `train` only; `test` holds the positives that are ranked, as distinct
+        pairs. The parts are disjoint sets of pairs, unless training items are included.
     description : str
         How the split was made, for the report.
     n_overlap_dropped : int
         Test pairs left out because they were also training or validation pairs (only with
         `overlap="drop"`).
     n_tied_users : int
-        Users with interactions of the same time on both sides of a cut by time, broken by row order.
+        Users with interactions of the same time on both sides of a cut by time; row order breaks these ties.
     n_purged : int
-        Rows of a gap in time between training and test, in no part.
+        Rows of a gap in time between training and test, which are in no part.
     seen : {"exclude", "include"}
-        "exclude": a user's training items are no candidates, and so no positives. "include": they compete,
-        and a test pair may be a training pair, as where users take the same items again.
+        "exclude": the training items of a user are not candidates, and therefore not positives. "include":
+        they compete, and a test pair may be a training pair, because users take the same items again.
     n_repeats_merged : int
         Test rows left out because their pair occurs in an earlier test row: positives are distinct pairs.
     is_random : bool
         Whether test rows were drawn at random, so that rows of both parts are of all times.
+
+    Raises
+    ------
+    InputError
+        For parts with different ids, an empty test part, repeated held-out pairs, and pairs in several parts
+        unless training items are included.
+
+    See Also
+    --------
+    Split.from_frames : Use a split that was made elsewhere.
+    ipseval.split_random, ipseval.split_global_time : Split a log.
     """
 
     train: Interactions
@@ -73,14 +90,13 @@ class Split(Universe):
     is_random: bool = False
 
     def __post_init__(self) -> None:
-        parts = [self.train, self.test] + ([] if self.validation is None else [self.validation])
-        for part, name in zip(parts, ("train", "test", "validation"), strict=False):
+        for name, part in self._parts.items():
             check_interactions(part, name)
         check_type("description", self.description, str)
         for name in ("n_overlap_dropped", "n_tied_users", "n_purged", "n_repeats_merged"):
             check_positive_int(name, getattr(self, name), minimum=0)
         check_choice("seen", self.seen, SEEN)
-        for part in parts[1:]:
+        for part in self._held_out_parts.values():
             if not same_ids(part, self.train):
                 raise InputError(
                     "the parts of a split must share one universe of ids; "
@@ -88,19 +104,37 @@ class Split(Universe):
                 )
         if len(self.test) == 0:
             raise InputError(NO_POSITIVE)
-        for part, name in zip(parts[1:], ("test", "validation"), strict=False):
+        for name, part in self._held_out_parts.items():
             if part.n_repeats:
                 raise InputError(
                     f"the {name} part repeats {part.n_repeats} pairs; a pair is one positive, whatever its "
                     f"number of rows. Pass {name}.distinct."
                 )
-        n_overlap = int(repeated(np.concatenate([part.distinct.pair_key for part in parts])).sum())
-        if n_overlap and self.seen == "exclude":
+        if self.seen == "exclude":
+            self._check_disjoint()
+
+    def _check_disjoint(self) -> None:
+        """Raise `InputError` if a pair is in more than one part."""
+        pair_keys = [part.distinct.pair_key for part in self._parts.values()]
+        n_overlap = int(repeated(np.concatenate(pair_keys)).sum())
+        if n_overlap:
             raise InputError(
                 f"{n_overlap} user–item pairs are in more than one part of the split; an item that was "
                 "trained on is never a candidate. Remove them, or, for test pairs, pass overlap='drop' to "
                 "Split.from_frames; where users take items again, pass seen='include'."
             )
+
+    @property
+    def _parts(self) -> dict[str, Interactions]:
+        """Name -> part, for the parts that the split has."""
+        return {"train": self.train, **self._held_out_parts}
+
+    @property
+    def _held_out_parts(self) -> dict[str, Interactions]:
+        """Name -> part, for the parts that are not used for training."""
+        if self.validation is None:
+            return {"test": self.test}
+        return {"test": self.test, "validation": self.validation}
 
     def __repr__(self) -> str:
         sizes = f"{len(self.train):,} train, {len(self.test):,} test"
@@ -108,14 +142,15 @@ class Split(Universe):
             sizes += f", {len(self.validation):,} validation"
         if self.seen == "include":
             sizes += f" ({counted(self.n_repeated_positives, 'training pair')} among them)"
-        universe = f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"
-        cold = [
-            counted(count, f"cold {what}")
-            for count, what in ((self.n_cold_users, "user"), (self.n_cold_items, "item"))
-            if count and len(self.train)  # without training all are
-        ]
-        future = [self.leakage.text] if self.leakage is not None and self.leakage.n_leaking else []
-        return f"Split({'; '.join([sizes, universe, *cold, *future, self.description])})"
+        descriptions = [sizes, f"{counted(self.n_users, 'user')}, {counted(self.n_items, 'item')}"]
+        if self.n_cold_users and len(self.train):  # without training rows, all users and items are cold
+            descriptions.append(counted(self.n_cold_users, "cold user"))
+        if self.n_cold_items and len(self.train):
+            descriptions.append(counted(self.n_cold_items, "cold item"))
+        if self.leakage is not None and self.leakage.n_leaking:
+            descriptions.append(self.leakage.text)
+        descriptions.append(self.description)
+        return f"Split({'; '.join(descriptions)})"
 
     @property
     def user_ids(self) -> AnyArray:
@@ -139,164 +174,234 @@ class Split(Universe):
 
     @cached_property
     def n_cold_positives(self) -> int:
-        """Number of test pairs whose user or item has no training interaction."""
-        cold_user = self.train.activity[self.test.user] == 0
-        return int((cold_user | (self.train.popularity[self.test.item] == 0)).sum())
+        """Number of test pairs of users or items without a training interaction."""
+        has_cold_user = self.train.activity[self.test.user] == 0
+        has_cold_item = self.train.popularity[self.test.item] == 0
+        return int((has_cold_user | has_cold_item).sum())
 
     @cached_property
     def leakage(self) -> Leakage | None:
-        """How many test rows have later training rows; None without timestamps."""
-        return Leakage.of(self.train, self.test)
+        """Number of test rows with later training rows; None without timestamps."""
+        return Leakage.from_parts(self.train, self.test)
 
     @cached_property
     def excluded(self) -> Interactions:
-        """The pairs that do not compete: the distinct training pairs; none with `seen="include"`."""
+        """Pairs that are not candidates: the distinct training pairs, or none with `seen="include"`."""
         train = self.train.distinct
-        return train if self.seen == "exclude" else train.select(np.zeros(len(train), dtype=bool))
+        if self.seen == "exclude":
+            return train
+        return train.select(np.zeros(len(train), dtype=bool))
 
     @cached_property
     def n_repeated_positives(self) -> int:
-        """Number of test pairs that are training pairs too; 0 with `seen="exclude"`."""
+        """Number of test pairs that are also training pairs; 0 with `seen="exclude"`."""
         if self.seen == "exclude":
             return 0
         return int(among(self.test.pair_key, self.train.pair_key).sum())
 
     @cached_property
     def n_users_without_test(self) -> int:
-        """Number of users with interactions in some part but none in test: they are not evaluated."""
-        activity = self.train.activity + (0 if self.validation is None else self.validation.activity)
+        """Number of users without test interactions, but with others; they are not evaluated."""
+        activity = self.train.activity
+        if self.validation is not None:
+            activity = activity + self.validation.activity
         return int(((activity > 0) & (self.test.activity == 0)).sum())
 
     @property
     def data(self) -> pd.DataFrame:
-        """What was read, left out and held out: one row per thing counted."""
+        """Table of the rows that were read, left out and held out.
+
+        Its columns are subject, what, count and of.
+        """
         return counts_frame(self.counted)
 
     @cached_property
     def counted(self) -> tuple[Count, ...]:
-        """What was counted while the parts were read and made."""
-        parts = {"train": self.train, "validation": self.validation, "test": self.test}
-        given = {name: part for name, part in parts.items() if part is not None}
-        # Parts of one log carry the same counts, and not only equal ones.
-        together = all(part.counted is self.train.counted for part in given.values())
-        logs = {"log": self.train} if together else given
-        read = [count.about(name) for name, log in logs.items() for count in log.counted]
+        """Counts of rows that were read, left out and held out, as a tuple of Count."""
+        return (*self._read_counts(), *(count.about("split") for count in self._split_counts()))
+
+    def _read_counts(self) -> list[Count]:
+        """Return the counts of reading: of the log, or of each part if the parts were read separately."""
+        # The parts of one log have the identical tuple of counts. Equal tuples do not mean one log.
+        has_one_log = all(part.counted is self.train.counted for part in self._parts.values())
+        logs = {"log": self.train} if has_one_log else self._parts_in_report_order()
+        counts: list[Count] = []
+        for name, log in logs.items():
+            counts.extend(count.about(name) for count in log.counted)
+        return counts
+
+    def _parts_in_report_order(self) -> dict[str, Interactions]:
+        """Return the parts in the order in which they are reported."""
+        parts = {"train": self.train}
+        if self.validation is not None:
+            parts["validation"] = self.validation
+        parts["test"] = self.test
+        return parts
+
+    def _split_counts(self) -> list[Count]:
+        """Return the counts of the parts, and of the rows that need attention."""
+        counts: list[Count] = []
+        for name, part in self._parts_in_report_order().items():
+            noun = "interactions" if part.repeats else "pairs"
+            counts.append(Count(f"{name} {noun}", len(part)))
         n_test = len(self.test)
-        what = {name: "interactions" if part.repeats else "pairs" for name, part in given.items()}
-        own = [Count(f"{name} {what[name]}", len(part)) for name, part in given.items()]
-        n_tested, trained = int((self.test.activity > 0).sum()), bool(len(self.train))
-        n_disjoint, leaking = n_test + self.n_overlap_dropped, self.leakage.n_leaking if self.leakage else 0
-        n_items, n_merged = int((self.test.popularity > 0).sum()), self.n_repeats_merged
-        found = (
-            ("test pairs of another part, left out", self.n_overlap_dropped, n_disjoint),
-            ("test rows that repeat a test pair, merged", n_merged, n_disjoint + n_merged),
-            ("test pairs that are training pairs too", self.n_repeated_positives, n_test),
-            ("users in test", n_tested, self.n_users),
-            ("users in test without training pairs", self.n_cold_users * trained, n_tested),
-            ("items in test without training pairs", self.n_cold_items * trained, n_items),
-            ("test pairs of such users or items", self.n_cold_positives * trained, n_test),
-            ("pairs in a gap before what is held out, left out", self.n_purged, None),
-            ("test pairs with later training pairs", leaking, n_test),
+        n_before_overlap = n_test + self.n_overlap_dropped
+        n_before_merging = n_before_overlap + self.n_repeats_merged
+        counts += some(
+            Count("test pairs of another part, left out", self.n_overlap_dropped, n_before_overlap),
+            Count("test rows that repeat a test pair, merged", self.n_repeats_merged, n_before_merging),
+            Count("test pairs that are training pairs too", self.n_repeated_positives, n_test),
         )
-        own += some(*(Count(*one) for one in found))
-        return (*read, *(one.about("split") for one in own))
+        n_test_users = int((self.test.activity > 0).sum())
+        n_test_items = int((self.test.popularity > 0).sum())
+        counts += some(Count("users in test", n_test_users, self.n_users))
+        if len(self.train):  # without training rows, all users and items are cold
+            counts += some(
+                Count("users in test without training pairs", self.n_cold_users, n_test_users),
+                Count("items in test without training pairs", self.n_cold_items, n_test_items),
+                Count("test pairs of such users or items", self.n_cold_positives, n_test),
+            )
+        n_leaking = 0
+        if self.leakage is not None:
+            n_leaking = self.leakage.n_leaking
+        counts += some(
+            Count("pairs in a gap before the held-out parts, left out", self.n_purged),
+            Count("test pairs with later training pairs", n_leaking, n_test),
+        )
+        return counts
 
     def check_seen_excluded(self, what: str) -> None:
-        """Raise `InputError` when training items compete, which `what` is not defined for."""
+        """Raise `InputError` if training items compete; `what` names the computation that excludes them."""
         if self.seen != "exclude":
             raise InputError(f"{what} leaves training items out; pass a split made with seen='exclude'.")
 
     @classmethod
     def from_frames(
         cls,
-        train: Any,
-        test: Any,
+        train: PartLike | None,
+        test: PartLike,
         *,
-        validation: Any | None = None,
+        validation: PartLike | None = None,
         user: str | None = None,
         item: str | None = None,
         value: str | None = None,
         timestamp: str | None = None,
-        users: Any | None = None,
-        items: Any | None = None,
+        users: npt.ArrayLike | None = None,
+        items: npt.ArrayLike | None = None,
         duplicates: Duplicates = "raise",
         overlap: Overlap = "raise",
         seen: Seen = "exclude",
     ) -> Split:
-        """Return a split made elsewhere, from one data frame or log per part.
+        """Use a split that was made elsewhere, from one data frame or log per part.
 
         Parameters
         ----------
         train, test, validation : data frames, Interactions, mappings or sparse matrices
             One row per pair; or logs, as `ipseval.read` returns them; or {user: [item, …]}; or scipy sparse
             matrices, users × items, all of one shape, whose ids are `users` and `items` or the numbers of
-            rows and columns. `train` None: there are no training items, so none is left out of the
-            candidates. A propensity that is fitted to n* needs these counts from elsewhere then:
-            `fit(popularity=…)`.
+            rows and columns. If `train` is None, there are no training items to exclude from the candidates,
+            and a propensity that is fitted to n* needs these counts from elsewhere: `fit(popularity=…)`.
         user, item : str, optional
             Names of the columns of ids. Default: "user" and "item", or the usual names of `ipseval.read`,
             such as user_id and sku, in each frame.
         value, timestamp : str, optional
-            Names of the columns of values and times; not read by default.
+            Names of the columns of values and times. By default, they are not read.
         users, items : array-like of ids, optional
-            The whole universe in order. Default: every id in the frames, sorted. Give the whole catalogue
-            when it is larger than what was ever interacted with: those items compete in the ranking too.
-        overlap : {"raise", "drop"}
-            A test pair that is also a training or validation pair is an error, or left out and counted.
+            The whole universe in order. Default: the sorted ids of all frames. Pass the whole catalogue if it
+            is larger than the items with interactions, because the other items compete in the ranking too.
         duplicates : {"raise", "drop", "keep"}
             As in `Interactions.from_frame`. "keep": training rows that repeat a pair all count in n*; those
             of the other parts are merged, and counted in `n_repeats_merged`.
+        overlap : {"raise", "drop"}
+            How to treat a test pair that is also a training or validation pair: raise an error (default), or
+            leave it out and count it.
         seen : {"exclude", "include"}
-            "include": training items compete, and pairs may be in several parts.
+            Whether training items are excluded from the candidates (default). With "include", they compete,
+            and pairs may be in several parts.
+
+        Returns
+        -------
+        Split
+            The split over one universe of ids.
 
         Raises
         ------
         InputError
             As `Interactions.from_frame`; also for an empty test part and for overlapping parts.
+
+        See Also
+        --------
+        ipseval.split_random, ipseval.split_global_time : Split a log.
+
+        Examples
+        --------
+        >>> train = pd.DataFrame({"user": ["ann", "ann", "bob"], "item": [1, 2, 1]})
+        >>> test = pd.DataFrame({"user": ["ann", "bob"], "item": [3, 2]})
+        >>> Split.from_frames(train, test)
+        Split(3 train, 2 test; 2 users, 3 items; 1 cold item; given as frames)
         """
         check_choice("overlap", overlap, ("raise", "drop"))
         check_choice("seen", seen, SEEN)
         if test is None:
             raise InputError("test is None; give the frame or log whose pairs are to be ranked.")
-        given_parts = {"train": test if train is None else train, "test": test, "validation": validation}
-        parts = {name: part for name, part in given_parts.items() if part is not None}
+        parts = {"train": test if train is None else train, "test": test}
+        if validation is not None:
+            parts["validation"] = validation
         columns = {"user": user, "item": item, "value": value, "timestamp": timestamp}
         logs = read_parts(parts, columns, users=users, items=items, duplicates=duplicates)
         if train is None:
-            logs[0] = nothing(logs[0])
-        user_name = "user" if user is None else user
-        item_name = "item" if item is None else item
-        users = _union([log.user_ids for log in logs], user_name) if users is None else users
-        items = _union([log.item_ids for log in logs], item_name) if items is None else items
-        recoded = [_recode(log, users, items, user_name, item_name) for log in logs]
-        n_merged, n_dropped = recoded[1].n_repeats, 0
-        recoded[1:] = [log.distinct for log in recoded[1:]]
+            logs[0] = _make_empty(logs[0])
+        coded_logs = _recode_logs(logs, users, items, user or "user", item or "item")
+        train_log = coded_logs[0]
+        test_log = coded_logs[1].distinct
+        validation_log = coded_logs[2].distinct if validation is not None else None
+        n_dropped = 0
         if overlap == "drop" and seen == "exclude":
-            others = np.concatenate([log.pair_key for log in (recoded[0], *recoded[2:])])
-            keep = ~among(recoded[1].pair_key, others)
+            other_keys = train_log.pair_key
+            if validation_log is not None:
+                other_keys = np.concatenate([other_keys, validation_log.pair_key])
+            keep = ~among(test_log.pair_key, other_keys)
             n_dropped = int((~keep).sum())
-            recoded[1] = recoded[1].select(keep)
+            test_log = test_log.select(keep)
         return cls(
-            recoded[0],
-            recoded[1],
-            validation=recoded[2] if validation is not None else None,
+            train=train_log,
+            test=test_log,
+            validation=validation_log,
             description="given as frames",
             n_overlap_dropped=n_dropped,
             seen=seen,
-            n_repeats_merged=n_merged,
+            n_repeats_merged=coded_logs[1].n_repeats,
         )
 
 
-def nothing(log: Interactions) -> Interactions:
+def _make_empty(log: Interactions) -> Interactions:
     """Return no interactions, over the ids of a log."""
-    return log.select(np.zeros(len(log), dtype=bool))._with(counted=())
+    no_rows = np.zeros(len(log), dtype=bool)
+    return log.select(no_rows)._replace_unchecked(counted=())
 
 
-def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> Interactions:
-    """Return `log` over another universe: only its distinct ids are looked up, not its rows."""
-    user_codes, user_ids = encode(log.user_ids, users, f"column {user!r}")
-    item_codes, item_ids = encode(log.item_ids, items, f"column {item!r}")
-    return log._with(
+def _recode_logs(
+    logs: list[Interactions],
+    users: npt.ArrayLike | None,
+    items: npt.ArrayLike | None,
+    user_column: str,
+    item_column: str,
+) -> list[Interactions]:
+    """Return logs over one universe: the given ids, or the union of the ids of all logs."""
+    if users is None:
+        users = _merge_ids([log.user_ids for log in logs], user_column)
+    if items is None:
+        items = _merge_ids([log.item_ids for log in logs], item_column)
+    return [_recode(log, users, items, user_column, item_column) for log in logs]
+
+
+def _recode(
+    log: Interactions, users: npt.ArrayLike, items: npt.ArrayLike, user_column: str, item_column: str
+) -> Interactions:
+    """Return a log over another universe; only its distinct ids are looked up, not its rows."""
+    user_codes, user_ids = encode(log.user_ids, users, f"column {user_column!r}")
+    item_codes, item_ids = encode(log.item_ids, items, f"column {item_column!r}")
+    return log._replace_unchecked(
         user=user_codes[log.user],
         item=item_codes[log.item],
         user_ids=user_ids,
@@ -304,68 +409,9 @@ def _recode(log: Interactions, users: Any, items: Any, user: str, item: str) -> 
     )
 
 
-def _union(id_arrays: list[AnyArray], name: str) -> AnyArray:
-    together = np.concatenate(of_one_type(id_arrays, f"column {name!r} of the frames"))
-    codes, ids = pd.factorize(together, sort=True)
-    refuse_header(codes, np.asarray(ids), f"column {name!r} of the frames")
+def _merge_ids(id_arrays: list[AnyArray], column: str) -> AnyArray:
+    """Return the sorted distinct ids of several arrays."""
+    all_ids = np.concatenate(of_one_type(id_arrays, f"column {column!r} of the frames"))
+    codes, ids = pd.factorize(all_ids, sort=True)
+    refuse_header(codes, np.asarray(ids), f"column {column!r} of the frames")
     return np.asarray(ids)
-
-
-@dataclass(frozen=True)
-class Leakage:
-    """How many test rows have later training rows, and how many of them.
-
-    A row is later when its time is strictly greater; rows of the same time count as known together.
-
-    Attributes
-    ----------
-    n_test, n_train : int
-        Rows of both parts.
-    n_leaking : int
-        Test rows with at least one later training row.
-    median_future : float
-        Median over the test rows of the share of training rows that are later, in [0, 1].
-
-    Examples
-    --------
-    >>> Leakage(n_test=4, n_train=10, n_leaking=1, median_future=0.0)
-    Leakage(1 of 4 test rows (25.0%) have later training rows; in the median 0.0% of training is later)
-    """
-
-    n_test: int
-    n_train: int
-    n_leaking: int
-    median_future: float
-
-    @classmethod
-    def of(cls, train: Interactions, test: Interactions) -> Leakage | None:
-        """Return the leakage of a split; None where a part has no timestamps, or training no rows."""
-        if train.timestamp is None or test.timestamp is None or not len(train):
-            return None
-        later = len(train) - np.searchsorted(np.sort(train.timestamp), test.timestamp, side="right")
-        return cls(len(test), len(train), int((later > 0).sum()), float(np.median(later)) / len(train))
-
-    @property
-    def share(self) -> float:
-        """Share of test rows with a later training row, in [0, 1]."""
-        return self.n_leaking / self.n_test
-
-    @property
-    def text(self) -> str:
-        """All of it in words."""
-        rows = f"{self.n_leaking:,} of {counted(self.n_test, 'test row')} ({100 * self.share:.1f}%)"
-        later = f"{100 * self.median_future:.1f}%"
-        return f"{rows} have later training rows; in the median {later} of training is later"
-
-    def __repr__(self) -> str:
-        return f"Leakage({self.text})"
-
-
-def warn_about_leakage(leakage: Leakage | None) -> None:
-    """Warn that a split in the order of time trains on what came after test rows."""
-    if leakage is not None and leakage.n_leaking:
-        warn_user(
-            f"{leakage.text}. The order in time is each user's own: recommenders learn from what other users "
-            "did later. Use split_global_time or split_sliding to keep the future out.",
-            DataWarning,
-        )

@@ -1,4 +1,4 @@
-"""Tables of made-up interactions in the layouts of published data sets, and what is to be read from them."""
+"""Tables of made-up interactions in the layouts of published data sets, and the expected logs."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def draw_interactions(seed: int) -> list[Interaction]:
 
 @dataclass(frozen=True)
 class Table:
-    """The cells of a file as text, and which of its columns are what."""
+    """Store the cells of a file as text, with the roles of its columns."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     roles: dict[str, str]  # role -> column
     write: Callable[[Table], str]
     header: bool = True
-    named: tuple[str, ...] = ()  # roles whose columns the reader is told
+    named: tuple[str, ...] = ()  # roles whose columns the caller names
     options: dict[str, Any] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)  # a cell of time -> seconds since 1970
     titles: str = ""  # a column of free text
 
     def cells(self, role: str) -> list[str]:
-        """Return the cells of the column that is this."""
+        """Return the cells of the column with this role."""
         place = self.columns.index(self.roles[role])
         return [row[place] for row in self.rows]
 
-    def reading(self) -> dict[str, Any]:
+    def read_options(self) -> dict[str, Any]:
         """Return the options that a user passes: names of columns, or their places without a header."""
         options = dict(self.options)
         for role in self.named:
@@ -93,7 +93,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a log has to hold: pairs in the order of the file, with their values and times."""
+    """Store the expected content of a log: pairs in the order of the file, with their values and times."""
 
     pairs: list[tuple[str, str]]
     values: list[float] | None
@@ -102,11 +102,15 @@ class Expected:
 
 
 def expect(table: Table) -> Expected:
-    """Return what is to be read from a table: from its cells, and from nothing that the library says."""
+    """Return the expected log of a table, computed from its cells without the library."""
     users = table.cells("user")
     items = table.cells("item")
-    values = [float(cell) for cell in table.cells("value")] if "value" in table.roles else None
-    times = [table.times[cell] for cell in table.cells("timestamp")] if "timestamp" in table.roles else None
+    values = None
+    if "value" in table.roles:
+        values = [float(cell) for cell in table.cells("value")]
+    times = None
+    if "timestamp" in table.roles:
+        times = [table.times[cell] for cell in table.cells("timestamp")]
     threshold = table.options.get("threshold")
     keep = range(len(users))
     if values is not None and threshold is None:
@@ -218,14 +222,15 @@ def build(
     spec: str,
     write: Callable[[Table], str],
     roles: dict[str, str],
-    *makers: Cell,
+    *,
+    makers: Sequence[Cell],
     header: bool = True,
     named: str = "",
     titles: str = "",
     sort: bool = False,
     options: dict[str, Any] | None = None,
 ) -> Table:
-    """Return a table with the columns of `spec`, whose cells are made by functions of an interaction."""
+    """Return a table with the columns of `spec`; functions of an interaction make its cells."""
     names = tuple(spec.split())
     interactions = draw_interactions(seed=1)
     if sort:
@@ -238,7 +243,17 @@ def build(
         for entry in interactions:
             seconds = entry.time // 86_400 * 86_400 if is_day else entry.time
             times[str(make_time(entry))] = seconds
-    return Table(names, rows, roles, write, header, tuple(named.split()), dict(options or {}), times, titles)
+    return Table(
+        columns=names,
+        rows=rows,
+        roles=roles,
+        write=write,
+        header=header,
+        named=tuple(named.split()),
+        options=dict(options or {}),
+        times=times,
+        titles=titles,
+    )
 
 
 def number(low: int, step: int, of: str) -> Cell:
@@ -283,37 +298,74 @@ GAMES = {"user": "username", "item": "product_id"}
 SONGS = {"user": "a", "item": "c", "timestamp": "b"}
 # Name -> a table in this layout; those of REFUSED cannot be read without being told more.
 LAYOUTS = {
-    "MovieLens 100K": build("a b c d", TAB, PLACES, *FOUR_PLACES, header=False, options=FOUR),
-    "MovieLens 1M": build("a b c d", delimit("::"), PLACES, *FOUR_PLACES, header=False, options=FOUR),
-    "MovieLens latest": build(" ".join(MOVIES.values()), COMMA, MOVIES, *FOUR_PLACES, options=FOUR),
+    "MovieLens 100K": build("a b c d", TAB, PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR),
+    "MovieLens 1M": build(
+        "a b c d", delimit("::"), PLACES, makers=(*FOUR_PLACES,), header=False, options=FOUR
+    ),
+    "MovieLens latest": build(" ".join(MOVIES.values()), COMMA, MOVIES, makers=(*FOUR_PLACES,), options=FOUR),
     "MovieLens 20M": build(
-        " ".join(MOVIES.values()), delimit(",", '"'), MOVIES, USER, ITEM, STARS, CLOCK, options=FOUR
+        " ".join(MOVIES.values()),
+        delimit(",", '"'),
+        MOVIES,
+        makers=(
+            USER,
+            ITEM,
+            STARS,
+            CLOCK,
+        ),
+        options=FOUR,
     ),
     "HetRec": build(
         "userID artistID weight",
         TAB,
         {"user": "userID", "item": "artistID", "value": "weight"},
-        USER,
-        ITEM,
-        number(11, 97, "stars"),
+        makers=(
+            USER,
+            ITEM,
+            number(11, 97, "stars"),
+        ),
     ),
-    "Netflix rows": build("a b c d", COMMA, PLACES, USER, ITEM, STARS, DAY, header=False, options=FOUR),
+    "Netflix rows": build(
+        "a b c d",
+        COMMA,
+        PLACES,
+        makers=(
+            USER,
+            ITEM,
+            STARS,
+            DAY,
+        ),
+        header=False,
+        options=FOUR,
+    ),
     "Amazon reviews": build(
-        REVIEW_COLUMNS, write_json_lines, AMAZON, *REVIEW, options=FOUR, titles="summary"
+        REVIEW_COLUMNS, write_json_lines, AMAZON, makers=(*REVIEW,), options=FOUR, titles="summary"
     ),
     "Amazon ratings": build(
-        "a b c d", COMMA, PLACES, REVIEWER, PRODUCT, STARS, TIME, header=False, options=FOUR
+        "a b c d",
+        COMMA,
+        PLACES,
+        makers=(
+            REVIEWER,
+            PRODUCT,
+            STARS,
+            TIME,
+        ),
+        header=False,
+        options=FOUR,
     ),
     "Yelp": build(
         "review_id user_id business_id stars text date",
         write_json_lines,
         {"user": "user_id", "item": "business_id", "value": "stars", "timestamp": "date"},
-        HASH,
-        REVIEWER,
-        PRODUCT,
-        STARS,
-        TITLE,
-        CLOCK,
+        makers=(
+            HASH,
+            REVIEWER,
+            PRODUCT,
+            STARS,
+            TITLE,
+            CLOCK,
+        ),
         named="item",
         options=FOUR,
         titles="text",
@@ -322,31 +374,37 @@ LAYOUTS = {
         "user_id book_id is_read rating is_reviewed",
         COMMA,
         {"user": "user_id", "item": "book_id", "value": "rating"},
-        USER,
-        ITEM,
-        constant(1),
-        STARS,
-        constant(0),
+        makers=(
+            USER,
+            ITEM,
+            constant(1),
+            STARS,
+            constant(0),
+        ),
         options=FOUR,
     ),
     "Book-Crossing": build(
         " ".join(BOOKS.values()),
         delimit(";", '"'),
         BOOKS,
-        USER,
-        code("0{:08d}X", "item"),
-        STARS,
+        makers=(
+            USER,
+            code("0{:08d}X", "item"),
+            STARS,
+        ),
         options=FOUR,
     ),
     "Gowalla": build(
         "a b c d e",
         TAB,
         {"user": "a", "item": "e", "timestamp": "b"},
-        USER,
-        ZULU,
-        constant(30.2),
-        constant(-97.7),
-        ITEM,
+        makers=(
+            USER,
+            ZULU,
+            constant(30.2),
+            constant(-97.7),
+            ITEM,
+        ),
         header=False,
         named="user item timestamp",
     ),
@@ -354,12 +412,14 @@ LAYOUTS = {
         "a b c d e f",
         TAB,
         SONGS,
-        code("user_{:06d}", "user"),
-        ZULU,
-        code("artist-{}", "item"),
-        TITLE,
-        code("track-{}", "item"),
-        TITLE,
+        makers=(
+            code("user_{:06d}", "user"),
+            ZULU,
+            code("artist-{}", "item"),
+            TITLE,
+            code("track-{}", "item"),
+            TITLE,
+        ),
         header=False,
         named="user item timestamp",
         titles="d",
@@ -368,10 +428,12 @@ LAYOUTS = {
         "a b c d",
         TAB,
         {"user": "a", "item": "b", "value": "d"},
-        REVIEWER,
-        code("artist-{}", "item"),
-        TITLE,
-        number(11, 97, "stars"),
+        makers=(
+            REVIEWER,
+            code("artist-{}", "item"),
+            TITLE,
+            number(11, 97, "stars"),
+        ),
         header=False,
         named="user item value",
         titles="c",
@@ -381,10 +443,12 @@ LAYOUTS = {
         "a b c d",
         COMMA,
         SONGS,
-        USER,
-        ZULU,
-        ITEM,
-        constant(0),
+        makers=(
+            USER,
+            ZULU,
+            ITEM,
+            constant(0),
+        ),
         header=False,
         named="user item timestamp",
         options={"ignore": "column 4"},
@@ -393,58 +457,70 @@ LAYOUTS = {
         "sessionId;userId;itemId;timeframe;eventdate".replace(";", " "),
         delimit(";"),
         {"user": "sessionId", "item": "itemId"},
-        USER,
-        constant("NA"),
-        ITEM,
-        number(5, 3, "time"),
-        DAY,
+        makers=(
+            USER,
+            constant("NA"),
+            ITEM,
+            number(5, 3, "time"),
+            DAY,
+        ),
         named="user",
     ),
     "Retailrocket": build(
         "timestamp visitorid event itemid transactionid",
         COMMA,
         {"user": "visitorid", "item": "itemid", "timestamp": "timestamp"},
-        MILLISECONDS,
-        USER,
-        constant("view"),
-        ITEM,
-        constant(""),
+        makers=(
+            MILLISECONDS,
+            USER,
+            constant("view"),
+            ITEM,
+            constant(""),
+        ),
     ),
     "Dressipi": build(
         "session_id item_id date",
         COMMA,
         {"user": "session_id", "item": "item_id", "timestamp": "date"},
-        USER,
-        ITEM,
-        CLOCK,
+        makers=(
+            USER,
+            ITEM,
+            CLOCK,
+        ),
         named="user",
     ),
     "Ta-Feng": build(
         "TRANSACTION_DT CUSTOMER_ID PRODUCT_ID AMOUNT",
         COMMA,
         {"user": "CUSTOMER_ID", "item": "PRODUCT_ID"},
-        DAY,
-        code("{:08d}", "user"),
-        ITEM,
-        STARS,
+        makers=(
+            DAY,
+            code("{:08d}", "user"),
+            ITEM,
+            STARS,
+        ),
     ),
     "H&M": build(
         "t_dat customer_id article_id price",
         COMMA,
         {"user": "customer_id", "item": "article_id"},
-        DAY,
-        HASH,
-        code("0{:09d}", "item"),
-        constant(0.05),
+        makers=(
+            DAY,
+            HASH,
+            code("0{:09d}", "item"),
+            constant(0.05),
+        ),
     ),
     "Steam": build(
         "username hours product_id text",
         write_unicode_dicts,
         GAMES,
-        REVIEWER,
-        STARS,
-        ITEM,
-        TITLE,
+        makers=(
+            REVIEWER,
+            STARS,
+            ITEM,
+            TITLE,
+        ),
         named="user",
         titles="text",
     ),
@@ -452,10 +528,12 @@ LAYOUTS = {
         "username hours product_id text",
         write_dicts,
         GAMES,
-        REVIEWER,
-        STARS,
-        ITEM,
-        TITLE,
+        makers=(
+            REVIEWER,
+            STARS,
+            ITEM,
+            TITLE,
+        ),
         named="user",
         titles="text",
     ),
@@ -463,11 +541,13 @@ LAYOUTS = {
         "a b c d e",
         COMMA,
         {"user": "a", "item": "b", "timestamp": "e"},
-        USER,
-        ITEM,
-        number(7, 3, "item"),
-        constant("pv"),
-        TIME,
+        makers=(
+            USER,
+            ITEM,
+            number(7, 3, "item"),
+            constant("pv"),
+            TIME,
+        ),
         header=False,
         named="user item timestamp",
     ),
@@ -475,13 +555,24 @@ LAYOUTS = {
         "user_id video_id play_duration timestamp",
         COMMA,
         {"user": "user_id", "item": "video_id", "timestamp": "timestamp", "value": "play_duration"},
-        USER,
-        ITEM,
-        number(1011, 97, "stars"),
-        TIME,
+        makers=(
+            USER,
+            ITEM,
+            number(1011, 97, "stars"),
+            TIME,
+        ),
     ),
     "Yahoo! R3": build(
-        "a b c", TAB, {"user": "a", "item": "b", "value": "c"}, USER, ITEM, STARS, header=False, options=FOUR
+        "a b c",
+        TAB,
+        {"user": "a", "item": "b", "value": "c"},
+        makers=(
+            USER,
+            ITEM,
+            STARS,
+        ),
+        header=False,
+        options=FOUR,
     ),
     "RecBole": build(
         "user_id:token item_id:token rating:float timestamp:float",
@@ -492,65 +583,134 @@ LAYOUTS = {
             "value": "rating:float",
             "timestamp": "timestamp:float",
         },
-        *FOUR_PLACES,
+        makers=(*FOUR_PLACES,),
         options=FOUR,
     ),
     "LightGCN": build(
         "user item",
         write_adjacency,
         PAIR,
-        USER,
-        ITEM,
+        makers=(
+            USER,
+            ITEM,
+        ),
         sort=True,
         header=False,
         options={"layout": "adjacency"},
     ),
-    "NCF": build("a b c d", TAB, PLACES, *FOUR_PLACES, header=False, options={"threshold": "all"}),
+    "NCF": build("a b c d", TAB, PLACES, makers=(*FOUR_PLACES,), header=False, options={"threshold": "all"}),
     "TREC qrels": build(
         "a q b c",
         delimit(" "),
         {"user": "a", "item": "b", "value": "c"},
-        USER,
-        constant(0),
-        ITEM,
-        STARS,
+        makers=(
+            USER,
+            constant(0),
+            ITEM,
+            STARS,
+        ),
         header=False,
         options={"threshold": 1},
     ),
-    "pairs": build("user item", delimit(" "), PAIR, USER, ITEM, header=False, options={"header": False}),
-    "bars": build("user item time", delimit("|"), {**PAIR, "timestamp": "time"}, REVIEWER, PRODUCT, TIME),
-    "list of records": build("user item rating time", write_json_list, RATED, *FOUR_PLACES, options=FOUR),
-    "columns of JSON": build("user item rating time", write_json_columns, RATED, *FOUR_PLACES, options=FOUR),
+    "pairs": build(
+        "user item",
+        delimit(" "),
+        PAIR,
+        makers=(
+            USER,
+            ITEM,
+        ),
+        header=False,
+        options={"header": False},
+    ),
+    "bars": build(
+        "user item time",
+        delimit("|"),
+        {**PAIR, "timestamp": "time"},
+        makers=(
+            REVIEWER,
+            PRODUCT,
+            TIME,
+        ),
+    ),
+    "list of records": build(
+        "user item rating time", write_json_list, RATED, makers=(*FOUR_PLACES,), options=FOUR
+    ),
+    "columns of JSON": build(
+        "user item rating time", write_json_columns, RATED, makers=(*FOUR_PLACES,), options=FOUR
+    ),
     "titles first": build(
-        "title user item rating time", COMMA, RATED, TITLE, *FOUR_PLACES, options=FOUR, titles="title"
+        "title user item rating time",
+        COMMA,
+        RATED,
+        makers=(
+            TITLE,
+            *FOUR_PLACES,
+        ),
+        options=FOUR,
+        titles="title",
     ),
 }
 REFUSED = {
-    "Netflix blocks": build("a b c d", write_blocks, PLACES, USER, ITEM, STARS, DAY, header=False),
-    "Coat": build(
-        "a b c", write_matrix, {"user": "a", "item": "b", "value": "c"}, USER, ITEM, STARS, header=False
+    "Netflix blocks": build(
+        "a b c d",
+        write_blocks,
+        PLACES,
+        makers=(
+            USER,
+            ITEM,
+            STARS,
+            DAY,
+        ),
+        header=False,
     ),
-    "Yoochoose unnamed": build("a b c d", COMMA, SONGS, USER, ZULU, ITEM, constant(0), header=False),
+    "Coat": build(
+        "a b c",
+        write_matrix,
+        {"user": "a", "item": "b", "value": "c"},
+        makers=(
+            USER,
+            ITEM,
+            STARS,
+        ),
+        header=False,
+    ),
+    "Yoochoose unnamed": build(
+        "a b c d",
+        COMMA,
+        SONGS,
+        makers=(
+            USER,
+            ZULU,
+            ITEM,
+            constant(0),
+        ),
+        header=False,
+    ),
     "LastFM 360K unnamed": build(
         "a b c d",
         TAB,
         {"user": "a", "item": "b"},
-        REVIEWER,
-        PRODUCT,
-        TITLE,
-        number(11, 97, "stars"),
+        makers=(
+            REVIEWER,
+            PRODUCT,
+            TITLE,
+            number(11, 97, "stars"),
+        ),
         header=False,
     ),
     "Gowalla unnamed": build(
         "a b c d e",
         TAB,
         {"user": "a", "item": "e"},
-        USER,
-        ZULU,
-        constant(30.2),
-        constant(-97.7),
-        ITEM,
+        makers=(
+            USER,
+            ZULU,
+            constant(30.2),
+            constant(-97.7),
+            ITEM,
+        ),
         header=False,
     ),
-    "ratings without a threshold": build("user item rating time", COMMA, RATED, *FOUR_PLACES),
+    "ratings without a threshold": build("user item rating time", COMMA, RATED, makers=(*FOUR_PLACES,)),
 }

@@ -41,12 +41,12 @@ FORMATS = {
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, bz2.compress, lzma.compress])
 @pytest.mark.parametrize("name", FORMATS)
-def test_rows_read_are_rows_kept_and_rows_left_out(name, compress, tmp_path):
+def test_rows_read_are_rows_kept_plus_rows_left_out(name, compress, tmp_path):
     (tmp_path / "log").write_bytes(compress(FORMATS[name]))
     check_counts(ipseval.read(tmp_path / "log", missing="drop", duplicates="drop"))
 
 
-def test_rows_of_parquet_are_accounted_for(tmp_path):
+def test_the_counts_of_parquet_include_all_rows(tmp_path):
     frame = pd.DataFrame(ROWS)
     frame["user"] = frame["user"].where(frame["user"] != "", None)
     frame.to_parquet(tmp_path / "log")
@@ -61,7 +61,7 @@ def check_counts(log: ipseval.Interactions) -> None:
     assert len(log) == N_ROWS - N_ZERO - 2
 
 
-def test_rows_of_qrels_and_of_lists_of_neighbours_are_accounted_for(tmp_path):
+def test_the_counts_of_qrels_and_adjacency_lists_include_all_rows(tmp_path):
     (tmp_path / "qrels").write_text("".join(f"{row % 6} 0 {row // 6} {row % 3}\n" for row in range(60)))
     log = ipseval.read(tmp_path / "qrels")
     assert log.data["count"].tolist() == [60, 20]

@@ -1,4 +1,4 @@
-"""Timestamps of Arrow are read as the same moments as those of NumPy, for every unit and time zone."""
+"""Timestamps of Arrow and of NumPy are read as the same moments, for every unit and time zone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ipseval.data.reading._columns import _dates
+from ipseval.data.reading._time_columns import convert_dates
 
 pa = pytest.importorskip("pyarrow")
 # around the changes of daylight saving time in Berlin, before 1970, and a missing one
@@ -20,7 +20,7 @@ def test_arrow_timestamps_are_the_moments_of_numpy(unit, zone):
     if zone is not None:
         moments = moments.dt.tz_localize(zone)
     expected = pd.to_datetime(moments, utc=True).dt.tz_localize(None).to_numpy().astype(f"datetime64[{unit}]")
-    found = _dates(moments.astype(pd.ArrowDtype(pa.timestamp(unit, zone))))
-    assert found is not None
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(found, expected)
+    dates = convert_dates(moments.astype(pd.ArrowDtype(pa.timestamp(unit, zone))))
+    assert dates is not None
+    assert dates.dtype == expected.dtype
+    np.testing.assert_array_equal(dates, expected)

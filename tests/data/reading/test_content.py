@@ -146,7 +146,7 @@ def test_quotation_marks_that_enclose_fields_are_no_part_of_them(tmp_path):
         "{u} {i} {k} 5",
     ],
 )
-def test_columns_by_place_that_hold_something_else_are_refused(row, tmp_path):
+def test_columns_by_position_that_do_not_fit_their_roles_raise_an_error(row, tmp_path):
     lines = [row.format(u=k % 6, i=k % 7, k=k) for k in range(40)]
     (tmp_path / "log.txt").write_text("\n".join(lines))
     log = read_or_refuse(tmp_path / "log.txt", threshold="all")
@@ -165,7 +165,7 @@ def test_lines_of_a_user_and_its_items_are_pairs(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["NA", "null", "None", "nan", "N/A", "NULL"])
-def test_ids_that_are_words_for_missing_stay_unless_they_are_named(word, tmp_path):
+def test_ids_such_as_NA_stay_unless_na_values_names_them(word, tmp_path):
     (tmp_path / "log.csv").write_text(f"user,item\na,{word}\na,y\n{word},y\n")
     log = ipseval.read(tmp_path / "log.csv")
     assert len(log) == 3
@@ -173,7 +173,7 @@ def test_ids_that_are_words_for_missing_stay_unless_they_are_named(word, tmp_pat
 
 
 @pytest.mark.parametrize("cell", ['"[3, 4, 5]"', "3 4 5", "3|4|5", "\"['3', '4', '5']\"", "N3 N4 N5"])
-def test_lists_inside_of_a_text_cell_are_taken_apart(cell, tmp_path):
+def test_each_entry_of_a_list_in_a_text_cell_becomes_a_row(cell, tmp_path):
     (tmp_path / "log.csv").write_text(f"user_id,items\n1,{cell}\n2,{cell}\n")
     log = ipseval.read(tmp_path / "log.csv")
     assert (len(log), log.n_items) == (6, 3)
@@ -206,15 +206,16 @@ def test_json_is_known_by_its_content(name, tmp_path):
         ("user,item\n1,2\n".encode("utf-16"), "UTF-16"),
     ],
 )
-def test_what_is_no_table_is_named(content, words, tmp_path):
+def test_the_error_for_other_files_names_their_format(content, words, tmp_path):
     (tmp_path / "log.csv").write_bytes(content)
     with pytest.raises(ipseval.InputError, match=words):
         ipseval.read(tmp_path / "log.csv")
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(pack, tmp_path):
-    start, end = b"user,item\n" + b"1,2\n" * 2**25, b"3,4\n"
+def test_a_file_that_decompresses_to_far_more_than_its_size_raises_an_error(pack, tmp_path):
+    start = b"user,item\n" + b"1,2\n" * 2**25
+    end = b"3,4\n"
     (tmp_path / "log.csv").write_bytes(pack(start) + pack(end))
     with pytest.raises(ipseval.InputError, match="unpacks to more than"):
         ipseval.read(tmp_path / "log.csv", duplicates="drop")
@@ -249,7 +250,7 @@ def test_ratings_without_a_threshold_are_an_error_or_a_warning_where_they_are_na
 
 
 @pytest.mark.parametrize(("last", "words"), [("TOTAL,5,9", "last row"), ("1.23457E+12,5,9", "spreadsheet")])
-def test_footers_and_shortened_numbers_are_refused(last, words, tmp_path):
+def test_footers_and_shortened_numbers_raise_an_error(last, words, tmp_path):
     lines = ["user,item,plays", *(f"{k},{k % 3},2" for k in range(9)), last]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     with pytest.raises(ipseval.InputError, match=words):

@@ -24,10 +24,10 @@ Case = tuple[bytes, dict[str, Any], Table, str]  # content, options, what it hol
 
 
 def plain(table: Table) -> Case:
-    return table.write(table).encode(), table.reading(), table, "log.txt"
+    return table.write(table).encode(), table.read_options(), table, "log.txt"
 
 
-def unbalanced_quote(table: Table) -> Case:
+def insert_unbalanced_quote(table: Table) -> Case:
     column = table.titles or table.roles["item"]
     place = table.columns.index(column)
     return plain(table.with_cell(5, column, f'"{table.rows[5][place]}'))
@@ -37,25 +37,25 @@ def blanks(table: Table) -> Case:
     """Return cells with a blank before them, and for JSON ids with blanks around them."""
     rows = tuple(tuple(f" {cell}" for cell in row) for row in table.rows)
     content = table.write(replace(table, rows=rows)).encode()
-    return content, table.reading(), table, "log.txt"
+    return content, table.read_options(), table, "log.txt"
 
 
-def lines_of(table: Table) -> list[str]:
+def write_lines(table: Table) -> list[str]:
     return table.write(table).splitlines(keepends=True)
 
 
 def header_again(table: Table) -> Case:
-    lines = lines_of(table)
+    lines = write_lines(table)
     middle = len(lines) // 2
     header = lines[0] if table.header else table.write(replace(table, header=True, rows=()))
     lines.insert(middle, header)
-    return "".join(lines).encode(), table.reading(), table, "log.txt"
+    return "".join(lines).encode(), table.read_options(), table, "log.txt"
 
 
 def footer(table: Table) -> Case:
     return (
         (table.write(table) + f"Total: {len(table.rows)} rows\n").encode(),
-        table.reading(),
+        table.read_options(),
         table,
         "log.txt",
     )
@@ -67,28 +67,28 @@ def last_column_first(table: Table) -> Case:
 
 
 def no_header(table: Table) -> Case:
-    """Return the table without its header, or with one that nobody expects."""
-    changed = replace(table, header=not table.header)
-    return changed.write(changed).encode(), table.reading(), table, "log.txt"
+    """Return the table without its header, or with an unexpected one."""
+    changed_table = replace(table, header=not table.header)
+    return changed_table.write(changed_table).encode(), table.read_options(), table, "log.txt"
 
 
-def mixed_units(table: Table) -> Case:
+def mix_units(table: Table) -> Case:
     if "timestamp" not in table.roles:
         return plain(table)
     column = table.roles["timestamp"]
-    changed = table
+    changed_table = table
     times = dict(table.times)
     for row in range(0, len(table.rows), 2):
         cell = table.cells("timestamp")[row]
         if not cell.isdigit():
             return plain(table)
-        other = str(int(cell) * 1000)
-        times[other] = table.times[cell]
-        changed = changed.with_cell(row, column, other)
-    return plain(replace(changed, times=times))
+        milliseconds = str(int(cell) * 1000)
+        times[milliseconds] = table.times[cell]
+        changed_table = changed_table.with_cell(row, column, milliseconds)
+    return plain(replace(changed_table, times=times))
 
 
-def missing_value(table: Table) -> Case:
+def remove_value(table: Table) -> Case:
     return plain(table.with_cell(7, table.roles["item"], ""))
 
 
@@ -96,19 +96,19 @@ def duplicate(table: Table) -> Case:
     return plain(replace(table, rows=(*table.rows, table.rows[3])))
 
 
-def truncated(table: Table) -> Case:
+def truncate_file(table: Table) -> Case:
     content = gzip.compress(table.write(table).encode())
-    return content[:-30], table.reading(), table, "log.txt.gz"
+    return content[:-30], table.read_options(), table, "log.txt.gz"
 
 
 def cut_line(table: Table) -> Case:
     """Return a file that ends within its last line, before the last of its fields."""
     content = table.write(table).rstrip("\n")
     start = content.rfind("\n") + 1
-    return content[: start + 2].encode(), table.reading(), table, "log.txt"
+    return content[: start + 2].encode(), table.read_options(), table, "log.txt"
 
 
-def zipped(content: bytes) -> bytes:
+def compress_zip(content: bytes) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("log", content)
@@ -132,22 +132,22 @@ HARMLESS = {
     "gzip": as_file("log.csv.gz", gzip.compress),
     "bz2": as_file("log.dat", bz2.compress),
     "xz": as_file("log.txt", lzma.compress),
-    "zip": as_file("log.zip", zipped),
+    "zip": as_file("log.zip", compress_zip),
     "CR LF": as_file("log.txt", lambda content: content.replace(b"\n", b"\r\n")),
     "no last newline": as_file("log.txt", lambda content: content.rstrip(b"\n")),
     "mark of the byte order": as_file("log.txt", lambda content: b"\xef\xbb\xbf" + content),
 }
 HARMFUL = {
-    "unbalanced quote": unbalanced_quote,
+    "unbalanced quote": insert_unbalanced_quote,
     "blanks": blanks,
     "header again": header_again,
     "footer": footer,
     "column order": last_column_first,
     "no header": no_header,
-    "mixed units": mixed_units,
-    "missing value": missing_value,
+    "mixed units": mix_units,
+    "missing value": remove_value,
     "duplicate": duplicate,
-    "truncated": truncated,
+    "truncated": truncate_file,
     "cut line": cut_line,
 }
 REFUSALS = ("header again", "footer", "missing value", "duplicate", "truncated", "cut line")
@@ -167,7 +167,7 @@ def seconds(times: np.ndarray) -> np.ndarray:
 
 
 def check_log(log: ipseval.Interactions, expected: Expected) -> None:
-    """Assert that a log holds what was written, in its order, and that all rows are accounted for."""
+    """Assert that a log has the written rows in order, and that its counts include all rows."""
     frame = log.to_frame()
     got = list(zip(frame["user"].astype(str), frame["item"].astype(str), strict=True))
     assert got == expected.pairs

@@ -1,4 +1,4 @@
-"""JSON, lists of items and decimal commas: what is read, in which order, and what is said of it."""
+"""JSON, lists of items and decimal commas: rows, their order, and counts."""
 
 from __future__ import annotations
 
@@ -49,8 +49,10 @@ def test_lists_of_values_and_times_stay_beside_their_items():
     log = ipseval.read(frame.assign(timestamps=[[2, 1], [3]]), threshold=4)
     assert log.to_frame().to_numpy().tolist() == [["b", 9, 5, 2], ["a", 9, 4, 3]]
     assert "; not read: 'tags'" in log.data["what"][0]
-    found = ipseval.read({"user": [1, 2], "items": [[1, 2], [3]], "stars": [[5, 4], None]}, missing="drop")
-    assert found.value.tolist() == [5, 4]  # what is missing is one entry
+    value_log = ipseval.read(
+        {"user": [1, 2], "items": [[1, 2], [3]], "stars": [[5, 4], None]}, missing="drop"
+    )
+    assert value_log.value.tolist() == [5, 4]  # what is missing is one entry
     assert ipseval.read({"b": [9]}).data["what"].tolist() == ["rows read from the data frame: user, item"]
     assert pairs(ipseval.read({"b": {9: 5.0, 3: 1.0}, "a": {9: 4.0}}, threshold=4)) == [["b", 9], ["a", 9]]
 

@@ -1,4 +1,4 @@
-"""Lists of every form give the same ranks; what does not fit the split is settled as by plain loops."""
+"""Lists of every form give the same ranks; entries that do not fit the split are treated as by loops."""
 
 from __future__ import annotations
 
@@ -32,47 +32,49 @@ MAPPING = {"a": {6: 9.0, 2: 5, 7: 1}, "b": {1: 3}, "c": {5: 2.5, 4: 0}}
 ARRAY = np.array([[6, 2, 7], [1, -1, -1], [5, 4, -1]])
 
 
-def in_file(folder):
-    own = FRAME.drop(columns="score").rename(columns={"user": "user_id", "item": "sku"})
-    own.to_csv(folder / "lists.csv", index=False)
+def read_csv_file(folder):
+    frame = FRAME.drop(columns="score").rename(columns={"user": "user_id", "item": "sku"})
+    frame.to_csv(folder / "lists.csv", index=False)
     return read_lists(folder / "lists.csv")
 
 
-def as_trec(folder):
+def read_trec_run(folder):
     lines = [f"{row.user} Q0 {row.item} {row.rank} {row.score} mine" for row in FRAME.itertuples()]
     (folder / "mine.run").write_text("\n".join(lines) + "\n")
     return read_lists(folder / "mine.run")
 
 
-def of_ranx(folder):
+def read_ranx_run(folder):
     ranx = pytest.importorskip("ranx", reason="ranx is not installed")
-    run = {user: {str(item): float(score) for item, score in own.items()} for user, own in MAPPING.items()}
+    run = {
+        user: {str(item): float(score) for item, score in scores.items()} for user, scores in MAPPING.items()
+    }
     frame = ranx.Run(run).to_dataframe()
     return Lists(frame.astype({"doc_id": int}))
 
 
-def in_json(folder, content, name="lists.json"):
+def read_json_file(folder, content, name="lists.json"):
     (folder / name).write_text(json.dumps(content))
     return read_lists(folder / name)
 
 
-ITEMS = {user: list(own) for user, own in MAPPING.items()}
+ITEMS = {user: list(scores) for user, scores in MAPPING.items()}
 NESTED = pd.DataFrame({"user": list(ITEMS), "items": list(ITEMS.values())})
 
 
-def nested(folder):
+def read_parquet_lists(folder):
     NESTED.to_parquet(folder / "lists.parquet")
     return read_lists(folder / "lists.parquet")
 
 
 FORMS = {
-    "a column of lists in Parquet": nested,
+    "a column of lists in Parquet": read_parquet_lists,
     "a column of lists of polars": lambda folder: Lists(pl.from_pandas(NESTED)),
     "a column of arrays": lambda folder: Lists(NESTED.assign(items=NESTED["items"].map(np.array))),
     "lists beside scores": lambda folder: Lists(
-        NESTED.assign(scores=[list(own.values()) for own in MAPPING.values()])
+        NESTED.assign(scores=[list(scores.values()) for scores in MAPPING.values()])
     ),
-    "JSON of users": lambda folder: in_json(folder, ITEMS),
+    "JSON of users": lambda folder: read_json_file(folder, ITEMS),
     "ranks": lambda folder: Lists(FRAME.drop(columns="score")),
     "scores": lambda folder: Lists(FRAME.drop(columns="rank")),
     "shuffled": lambda folder: Lists(FRAME.sample(frac=1, random_state=0)),
@@ -80,18 +82,18 @@ FORMS = {
         FRAME.set_axis(["u", "i", "r", "s"], axis=1), user="u", item="i", rank="r"
     ),
     "scores of users": lambda folder: Lists(MAPPING),
-    "pairs of users": lambda folder: Lists({user: list(own.items()) for user, own in MAPPING.items()}),
+    "pairs of users": lambda folder: Lists({user: list(scores.items()) for user, scores in MAPPING.items()}),
     "an array": lambda folder: Lists(ARRAY),
     "an array with ids": lambda folder: Lists(ARRAY[::-1], users=["c", "b", "a"]),
     "places of ids": lambda folder: Lists(np.where(ARRAY < 0, -1, ARRAY - 1), items=SPLIT.item_ids),
     "ids and scores": lambda folder: Lists((ARRAY[:, ::-1], -np.tile(np.arange(3.0)[::-1], (3, 1)))),
-    "CSV": in_file,
-    "TREC": as_trec,
+    "CSV": read_csv_file,
+    "TREC": read_trec_run,
     "what becomes a frame": lambda folder: Lists(SimpleNamespace(to_df=lambda: FRAME.drop(columns="score"))),
     "what becomes a dataframe": lambda folder: Lists(
         SimpleNamespace(to_dataframe=lambda: FRAME.drop(columns="rank"))
     ),
-    "ranx": of_ranx,
+    "ranx": read_ranx_run,
 }
 
 
@@ -110,40 +112,43 @@ def test_lists_of_every_form_give_the_same_ranks(name, tmp_path):
     assert ranked.n_tied.tolist() == [0, 0, 0, 0]
 
 
-def settled_by_hand(lists, train, catalogue, seen, unknown):
-    """Return {user: items in order}, "?" for unknown items that keep their places, and counts."""
-    found, n_seen, n_unknown = {}, 0, 0
+def treat_by_loops(lists, train, catalogue, seen, unknown):
+    """Return {user: items in order}, with "?" for unknown items that keep their positions, and counts."""
+    treated_lists = {}
+    n_seen = 0
+    n_unknown = 0
     for user, items in lists.items():
-        kept = []
+        treated_items = []
         for item in items:
             if item not in catalogue:
                 n_unknown += 1
                 if unknown == "candidate":
-                    kept.append("?")
+                    treated_items.append("?")
                 continue
             if (user, item) in train:
                 n_seen += 1
                 if seen == "drop":
                     continue
-            kept.append(item)
-        found[user] = kept
-    return found, n_seen, n_unknown
+            treated_items.append(item)
+        treated_lists[user] = treated_items
+    return treated_lists, n_seen, n_unknown
 
 
 @pytest.mark.parametrize("seen", ["drop", "keep"])
 @pytest.mark.parametrize("unknown", ["drop", "candidate"])
-def test_training_items_and_unknown_ones_are_settled_as_by_plain_loops(seen, unknown):
+def test_training_items_and_unknown_items_are_treated_as_by_loops(seen, unknown):
     rng = np.random.default_rng(7)
     for n_users in (3, 8):
         n_items = int(rng.integers(6, 15))
-        train, test = set(), set()
+        train = set()
+        test = set()
         for user in range(n_users):
             order = rng.permutation(n_items).tolist()
             cut = int(rng.integers(1, 4))
             train |= {(user, item) for item in order[:cut]}
             test |= {(user, item) for item in order[cut : cut + 2]}
         split = Split.from_frames(
-            *(pd.DataFrame(sorted(one), columns=["user", "item"]) for one in (train, test))
+            *(pd.DataFrame(sorted(pairs), columns=["user", "item"]) for pairs in (train, test))
         )
         catalogue = set(split.item_ids.tolist())
         lists = {
@@ -151,22 +156,23 @@ def test_training_items_and_unknown_ones_are_settled_as_by_plain_loops(seen, unk
             for user in range(n_users)
             if rng.random() < 0.9
         } or {0: [0]}
-        expected, n_seen, n_unknown = settled_by_hand(lists, train, catalogue, seen, unknown)
+        expected, n_seen, n_unknown = treat_by_loops(lists, train, catalogue, seen, unknown)
         ranked = rank_positives(Lists(lists, seen=seen, unknown=unknown), split)
         length = max(map(len, expected.values()))
         for row in range(len(ranked)):
-            user, item = ranked.user_ids[ranked.user[row]], ranked.item_ids[ranked.item[row]]
-            own = expected.get(user, [])
-            assert ranked.n_above[row] == (own.index(item) if item in own else length)
+            user = ranked.user_ids[ranked.user[row]]
+            item = ranked.item_ids[ranked.item[row]]
+            items = expected.get(user, [])
+            assert ranked.n_above[row] == (items.index(item) if item in items else length)
         assert ranked.list_length.tolist() == [len(expected.get(user, [])) for user in split.user_ids]
-        counted = {one.what: one.count for one in ranked.counted}
-        fate = {"drop": "left out", "keep": "kept"}[seen]
-        assert counted.get(f"entries that are training items of their user, {fate}", 0) == n_seen
-        fate = {"drop": "left out", "candidate": "added as candidates"}[unknown]
-        assert counted.get(f"entries with items unknown to the split, {fate}", 0) == n_unknown
+        counts = {count.what: count.count for count in ranked.counted}
+        treatment = {"drop": "left out", "keep": "kept"}[seen]
+        assert counts.get(f"entries that are training items of their user, {treatment}", 0) == n_seen
+        treatment = {"drop": "left out", "candidate": "added as candidates"}[unknown]
+        assert counts.get(f"entries with items unknown to the split, {treatment}", 0) == n_unknown
 
 
-def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
+def test_unknown_users_repeats_gaps_and_missing_entries_have_counts():
     frame = pd.DataFrame(
         {
             "user": ["a", "a", "a", "z", None, "b", "b"],
@@ -177,7 +183,7 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
     lists = Lists(frame, unknown="drop", duplicates="drop", missing="drop")
     ranked = rank_positives(lists, SPLIT)
     assert ranked.n_above.tolist() == [0, 2, 0, 2]
-    assert {one.what: (one.count, one.of) for one in ranked.counted} == {
+    assert {count.what: (count.count, count.of) for count in ranked.counted} == {
         "entries read from the lists: user, item, rank": (7, None),
         "entries without a user, left out": (1, 7),
         "lists whose ranks were not 1, 2, 3, …, renumbered": (1, 3),
@@ -187,18 +193,22 @@ def test_unknown_users_repeats_gaps_and_missing_entries_are_counted():
 
 
 def test_scores_of_every_type_rank_from_the_largest():
-    for kind in (np.int8, np.uint8, np.int64, np.uint64, np.float32):
-        least, most = (np.iinfo(kind).min, np.iinfo(kind).max) if np.dtype(kind).kind in "iu" else (-1, 7)
-        scores = np.array([[most - 1, least, most]], dtype=kind)  # also those that doubles take for one
+    for dtype in (np.int8, np.uint8, np.int64, np.uint64, np.float32):
+        lowest, highest = (
+            (np.iinfo(dtype).min, np.iinfo(dtype).max) if np.dtype(dtype).kind in "iu" else (-1, 7)
+        )
+        scores = np.array(
+            [[highest - 1, lowest, highest]], dtype=dtype
+        )  # also those that doubles take for one
         frame = pd.DataFrame({"user": "a", "item": [6, 2, 5], "score": scores[0]})
         for lists in (Lists((np.array([[6, 2, 5]]), scores), users=["a"]), Lists(frame)):
             assert rank_positives(lists, SPLIT).n_above[:2].tolist() == [2, 0]
 
 
-def test_arrays_have_empty_places_and_ids_of_any_type():
+def test_arrays_have_empty_positions_and_ids_of_any_type():
     assert Lists(ARRAY).data[["what", "count", "of"]].to_numpy().tolist() == [
         ["entries read from an array", 9, pd.NA],
-        ["empty places of the array, left out", 3, 9],
+        ["empty positions of the array, left out", 3, 9],
     ]
     scores = np.array([[1, np.nan]])
     assert repr(Lists((np.array([[1, -1]]), scores))) == "Lists(1 entry of 1 user, by score)"
@@ -213,14 +223,14 @@ def test_arrays_have_empty_places_and_ids_of_any_type():
     assert repr(Lists(np.array([[-1]]), items=[1])) == "Lists(0 entries of 0 users, by rank)"
 
 
-def test_lists_without_faults_have_none_to_say():
+def test_lists_without_problems_report_none():
     for source in (FRAME, {"a": [2], "b": [2]}, {"a": [2, 5, 6], "b": [2]}):
         assert Lists(source, gaps="raise").problems == ()
     frame = pd.DataFrame({"user": ["a", "a"], "item": [1, 2], "rank": [2, 3]})
-    what = "lists whose ranks were not 1, 2, 3, …, renumbered"
-    assert Lists(frame).data.iloc[1].tolist() == ["lists", what, 1, 1]
-    nobody = Lists(frame.assign(user=None), missing="drop")
-    assert repr(nobody) == "Lists(0 entries of 0 users, by rank)"
+    description = "lists whose ranks were not 1, 2, 3, …, renumbered"
+    assert Lists(frame).data.iloc[1].tolist() == ["lists", description, 1, 1]
+    empty_lists = Lists(frame.assign(user=None), missing="drop")
+    assert repr(empty_lists) == "Lists(0 entries of 0 users, by rank)"
 
 
 def test_a_score_may_be_infinite():
@@ -257,39 +267,39 @@ def test_a_list_with_kept_training_items_is_never_the_whole_ranking():
         items=[1, 2, 3],
     )
     assert rank_positives(Lists({"a": [1, 2, 3]}, seen="drop"), split).max_rank is None
-    kept = rank_positives(Lists({"a": [1, 2, 3]}, seen="keep"), split)
-    assert (kept.max_rank, kept.n_above.tolist()) == (3, [2])
+    ranked = rank_positives(Lists({"a": [1, 2, 3]}, seen="keep"), split)
+    assert (ranked.max_rank, ranked.n_above.tolist()) == (3, [2])
 
 
-def test_what_is_no_candidate_follows_unknown():
+def test_items_that_are_not_candidates_follow_the_option_unknown():
     lists = {"a": [6, 2], "b": [1], "c": [4]}
     with pytest.raises(InputError, match=r"1 entries of the lists are not candidates.*unknown='drop'"):
         rank_positives(Lists(lists), SPLIT, candidates=[1, 2, 4, 5])
-    dropped = rank_positives(Lists(lists, unknown="drop"), SPLIT, candidates=[1, 2, 4, 5])
-    kept = rank_positives(Lists(lists, unknown="candidate"), SPLIT, candidates=[1, 2, 4, 5])
-    assert (dropped.n_above[0], kept.n_above[0]) == (0, 1)
-    assert dropped.counted[-1].what == "entries that are no candidates, left out"
+    without_unknown = rank_positives(Lists(lists, unknown="drop"), SPLIT, candidates=[1, 2, 4, 5])
+    with_candidates = rank_positives(Lists(lists, unknown="candidate"), SPLIT, candidates=[1, 2, 4, 5])
+    assert (without_unknown.n_above[0], with_candidates.n_above[0]) == (0, 1)
+    assert without_unknown.counted[-1].what == "entries that are no candidates, left out"
 
 
-def test_the_problems_of_all_lists_are_said_before_anything_is_ranked():
+def test_the_problems_of_all_lists_are_raised_before_the_first_ranking():
     def model(users):
         raise AssertionError("ranked before the lists were checked")
 
-    bad = Lists({"a": [1, 99], "b": [1]})
-    with pytest.raises(InputError) as caught:
-        ipseval.evaluate({"slow": model, "v1": bad, "v2": Lists({"z": [2]})}, SPLIT)
-    said = str(caught.value)
-    assert said.startswith("the top-K lists have 3 problems:")
+    wrong_lists = Lists({"a": [1, 99], "b": [1]})
+    with pytest.raises(InputError) as error:
+        ipseval.evaluate({"slow": model, "v1": wrong_lists, "v2": Lists({"z": [2]})}, SPLIT)
+    message = str(error.value)
+    assert message.startswith("the top-K lists have 3 problems:")
     for text in (
         "v1: 1 of 3 entries have items unknown",
         "v1: 1 of 3 entries are training items",
         "v2: 1 of 1",
     ):
-        assert text in said
+        assert text in message
     frame = pd.DataFrame({"user": ["a", 1], "item": [1, 2], "rank": [1, 1]})
-    with pytest.raises(ProblemsError, match="column 'user' mixes ids of types int, str") as caught:
+    with pytest.raises(ProblemsError, match="column 'user' mixes ids of types int, str") as error:
         ipseval.evaluate({"slow": model, "v1": Lists(frame)}, SPLIT)
-    assert len(caught.value.problems) == 1
+    assert len(error.value.problems) == 1
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.DataWarning")

@@ -53,16 +53,16 @@ def text(content: str | bytes, name: str = "log.csv", **options: Any) -> Callabl
     return call
 
 
-def of(frame: Any, **options: Any) -> Callable[[Path], object]:
+def read_call(frame: Any, **options: Any) -> Callable[[Path], object]:
     """Return a call that reads a frame, with its ratings as they are."""
     return lambda folder: ipseval.read(frame, **{"threshold": "all", **options})
 
 
-def of_lists(frame: Any, **options: Any) -> Callable[[Path], object]:
+def lists_call(frame: Any, **options: Any) -> Callable[[Path], object]:
     return lambda folder: lists(frame, **options)
 
 
-def zipped(*names: str) -> Callable[[Path], object]:
+def write_zip(*names: str) -> Callable[[Path], object]:
     def call(folder: Path) -> object:
         with zipfile.ZipFile(folder / "log.zip", "w") as archive:
             for name in names:
@@ -72,23 +72,23 @@ def zipped(*names: str) -> Callable[[Path], object]:
     return call
 
 
-def truncated(folder: Path) -> object:
-    packed = gzip.compress(b"user,item\n" + b"1,2\n" * 9999)
-    return text(packed[:-20], "log.csv.gz")(folder)
+def read_truncated(folder: Path) -> object:
+    content = gzip.compress(b"user,item\n" + b"1,2\n" * 9999)
+    return text(content[:-20], "log.csv.gz")(folder)
 
 
-def broken_parquet(folder: Path) -> object:
+def read_broken_parquet(folder: Path) -> object:
     log().to_parquet(folder / "log.parquet")
     content = (folder / "log.parquet").read_bytes()
     return text(content[: len(content) // 2], "log.parquet")(folder)
 
 
-def folder_of_json(folder: Path) -> object:
+def read_json_folder(folder: Path) -> object:
     log().to_json(folder / "part.json")
     return ipseval.read(folder)
 
 
-def folder_of_text(folder: Path) -> object:
+def read_text_folder(folder: Path) -> object:
     log().to_csv(folder / "part.csv")
     return ipseval.read(folder)
 
@@ -97,138 +97,160 @@ BEYOND = np.array(["2500-01-01"] * 4, dtype="datetime64[s]")
 # (call, what the error says, in the order in which it says it).
 TABLES: list[tuple[Any, ...]] = [
     # Columns
-    (of(log().rename(columns={"user": "who", "item": "what"})), "usual name of users", "usual name of items"),
-    (of(log(), user="usr"), r"'usr' is not there \(did you mean 'user'\?\); the"),
-    (of(log(uid=1)), "columns 'user', 'uid' could all be the user.*user='user'"),
-    (of(log(), ignore="p"), "columns to ignore are not there: 'p'"),
     (
-        of(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])),
+        read_call(log().rename(columns={"user": "who", "item": "what"})),
+        "usual name of users",
+        "usual name of items",
+    ),
+    (read_call(log(), user="usr"), r"'usr' does not exist \(did you mean 'user'\?\); the"),
+    (read_call(log(uid=1)), "columns 'user', 'uid' could all be the user.*user='user'"),
+    (read_call(log(), ignore="p"), "columns to ignore do not exist: 'p'"),
+    (
+        read_call(pd.DataFrame([[1, 2, 3]], columns=["user", "item", "item"])),
         r"several columns of one name \('item'\)",
     ),
     # Rows
-    (of(log()[["user"]].iloc[:0]), "usual name of items", "no rows"),
+    (read_call(log()[["user"]].iloc[:0]), "usual name of items", "no rows"),
     (
-        of(log(user=["a", None, None, "b"], item=[1, 2, 3, None])),
+        read_call(log(user=["a", None, None, "b"], item=[1, 2, 3, None])),
         r"2 of 4 rows have no user \(first: rows 1, 2\)",
         r"1 of 4 rows have no item \(first: row 3\)",
     ),
     (
-        of(log(ts=[1, None, 3, 4], rating=[None, 1, 1, 1])),
+        read_call(log(ts=[1, None, 3, 4], rating=[None, 1, 1, 1])),
         "1 of 4 rows have no timestamp",
         "1 of 4 rows have no value.*missing='drop'",
     ),
     (
-        of(log(item=[1, 1, 1, 1])),
+        read_call(log(item=[1, 1, 1, 1])),
         r"2 of 4 rows repeat an earlier user–item pair \(first: 'a', 1\).*duplicates='drop'.*='keep'",
     ),
     (
-        of(log(user=["user_id", "1", "2", "3"])),
+        read_call(log(user=["user_id", "1", "2", "3"])),
         "row 0 of column 'user' looks like a header: it is 'user_id', and the other 3 ids",
     ),
-    (of(log(user=None), missing="drop"), "no row is left: 4 rows without a user"),
+    (read_call(log(user=None), missing="drop"), "no row is left: 4 rows without a user"),
     # Ids
     (
-        of(log(user=["a", 1, "b", 2], item=[1, "x", 2.5, 3])),
+        read_call(log(user=["a", 1, "b", 2], item=[1, "x", 2.5, 3])),
         "column 'user' mixes ids",
         "column 'item' mixes ids of types float, int, str",
     ),
-    (of(log(item=[[[1]], [[2]], [[3]], [[4]]])), "column 'item'.* which cannot be ids|must hold"),
+    (read_call(log(item=[[[1]], [[2]], [[3]], [[4]]])), "column 'item'.* which cannot be ids|must hold"),
     (
-        of({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
+        read_call({"user": [1, 2], "items": [[1, 2], [3]], "ratings": [[5], [4]]}),
         "the lists in columns 'items', 'ratings' differ in length in 1 of 2 rows .first: row 0.. Give each",
     ),
     (
-        of({"user": [1, 2, 3], "items": [[1, 2], [3], [1]], "ratings": [[5, 4], [], [1, 2]]}),
+        read_call({"user": [1, 2, 3], "items": [[1, 2], [3], [1]], "ratings": [[5, 4], [], [1, 2]]}),
         r"differ in length in 2 of 3 rows \(first: row 1\)",
     ),
-    (of({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
-    (of(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
+    (read_call({"user": [1, 2], "items": [[1, None], None]}), "2 of 3 rows have no item"),
+    (read_call(log(item=np.arange(4) * 1j)), "column 'item' must hold numbers, text or dates"),
 ]
 VALUES: list[tuple[Any, ...]] = [
     # Values and times
     (
-        of(log(rating=["5", "four", "3", "two"])),
-        r"2 of 4 entries of column 'rating' are no finite numbers \(first: rows 1, 3: 'four'\)",
+        read_call(log(rating=["5", "four", "3", "two"])),
+        r"2 of 4 entries of column 'rating' are not finite numbers \(first: rows 1, 3: 'four'\)",
     ),
-    (of(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are no finite"),
-    (of(log(rating=[1, np.inf, "1", 1])), "1 of 4 entries of column 'rating' are no finite"),
-    (of(log(rating=pd.to_datetime(["2026-01-01"] * 4))), "4 of 4 entries of column 'rating' are no finite"),
+    (read_call(log(rating=[1, np.inf, 1, 1])), "1 of 4 entries of column 'rating' are not finite"),
+    (read_call(log(rating=[1, np.inf, "1", 1])), "1 of 4 entries of column 'rating' are not finite"),
     (
-        of(log(rating=["1,234", "4", "12,000", "3"])),
+        read_call(log(rating=pd.to_datetime(["2026-01-01"] * 4))),
+        "4 of 4 entries of column 'rating' are not finite",
+    ),
+    (
+        read_call(log(rating=["1,234", "4", "12,000", "3"])),
         r"2 of 4 entries of column 'rating' may be thousands or fractions \(first: rows 0, 2: '1,234'\).*",
     ),
     (
-        of(log(rating=["1,5", "4.5", "1", "3"])),
-        r"1 of 4 entries of column 'rating' are no finite numbers \(first: row 0: '1,5'\)",
+        read_call(log(rating=["1,5", "4.5", "1", "3"])),
+        r"1 of 4 entries of column 'rating' are not finite numbers \(first: row 0: '1,5'\)",
     ),
     (
-        of(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
-        r"1 of 4 entries of column 'ts' are no times as ISO 8601 .*first: row 1: 'yesterday'",
+        read_call(log(ts=["2026-01-01", "yesterday", "2026-01-02", "2026-01-03"])),
+        r"1 of 4 entries of column 'ts' are not times in ISO 8601, .*first: row 1: 'yesterday'",
     ),
     (
-        of(log(ts=["01/02/2026"] * 4)),
+        read_call(log(ts=["01/02/2026"] * 4)),
         r"4 of 4 entries.* ISO 8601.*\(first: rows 0, 1, 2, …: '01/02/2026'\)",
     ),
-    (of(log(ts=["2026-01-01", "5", "2026-01-02", "2026-01-03"])), "1 of 4 entries.* ISO 8601.*row 1: '5'"),
-    (of(log(ts=BEYOND)), "4 of 4 entries of column 'ts' cannot be kept"),
     (
-        of(log(ts=np.full(4, 10**16)), units="ms"),
-        "4 of 4 entries of column 'ts' lie beyond the year 2262 as milliseconds.*units='none'",
+        read_call(log(ts=["2026-01-01", "5", "2026-01-02", "2026-01-03"])),
+        "1 of 4 entries.* ISO 8601.*row 1: '5'",
+    ),
+    (read_call(log(ts=BEYOND)), "4 of 4 entries of column 'ts' cannot be kept"),
+    (
+        read_call(log(ts=np.full(4, 10**16)), units="ms"),
+        "4 of 4 entries of column 'ts' lie beyond the year 2262 in milliseconds.*units='none'",
     ),
     (
-        of(log(ts=[9_223_372_036_854, 9_223_372_036_855, 1, 1]), units="ms"),
+        read_call(log(ts=[9_223_372_036_854, 9_223_372_036_855, 1, 1]), units="ms"),
         "1 of 4 entries .* beyond .*row 1:",
     ),
-    (of(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are no finite"),
-    (of(log().drop(columns="rating"), threshold=3), "a threshold needs a column"),
-    (of(log(), threshold=9), "no row has a value of at least 9"),
+    (read_call(log(ts=[object()] * 4)), "4 of 4 entries of column 'ts' are not finite"),
+    (read_call(log().drop(columns="rating"), threshold=3), "a threshold needs a column"),
+    (read_call(log(), threshold=9), "no row has a value of at least 9"),
     # Universe
     (
-        of(log(), users=["a"]),
+        read_call(log(), users=["a"]),
         r"2 of 4 rows have a user outside the given 1 \(first: rows 2, 3: 'b'.*users=.*unknown='drop'",
     ),
-    (of(log(user=["a", None, "b", "b"]), users=["a", "b"]), "1 of 4 rows have no user"),
-    (of(log(user=[None, None, "b", "b"], item=[1, 1, 2, 3])), "2 of 4 rows have no user"),
-    (of(log(item=[1, 2, None, 1])), "1 of 4 rows have no item"),
-    (of(log(), items=["1", "2", "3"]), "ids of different types"),
-    (of(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
-    (of(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
+    (read_call(log(user=["a", None, "b", "b"]), users=["a", "b"]), "1 of 4 rows have no user"),
+    (read_call(log(user=[None, None, "b", "b"], item=[1, 1, 2, 3])), "2 of 4 rows have no user"),
+    (read_call(log(item=[1, 2, None, 1])), "1 of 4 rows have no item"),
+    (read_call(log(), items=["1", "2", "3"]), "ids of different types"),
+    (read_call(log(), items=[1, 2, 3, 3]), "items repeats 1 ids"),
+    (read_call(log(), users=["z"], unknown="drop"), "no row is left: 4 rows with a user outside"),
 ]
 IMPRESSIONS: list[tuple[Any, ...]] = [
     # Impressions
     (
-        of(clicks(clicked=[1, 2, "no", 0])),
+        read_call(clicks(clicked=[1, 2, "no", 0])),
         r"2 of 4 entries of column 'clicked' are neither True and False nor .* \(first: rows 1, 2: 2\)",
     ),
-    (of(clicks(clicked=[1, None, 0, 1])), "1 of 4 rows have no clicked"),
-    (of(clicks(clicked=[0, 2, 0, 0])), r"1 of 4 entries of column 'clicked' are neither .*row 1: 2\)"),
-    (of(clicks(clicked=[-1, 1, -1, 1])), "2 of 4 entries of column 'clicked' are neither"),
+    (read_call(clicks(clicked=[1, None, 0, 1])), "1 of 4 rows have no clicked"),
+    (read_call(clicks(clicked=[0, 2, 0, 0])), r"1 of 4 entries of column 'clicked' are neither .*row 1: 2\)"),
+    (read_call(clicks(clicked=[-1, 1, -1, 1])), "2 of 4 entries of column 'clicked' are neither"),
     (
-        of(clicks(user=["a", None, "b", "b"], position=[1, 2, 0, 1])),
+        read_call(clicks(user=["a", None, "b", "b"], position=[1, 2, 0, 1])),
         "1 of 4 rows have no user",
-        "1 of 3 positions are no whole numbers",
+        "1 of 3 positions are not whole numbers",
     ),
-    (of(clicks(position=[1, 2, 0, 1]), users=["a"]), "2 of 4 rows have a user outside"),
-    (of(clicks(position=[0, 1, 1, 2]), items=[2, 3]), "2 of 4 rows have an item outside"),
-    (of(clicks(user=[[[1]], [[2]], [[3]], [[4]]], position=[1, 0, 1, 2])), "column 'user'"),
+    (read_call(clicks(position=[1, 2, 0, 1]), users=["a"]), "2 of 4 rows have a user outside"),
+    (read_call(clicks(position=[0, 1, 1, 2]), items=[2, 3]), "2 of 4 rows have an item outside"),
+    (read_call(clicks(user=[[[1]], [[2]], [[3]], [[4]]], position=[1, 0, 1, 2])), "column 'user'"),
     (
-        of(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
+        read_call(clicks(position=[0, 1, 0, 1], p_shown=[2, 0.5, 0.5, 0])),
         "2 of 4 positions",
         "1 of 4 propensities are 0",
         "1 of 4 propensities are above 1.*ignore='p_shown'",
     ),
-    (of(clicks(position=list("xyz1"))), r"3 of 4 entries of column 'position'.*first: rows 0, 1, 2: 'x'\)"),
-    (of(clicks(plays=1), value="plays"), "impressions hold clicks.*ignore='clicked'"),
-    (of(clicks(), threshold=1), "a threshold is of values.*ignore='clicked'"),
     (
-        of(log(pos=1, p=0.5), position="pos", propensity="p"),
-        "the position is one of impressions",
-        "the propensity is one of impressions.*clicked=",
+        read_call(clicks(position=list("xyz1"))),
+        r"3 of 4 entries of column 'position'.*first: rows 0, 1, 2: 'x'\)",
     ),
-    (of(log(), user="user", item="user"), "column 'user' is named for user and item"),
-    (of(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])), r"1 of 2 slates lack positions .*gaps='keep'"),
-    (of(clicks(shown=[0, 1, 1, 1])), "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'"),
-    (of(log(time=["04.12.1997"] * len(log()))), "no times as ISO 8601.*dates; or do without .*ignore='time'"),
+    (read_call(clicks(plays=1), value="plays"), "impressions have clicks.*ignore='clicked'"),
+    (read_call(clicks(), threshold=1), "a threshold applies to values.*ignore='clicked'"),
+    (
+        read_call(log(pos=1, p=0.5), position="pos", propensity="p"),
+        "the position is a column of impressions",
+        "the propensity is a column of impressions.*clicked=",
+    ),
+    (read_call(log(), user="user", item="user"), "column 'user' is named for user and item"),
+    (
+        read_call(clicks(query=[1, 1, 2, 2], position=[1, 3, 1, 2])),
+        r"1 of 2 slates lack positions .*gaps='keep'",
+    ),
+    (
+        read_call(clicks(shown=[0, 1, 1, 1])),
+        "1 of 2 clicks are on rows that were not shown.*unshown_clicks='drop'",
+    ),
+    (
+        read_call(log(time=["04.12.1997"] * len(log()))),
+        "not times in ISO 8601.*dates; or leave the column out .*ignore='time'",
+    ),
 ]
 FILES: list[tuple[Any, ...]] = [
     # Files
@@ -253,7 +275,7 @@ FILES: list[tuple[Any, ...]] = [
     (text("user,item,item\n1,2,3\n"), "the header repeats 'item'"),
     (
         text("ann,x\nbob,y\n"),
-        r"cannot be told whether the first line \('ann', 'x'\) names the columns.*header=True.*=False",
+        r"it is not clear whether the first line \('ann', 'x'\) names the columns.*header=True.*=False",
     ),
     (
         text("user_id,item_id\n1,2\n2,3\n3,4\n", header=False),
@@ -261,17 +283,17 @@ FILES: list[tuple[Any, ...]] = [
         "row 0 of column 'column 2' looks like a header",
     ),
     (text("user,item\nJosé,1\nAnn,2\n".encode("latin-1")), "UnicodeDecodeError.*encoding="),
-    (text(b"\x00\x01\x02\x00", "log.bin"), "no text and no Parquet file"),
-    (truncated, "log.csv.gz"),
+    (text(b"\x00\x01\x02\x00", "log.bin"), "must be text or Parquet"),
+    (read_truncated, "log.csv.gz"),
     (  # the last four bytes say how much it unpacks to: another number than it does
         text(gzip.compress(b"user,item\n1,2\n")[:-4] + b"\xff" * 4, "log.csv.gz"),
         "cannot read .*log.csv.gz .*Incorrect length of data",
     ),
-    (zipped("a.csv", "b.csv"), "holds 2 files"),
-    (zipped(), "holds 0 files"),
-    (broken_parquet, "cannot read .*log.parquet"),
-    (folder_of_text, "is a folder without Parquet files; it holds 'part.csv'"),
-    (folder_of_json, "is a folder without Parquet files; it holds 'part.json'"),
+    (write_zip("a.csv", "b.csv"), "holds 2 files"),
+    (write_zip(), "holds 0 files"),
+    (read_broken_parquet, "cannot read .*log.parquet"),
+    (read_text_folder, "is a folder without Parquet files; it holds 'part.csv'"),
+    (read_json_folder, "is a folder without Parquet files; it holds 'part.json'"),
     (lambda folder: ipseval.read(folder), "is a folder without Parquet files; it holds nothing"),
 ]
 OTHERS: list[tuple[Any, ...]] = [
@@ -282,7 +304,7 @@ OTHERS: list[tuple[Any, ...]] = [
     ),
     (text('{"user": 1, "item": 2}\n{', "log.jsonl"), r"1 of 2 lines are no JSON \(first: line 2: Expecting"),
     (text('[{"user": "a]', "log.json"), "cannot read .*JSONDecodeError: Unterminated"),
-    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are no records"),
+    (text('[{"user": 1, "item": 2}, 3]', "log.json"), "1 of 2 entries are not records"),
     (text('{"ann": [1], "bob": [1], "ann": [2]}', "log.json"), r"an object repeats 'ann'\)"),
     (text('[{"user": 1, "item": 2}', "log.json"), "cannot read .*JSONDecodeError"),
     (text("3", "log.json"), "no column has a usual name of items; the columns are 'column 1'"),
@@ -290,20 +312,23 @@ OTHERS: list[tuple[Any, ...]] = [
     (text("[" * 10**5, "log.jsonl"), "cannot read .*RecursionError"),
     (
         text('{"columns": ["user", "item"], "data": [[1, 2], [1, 2, 3]]}', "log.json"),
-        "1 of 2 entries are no records .*as many values",
+        "1 of 2 entries are not records .*as many values",
     ),
     # Other sources
     (lambda folder: ipseval.read(3), "source must be a path, a data frame.*got int"),
-    (of({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
-    (of({"user": [1, 2], "item": {1, 2}}), "a mapping must give each column"),
-    (of(log().to_records(index=False)), "source must be a path.*got recarray. Convert arrays and records"),
+    (read_call({"user": [1, 2], "item": [1]}), "a mapping must give each column"),
+    (read_call({"user": [1, 2], "item": {1, 2}}), "a mapping must give each column"),
+    (
+        read_call(log().to_records(index=False)),
+        "source must be a path.*got recarray. Convert arrays and records",
+    ),
 ]
 LISTS: list[tuple[Any, ...]] = [
     # Lists
-    (of_lists(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
-    (of_lists(entries().iloc[:0]), "there are no entries"),
+    (lists_call(entries()[["item"]]), "usual name of users", "usual name of ranks or scores"),
+    (lists_call(entries().iloc[:0]), "there are no entries"),
     (
-        of_lists(
+        lists_call(
             pd.DataFrame(
                 {
                     "user": ["a", "a", "b", "z", None, "b", "b"],
@@ -321,84 +346,84 @@ LISTS: list[tuple[Any, ...]] = [
         "1 of 7 entries are training items",
     ),
     (
-        of_lists(entries(score=["x", None, 1, 2]).drop(columns="rank")),
-        "1 of 4 entries of column 'score' are no finite numbers",
+        lists_call(entries(score=["x", None, 1, 2]).drop(columns="rank")),
+        "1 of 4 entries of column 'score' are not finite numbers",
         "1 of 4 entries have no score",
     ),
-    (of_lists(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are no finite numbers"),
-    (of_lists(entries(item=list("abcd"))), "ids of different types"),
-    (of_lists({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
-    (of_lists({"a": []}), "there are no entries"),
-    (of_lists({"a": "xyz"}), "the list of 'a' is a str"),
-    (of_lists({"a": b"xyz"}), "the list of 'a' is a bytes"),
-    (of_lists({"a": 3}), "the list of 'a' is an int"),
-    (of_lists({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are no pairs \(item, score\)"),
-    (of_lists({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are no pairs"),
-    (of_lists({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are no pairs"),
-    (of_lists(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
-    (of_lists(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
-    (of_lists(np.array([[3], [1]]), users=["a", "b", "c"]), "one id for each of 2 rows; got 3"),
-    (of_lists(np.array([[3], [4]]), items=[1, 2, 3, 4]), r"places below 4; got 3, 4\."),
-    (of_lists(np.array([[0.0]]), items=[1]), r"places below 1; got 0\.0"),
-    (of_lists((np.ones((2, 2), int), np.ones((2, 1)))), "scores must be numbers of"),
-    (of_lists((np.ones((1, 1), int), np.array([["a"]]))), r"scores must be numbers of shape \(1, 1\)"),
-    (of_lists((np.array([[1, 2]]), np.array([[1, np.nan]]))), r"^1 of 2 scores are NaN\."),
-    (of_lists(np.zeros((0, 3), int)), r"the lists have shape \(0, 3\); at least one entry is needed"),
-    (of_lists((np.ones((2, 2)),)), "source must be a path, a data frame.*got tuple"),
-    (of_lists((np.ones((2, 2)),) * 3), "source must be a path, a data frame.*got tuple"),
-    (of_lists((np.ones((1, 2, 2)),) * 2), "source must be a path, a data frame.*got tuple"),
-    (of_lists((np.ones(2),) * 2), "source must be a path, a data frame.*got tuple"),
-    (of_lists(np.ones(2)), "source must be a path, a data frame.*got ndarray"),
-    (of_lists(np.ones((1, 2, 2))), "source must be a path, a data frame.*got ndarray"),
-    (of_lists(entries(), rank="rnk"), "column 'rnk' is not there"),
-    (of_lists(entries(item=[1, "x", 2.5, 3])), "column 'item' mixes ids"),
-    (of_lists(entries(user="a", item=[3, 4, 3, 4], rank=[1, 2, 3, 4])), r"2 of 4 .*first: 'a', 3\)"),
-    (of_lists(entries(), seen="ignore"), "unknown value for seen"),
-    (of_lists(entries(), unknown="last"), "unknown value for unknown"),
-    (of_lists(3), "source must be a path, a data frame"),
+    (lists_call(entries(rank=[1, np.inf, 1, 2])), "1 of 4 entries of column 'rank' are not finite numbers"),
+    (lists_call(entries(item=list("abcd"))), "ids of different types"),
+    (lists_call({"a": [3], "b": {1: 0.5}}), "some lists have scores"),
+    (lists_call({"a": []}), "there are no entries"),
+    (lists_call({"a": "xyz"}), "the list of 'a' is a str"),
+    (lists_call({"a": b"xyz"}), "the list of 'a' is a bytes"),
+    (lists_call({"a": 3}), "the list of 'a' is an int"),
+    (lists_call({"a": [(1, 2), 3]}), r"the list of 'a' has entries that are not pairs \(item, score\)"),
+    (lists_call({"a": [(1, 2), (3,)]}), "the list of 'a' has entries that are not pairs"),
+    (lists_call({"a": [(1, 2, 3)]}), "the list of 'a' has entries that are not pairs"),
+    (lists_call(np.ones((9, 2), dtype=int) * 3), "the lists have 9 rows and the split 2"),
+    (lists_call(np.array([[3], [1]]), users=["a"]), "one id for each of 2 rows; got 1"),
+    (lists_call(np.array([[3], [1]]), users=["a", "b", "c"]), "one id for each of 2 rows; got 3"),
+    (lists_call(np.array([[3], [4]]), items=[1, 2, 3, 4]), r"positions below 4; got 3, 4\."),
+    (lists_call(np.array([[0.0]]), items=[1]), r"positions below 1; got 0\.0"),
+    (lists_call((np.ones((2, 2), int), np.ones((2, 1)))), "scores must be numbers of"),
+    (lists_call((np.ones((1, 1), int), np.array([["a"]]))), r"scores must be numbers of shape \(1, 1\)"),
+    (lists_call((np.array([[1, 2]]), np.array([[1, np.nan]]))), r"^1 of 2 scores are NaN\."),
+    (lists_call(np.zeros((0, 3), int)), r"the lists have shape \(0, 3\); at least one entry is needed"),
+    (lists_call((np.ones((2, 2)),)), "source must be a path, a data frame.*got tuple"),
+    (lists_call((np.ones((2, 2)),) * 3), "source must be a path, a data frame.*got tuple"),
+    (lists_call((np.ones((1, 2, 2)),) * 2), "source must be a path, a data frame.*got tuple"),
+    (lists_call((np.ones(2),) * 2), "source must be a path, a data frame.*got tuple"),
+    (lists_call(np.ones(2)), "source must be a path, a data frame.*got ndarray"),
+    (lists_call(np.ones((1, 2, 2))), "source must be a path, a data frame.*got ndarray"),
+    (lists_call(entries(), rank="rnk"), "column 'rnk' does not exist"),
+    (lists_call(entries(item=[1, "x", 2.5, 3])), "column 'item' mixes ids"),
+    (lists_call(entries(user="a", item=[3, 4, 3, 4], rank=[1, 2, 3, 4])), r"2 of 4 .*first: 'a', 3\)"),
+    (lists_call(entries(), seen="ignore"), "unknown value for seen"),
+    (lists_call(entries(), unknown="last"), "unknown value for unknown"),
+    (lists_call(3), "source must be a path, a data frame"),
     (lambda folder: ipseval.read_lists(entries()), "read_lists takes a path; got DataFrame"),
 ]
 
 
-def check(call: Callable[[Path], object], said: list[str], folder: Path) -> None:
+def check(call: Callable[[Path], object], messages: list[str], folder: Path) -> None:
     with pytest.raises(ipseval.InputError) as caught:
         call(folder)
     message = str(caught.value)
-    assert re.search(".*".join(said), message, flags=re.DOTALL), message
+    assert re.search(".*".join(messages), message, flags=re.DOTALL), message
     if isinstance(caught.value, ProblemsError):
-        assert len(caught.value.problems) == len(said), message
+        assert len(caught.value.problems) == len(messages), message
         assert "{" not in message
     for sentence in re.split(r"[.;:\n] ?", re.sub(r"\(.*?\)|'[^']*'", "", message)):
         assert len(sentence.split()) <= 30, sentence
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in TABLES], ids=str)
-def test_one_error_names_all_problems_of_columns_rows_and_ids(call, said, tmp_path):
-    check(call, said, tmp_path)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in TABLES], ids=str)
+def test_one_error_names_all_problems_of_columns_rows_and_ids(call, messages, tmp_path):
+    check(call, messages, tmp_path)
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in VALUES], ids=str)
-def test_one_error_names_all_problems_of_values_times_and_universes(call, said, tmp_path):
-    check(call, said, tmp_path)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in VALUES], ids=str)
+def test_one_error_names_all_problems_of_values_times_and_universes(call, messages, tmp_path):
+    check(call, messages, tmp_path)
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in IMPRESSIONS], ids=str)
-def test_one_error_names_all_problems_of_impressions(call, said, tmp_path):
-    check(call, said, tmp_path)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in IMPRESSIONS], ids=str)
+def test_one_error_names_all_problems_of_impressions(call, messages, tmp_path):
+    check(call, messages, tmp_path)
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in FILES], ids=str)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in FILES], ids=str)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_files(call, said, tmp_path):
-    check(call, said, tmp_path)
+def test_one_error_names_all_problems_of_files(call, messages, tmp_path):
+    check(call, messages, tmp_path)
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in OTHERS], ids=str)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in OTHERS], ids=str)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_one_error_names_all_problems_of_json_mappings_and_queries(call, said, tmp_path):
-    check(call, said, tmp_path)
+def test_one_error_names_all_problems_of_json_mappings_and_queries(call, messages, tmp_path):
+    check(call, messages, tmp_path)
 
 
-@pytest.mark.parametrize(("call", "said"), [(one, said) for one, *said in LISTS], ids=str)
-def test_one_error_names_all_problems_of_lists(call, said, tmp_path):
-    check(call, said, tmp_path)
+@pytest.mark.parametrize(("call", "messages"), [(call, messages) for call, *messages in LISTS], ids=str)
+def test_one_error_names_all_problems_of_lists(call, messages, tmp_path):
+    check(call, messages, tmp_path)

@@ -1,4 +1,4 @@
-"""Columns of 0 and 1 that tell what happened are read as outcomes, and what is not read is named."""
+"""Columns of 0 and 1 with the name of an outcome are read as clicks; unread columns are listed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_zeros_of_an_outcome_are_no_positives(name, values):
 
 
 @pytest.mark.parametrize("values", [(1, 1, 1, 1), (1, 2, 3, 4), ("a", "b", "c", "d")])
-def test_other_columns_of_such_a_name_are_not_read_and_named(values):
+def test_other_columns_with_the_name_of_an_outcome_are_listed_as_not_read(values):
     log = ipseval.read(frame("label", values))
     assert len(log) == 4
     assert log.data["what"].iloc[0].endswith("user, item; not read: 'label'")
@@ -50,7 +50,7 @@ def test_clicks_come_before_an_outcome_of_another_name():
     assert log.data["what"].iloc[0].endswith("user, item, clicked; not read: 'label'")
 
 
-def test_the_password_of_a_url_is_not_repeated():
+def test_the_error_for_a_url_does_not_contain_the_password():
     with pytest.raises(
         ipseval.InputError, match=r"got a URL \(postgresql://…\)\. Load it with pandas first\.$"
     ) as caught:
@@ -58,7 +58,7 @@ def test_the_password_of_a_url_is_not_repeated():
     assert "hunter2" not in str(caught.value)
 
 
-def test_impressions_are_read_as_read_does_or_refused():
+def test_read_impressions_reads_clicks_and_raises_an_error_without_them():
     log = read_impressions(frame("clicked"))
     assert isinstance(log, ImpressionLog)
     assert len(log.positives) == 2

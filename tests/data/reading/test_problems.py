@@ -1,4 +1,4 @@
-"""Problems of an input: ways out in the words of the caller, and every set of faults named in full."""
+"""Problems of an input: fixes for Python and the command line, and complete lists of problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ipseval.errors import ProblemsError
 from tests.data.reading.test_malformed import entries, lists, log, text
 
 
-def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_path):
+def test_fixes_name_arguments_of_python_or_options_of_the_command_line(tmp_path):
     with pytest.raises(ProblemsError) as caught:
         ipseval.read(log(user=["a", None, "b", "b"], item=[1, 2, 3, 3]))
     assert "missing='drop'" in str(caught.value)
@@ -32,7 +32,7 @@ def test_the_way_out_is_said_in_the_words_of_python_or_of_the_command_line(tmp_p
     assert seen.value.said(as_options=True).endswith("--seen keep to let them keep their places.")
 
 
-def test_of_many_columns_twelve_are_named():
+def test_an_error_lists_at_most_twelve_columns():
     wide = pd.DataFrame([[0] * 13], columns=[f"c{number}" for number in range(13)])
     users = wide.set_axis(["user" + "_" * number for number in range(13)], axis=1).assign(item=1)
     good = wide.assign(user=1, item=2)
@@ -59,16 +59,16 @@ FAULTS: dict[str, tuple[Callable[[pd.DataFrame], object], str]] = {
 }
 
 
-def test_faults_of_every_pair_of_kinds_and_of_all_kinds_are_named_in_full():
-    for chosen in (*itertools.combinations(FAULTS, 2), tuple(FAULTS)):
+def test_one_error_lists_the_problems_of_every_pair_of_kinds_and_of_all_kinds():
+    for kinds in (*itertools.combinations(FAULTS, 2), tuple(FAULTS)):
         frame = pd.DataFrame(
             {"user": list("aabbcc"), "item": list("xyxyvw"), "ts": ["2026-01-01"] * 6, "rating": [1] * 6},
             dtype=object,
         )
-        for name in chosen:
+        for name in kinds:
             FAULTS[name][0](frame)
-        with pytest.raises(ProblemsError) as caught:
+        with pytest.raises(ProblemsError) as error:
             ipseval.read(frame)
-        assert len(caught.value.problems) == len(chosen), chosen
-        for name in chosen:
-            assert FAULTS[name][1] in str(caught.value), chosen
+        assert len(error.value.problems) == len(kinds), kinds
+        for name in kinds:
+            assert FAULTS[name][1] in str(error.value), kinds

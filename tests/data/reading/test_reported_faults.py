@@ -46,7 +46,7 @@ def test_marks_before_titles_swallow_no_rows(marks, separator, tmp_path):
 @pytest.mark.parametrize(
     "time", ["2014-04-07T10:{:02d}:51Z", "2014-04-07 10:{:02d}:51", "7/4/2014 10:{:02d}"]
 )
-def test_written_times_in_the_place_of_items_are_refused(time, tmp_path):
+def test_written_times_at_the_position_of_items_raise_an_error(time, tmp_path):
     rows = [f"{user},{time.format(row % 60)},{item},0\n" for row, (user, item) in enumerate(PAIRS)]
     path = write(tmp_path, "".join(rows))
     with pytest.raises(ipseval.InputError, match="item"):
@@ -55,7 +55,7 @@ def test_written_times_in_the_place_of_items_are_refused(time, tmp_path):
     assert pairs(log) == AS_TEXT
 
 
-def test_written_times_under_a_header_of_ids_are_refused_unless_named(tmp_path):
+def test_written_times_below_a_header_of_ids_raise_an_error_unless_the_caller_names_the_column(tmp_path):
     rows = [f"2024-01-{1 + row % 28:02d},u{row % 7},{1 + row % 5}\n" for row in range(60)]
     path = write(tmp_path, "item_id,user_id,plays\n" + "".join(rows))
     with pytest.raises(ipseval.InputError, match="'item_id' as item holds times"):
@@ -92,7 +92,7 @@ def test_short_lists_of_neighbours_name_the_way_to_read_them(text, tmp_path):
 
 
 @pytest.mark.parametrize("gains", [(-1.0, 2.0, 1.0), (1.0, -3.0, 1.0), (1.0, 5000.0, 1.0)])
-def test_gains_beyond_what_ndcg_is_defined_for_are_refused(gains):
+def test_gains_outside_the_domain_of_ndcg_raise_an_error(gains):
     train = pd.DataFrame({"user": [1, 2], "item": [9, 9]})
     frame = pd.DataFrame({"user": [1, 1, 2], "item": [1, 2, 3], "gain": gains})
     split = ipseval.Split.from_frames(
@@ -108,7 +108,7 @@ def test_gains_beyond_what_ndcg_is_defined_for_are_refused(gains):
 @pytest.mark.parametrize(
     "cells", [('"[3, 4]"', '"[4]"'), ("03 04", "04"), ("\"['a', 'b']\"", "\"['b']\""), ("3|4", "4")]
 )
-def test_lists_in_cells_are_taken_apart(cells, tmp_path):
+def test_each_entry_of_a_list_in_a_cell_becomes_a_row(cells, tmp_path):
     path = write(tmp_path, f"user,items\n1,{cells[0]}\n2,{cells[1]}\n")
     assert len(ipseval.read(path, item="items")) == 3
 

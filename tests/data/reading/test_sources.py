@@ -1,4 +1,4 @@
-"""`read` gives the same log from every kind of source, and says what it read as what."""
+"""`read` gives the same log from every kind of source, and reports the roles of the columns."""
 
 from __future__ import annotations
 
@@ -33,53 +33,53 @@ FRAME = pd.DataFrame(
 TIMES = [1772359200, 1772362800, 1772443801, 1772496000]  # `date -u -d …` in seconds
 
 
-def written(folder: Path, sep: str, name: str) -> Path:
+def write_csv(folder: Path, sep: str, name: str) -> Path:
     FRAME.to_csv(folder / name, sep=sep, index=False)
     return folder / name
 
 
-def packed(folder: Path, name: str, sep: str, open_: object) -> Path:
-    content = written(folder, sep, "log.csv").read_bytes()
+def write_compressed(folder: Path, name: str, sep: str, open_: object) -> Path:
+    content = write_csv(folder, sep, "log.csv").read_bytes()
     with open_(folder / name, "wb") as stream:
         stream.write(content)
     return folder / name
 
 
-def without_suffix(folder: Path) -> Path:
+def write_parquet(folder: Path) -> Path:
     FRAME.to_parquet(folder / "log")
     return folder / "log"
 
 
-def foreign(folder: Path) -> pd.DataFrame:
+def swap_byte_order(folder: Path) -> pd.DataFrame:
     """Return the frame with numbers in the byte order of other machines."""
     return FRAME.assign(sku=FRAME["sku"].to_numpy().astype(">i8"), rating=FRAME["rating"].to_numpy(">f8"))
 
 
-def partitioned(folder: Path) -> Path:
+def write_partitions(folder: Path) -> Path:
     table = pa.Table.from_pandas(FRAME.assign(day=["1", "1", "2", "2"]), preserve_index=False)
     parquet.write_to_dataset(table, folder / "days", partition_cols=["day"])
     (folder / "days" / "_SUCCESS").touch()
     return folder / "days"
 
 
-def in_json(folder: Path, name: str, **options: object) -> Path:
+def write_json(folder: Path, name: str, **options: object) -> Path:
     FRAME.to_json(folder / name, date_format="iso", **options)
     return folder / name
 
 
 SOURCES = {
-    "JSON lines, packed": lambda folder: in_json(folder, "log.ndjson.gz", orient="records", lines=True),
-    "JSON lines by another name": lambda folder: in_json(folder, "log.json", orient="records", lines=True),
-    "JSON records": lambda folder: in_json(folder, "log.json", orient="records"),
-    "JSON columns": lambda folder: in_json(folder, "log.json.zip", orient="columns"),
-    "JSON split": lambda folder: in_json(folder, "log.json", orient="split"),
-    "CSV as text": lambda folder: str(written(folder, ",", "log.csv")),
-    "TSV": lambda folder: packed(folder, "log.tsv.gz", "\t", gzip.open),
-    "semicolons": lambda folder: packed(folder, "log.csv.bz2", ";", bz2.open),
-    "bars": lambda folder: packed(folder, "log.txt.xz", "|", lzma.open),
-    "Parquet of no suffix": without_suffix,
-    "a folder of Parquet": partitioned,
-    "pandas of another byte order": foreign,
+    "JSON lines, packed": lambda folder: write_json(folder, "log.ndjson.gz", orient="records", lines=True),
+    "JSON lines by another name": lambda folder: write_json(folder, "log.json", orient="records", lines=True),
+    "JSON records": lambda folder: write_json(folder, "log.json", orient="records"),
+    "JSON columns": lambda folder: write_json(folder, "log.json.zip", orient="columns"),
+    "JSON split": lambda folder: write_json(folder, "log.json", orient="split"),
+    "CSV as text": lambda folder: str(write_csv(folder, ",", "log.csv")),
+    "TSV": lambda folder: write_compressed(folder, "log.tsv.gz", "\t", gzip.open),
+    "semicolons": lambda folder: write_compressed(folder, "log.csv.bz2", ";", bz2.open),
+    "bars": lambda folder: write_compressed(folder, "log.txt.xz", "|", lzma.open),
+    "Parquet of no suffix": write_parquet,
+    "a folder of Parquet": write_partitions,
+    "pandas of another byte order": swap_byte_order,
     "pandas of objects": lambda folder: FRAME.astype(object),
     "pandas of Arrow": lambda folder: FRAME.convert_dtypes(dtype_backend="pyarrow"),
     "pandas of categories and another time zone": lambda folder: FRAME.astype(
@@ -90,7 +90,7 @@ SOURCES = {
         pl.from_pandas(FRAME).cast({"user_id": pl.Categorical}).lazy()
     ),
     "pyarrow": lambda folder: pa.Table.from_pandas(FRAME),
-    "DuckDB": lambda folder: duckdb.sql(f"SELECT * FROM read_parquet('{without_suffix(folder)}')"),
+    "DuckDB": lambda folder: duckdb.sql(f"SELECT * FROM read_parquet('{write_parquet(folder)}')"),
     "a mapping": lambda folder: FRAME.to_dict("list"),
 }
 
@@ -117,8 +117,8 @@ def test_a_file_without_header_is_user_item_value_time(tmp_path, header):
     assert log.to_frame()["item"].tolist() == [242, 302]
     assert log.value.tolist() == [3, 4]
     assert log.timestamp.tolist() == [881250949 * 10**9, 891717742 * 10**9]
-    said = log.data["what"][0]
-    assert "column 1 → user, column 2 → item, column 4 → timestamp in seconds since 1970" in said
+    description = log.data["what"][0]
+    assert "column 1 → user, column 2 → item, column 4 → timestamp in seconds since 1970" in description
 
 
 def test_double_colons_and_places_of_columns(tmp_path):
@@ -127,18 +127,20 @@ def test_double_colons_and_places_of_columns(tmp_path):
     assert log.item_ids.tolist() == [661, 1193]
     assert log.value.tolist() == [5, 3]
     (tmp_path / "tabs.txt").write_text("1\ta,b\n\n2\tc,d\n")  # as many commas: tabs go first
-    found = ipseval.read(tmp_path / "tabs.txt", header=False)
-    assert found.to_frame().to_numpy().tolist() == [[1, "a,b"], [2, "c,d"]]
+    tab_log = ipseval.read(tmp_path / "tabs.txt", header=False)
+    assert tab_log.to_frame().to_numpy().tolist() == [[1, "a,b"], [2, "c,d"]]
     (tmp_path / "quotes.csv").write_text('"user","item"\n1,2\n')
     assert ipseval.read(tmp_path / "quotes.csv").data["what"][0] == "rows read from quotes.csv: user, item"
     (tmp_path / "odd.csv").write_text("9,1,7\n8,2,7\n")
-    said = ipseval.read(tmp_path / "odd.csv").data["what"][0]
-    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3'")
-    odd = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
-    assert odd.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
+    description = ipseval.read(tmp_path / "odd.csv").data["what"][0]
+    assert description.endswith("column 1 → user, column 2 → item; not read: 'column 3'")
+    swapped_log = ipseval.read(tmp_path / "odd.csv", user="column 2", item="column 1")
+    assert swapped_log.to_frame().to_numpy().tolist() == [[1, 9], [2, 8]]
     (tmp_path / "five.txt").write_text("9 1 7 6 5\n8 2 7 6 4\n")
-    said = ipseval.read(tmp_path / "five.txt").data["what"][0]
-    assert said.endswith("column 1 → user, column 2 → item; not read: 'column 3', 'column 4', 'column 5'")
+    description = ipseval.read(tmp_path / "five.txt").data["what"][0]
+    assert description.endswith(
+        "column 1 → user, column 2 → item; not read: 'column 3', 'column 4', 'column 5'"
+    )
 
 
 def test_relevance_judgments_of_trec_are_the_pairs_of_at_least_grade_1(tmp_path):
@@ -224,15 +226,15 @@ def test_rows_below_a_threshold_leave_their_items_in_the_universe():
     ]
 
 
-def test_without_a_threshold_it_is_said_that_low_values_count():
+def test_without_a_threshold_the_counts_include_low_values():
     frame = pd.DataFrame({"user": [1, 2, 3], "item": [1, 1, 2], "stars": [5.0, np.nan, 1.5]})
-    said = "rows with a value from 1.5 to 5; low ones count as well, as there is no threshold"
+    description = "rows with a value from 1.5 to 5; low ones count as well, as there is no threshold"
     log = ipseval.read(frame, missing="drop")
-    assert log.data.set_index("what").loc[said, "count"] == 2
+    assert log.data.set_index("what").loc[description, "count"] == 2
     data = ipseval.evaluate({"any": np.eye(2)}, ipseval.Split.from_frames(None, log.to_frame())).data
     assert not data["what"].str.contains("threshold").any()  # a frame is not read
-    for other in (frame.assign(stars=1.0), frame.drop(columns="stars")):
-        assert not ipseval.read(other).data["what"].str.contains("threshold").any()
+    for other_frame in (frame.assign(stars=1.0), frame.drop(columns="stars")):
+        assert not ipseval.read(other_frame).data["what"].str.contains("threshold").any()
     assert not ipseval.read(frame[::2], threshold=2).data["what"].str.contains("no threshold").any()
 
 
@@ -275,13 +277,14 @@ def test_a_universe_orders_the_ids_and_drops_the_others_on_request():
     assert log.data["what"][1] == "rows with an item outside the universe, left out"
 
 
-def test_repeats_are_dropped_or_kept_and_counted():
-    twice = pd.concat([FRAME, FRAME[:1].assign(rating=1.0)])
-    dropped, kept = (ipseval.read(twice, duplicates=one, threshold="all") for one in ("drop", "keep"))
-    assert (len(dropped), dropped.n_duplicates_dropped, dropped.value[0]) == (4, 1, 5)
-    assert (len(kept), kept.repeats, kept.n_repeats) == (5, True, 1)
-    assert dropped.data["what"][1] == "rows that repeat an earlier pair, left out"
-    assert kept.data["what"][1] == "rows that repeat an earlier pair, kept"
+def test_repeats_are_dropped_or_kept_with_a_count():
+    frame = pd.concat([FRAME, FRAME[:1].assign(rating=1.0)])
+    distinct_log = ipseval.read(frame, duplicates="drop", threshold="all")
+    log_with_repeats = ipseval.read(frame, duplicates="keep", threshold="all")
+    assert (len(distinct_log), distinct_log.n_duplicates_dropped, distinct_log.value[0]) == (4, 1, 5)
+    assert (len(log_with_repeats), log_with_repeats.repeats, log_with_repeats.n_repeats) == (5, True, 1)
+    assert distinct_log.data["what"][1] == "rows that repeat an earlier pair, left out"
+    assert log_with_repeats.data["what"][1] == "rows that repeat an earlier pair, kept"
 
 
 def test_a_column_of_clicks_makes_an_impression_log():
@@ -299,17 +302,17 @@ def test_a_column_of_clicks_makes_an_impression_log():
 
 def test_ids_of_several_sources_are_one_universe(tmp_path):
     lists = ipseval.Lists({"u1": [7, 99], "u9": [3]})
-    written(tmp_path, ",", "log.csv")
-    found = ipseval.data.reading.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
-    assert found.tolist() == [1, 2, 3, 7, 11, 99]
+    write_csv(tmp_path, ",", "log.csv")
+    ids = ipseval.data.reading.read_ids(tmp_path / "log.csv", lists, [1, 7], pl.DataFrame({"item_id": [2]}))
+    assert ids.tolist() == [1, 2, 3, 7, 11, 99]
     assert ipseval.data.reading.read_ids(ipseval.read(FRAME, threshold="all"), lists, of="user").tolist() == [
         "u1",
         "u2",
         "u3",
         "u9",
     ]
-    log = ipseval.read(FRAME, items=found, threshold="all")
-    assert log.item_ids.tolist() == found.tolist()
+    log = ipseval.read(FRAME, items=ids, threshold="all")
+    assert log.item_ids.tolist() == ids.tolist()
     for sources, text in (
         ((), "at least one source"),
         ((lists, ["x"]), "ids of different types"),
@@ -330,16 +333,18 @@ def test_attributes_have_the_ids_of_the_log(tmp_path):
     assert frame["item"].dtype == np.int64
     users = ipseval.data.reading.read_attributes({"who": ["a"], "age": [30]}, of="user", column="who")
     assert users.to_dict("list") == {"user": ["a"], "age": [30]}
-    with pytest.raises(ipseval.InputError, match="there is no attribute beside"):
+    with pytest.raises(ipseval.InputError, match="there must be an attribute in addition to"):
         ipseval.data.reading.read_attributes({"item": [1, 2]})
-    with pytest.raises(ipseval.InputError, match="column 'user' is there beside the ids in column 'who'"):
+    with pytest.raises(
+        ipseval.InputError, match="column 'user' must not exist in addition to the ids in column 'who'"
+    ):
         ipseval.data.reading.read_attributes({"who": ["a"], "user": [1]}, of="user", column="who")
 
 
 def test_dictionaries_with_texts_that_repeat_do_not_occur_or_are_missing():
-    one = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1]), ["b", "a", "b", "unused"])
-    two = pa.DictionaryArray.from_arrays(pa.array([1, 0]), ["a", "c"])
-    table = pa.table({"user": pa.chunked_array([one, two]), "item": [1, 2, 3, 4, 5, 6]})
+    first_chunk = pa.DictionaryArray.from_arrays(pa.array([0, 2, None, 1]), ["b", "a", "b", "unused"])
+    second_chunk = pa.DictionaryArray.from_arrays(pa.array([1, 0]), ["a", "c"])
+    table = pa.table({"user": pa.chunked_array([first_chunk, second_chunk]), "item": [1, 2, 3, 4, 5, 6]})
     log = ipseval.read(table, missing="drop")
     assert log.user_ids.tolist() == ["a", "b", "c"]
     assert log.to_frame()["user"].tolist() == ["b", "b", "a", "c", "a"]
