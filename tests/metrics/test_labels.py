@@ -172,7 +172,7 @@ def test_the_default_of_a_parameter_is_that_of_its_class():
     assert {Dcg().gain, Ndcg().gain, Dcg.parameters["gain"].default} == {"binary"}
     assert {Precision(5).denominator, Precision.parameters["denominator"].default} == {"k"}
     for one, needs in ((Precision(5), False), (Precision(5, "min"), True)):
-        assert (one.needs_n_relevant, one.relative) == (needs, needs)
+        assert (one.needs_n_relevant, one.is_relative) == (needs, needs)
 
 
 def test_a_cutoff_is_a_whole_number_of_at_least_one():

@@ -13,15 +13,15 @@ import pytest
 import ipseval
 from ipseval.ranking import RankedPositives
 from tests.inside.metrics import (
-    Prefix,
+    PrefixSums,
     _expected_without_each,
     _subset_sums,
     gauss_sum,
-    largest_first,
     mean_products,
     mean_reciprocal,
     miss_probability,
     order_statistic,
+    sort_descending,
 )
 from tests.inside.utils import readonly
 
@@ -149,7 +149,7 @@ def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
 
 def test_prefix_sums_keep_the_digits_of_small_differences():
     values = np.concatenate([np.full(10, 1e16), np.full(5, 0.1)])
-    got = Prefix.of(values).between(np.array([10, 12]), np.array([15, 99]))
+    got = PrefixSums.from_values(values).sum_between(np.array([10, 12]), np.array([15, 99]))
     assert got == pytest.approx([0.5, 0.3], rel=1e-14)
 
 
@@ -223,7 +223,7 @@ def test_products_of_weights_beyond_the_range_of_floats_are_an_error_not_a_nan(l
 
 def test_ndcg_at_a_cutoff_of_a_user_with_more_positives_than_levels_is_exact(monkeypatch):
     # Fully observed: the unbiased form is the value itself. Without a cutoff the number of levels is refused.
-    monkeypatch.setattr("ipseval.metrics._ideal_list.MOST_LEVELS", 300)
+    monkeypatch.setattr("ipseval.metrics._ideal_list.MAX_QUADRATIC_SIZE", 300)
     size = 301
     ranked = one_user(list(range(3, size + 3)), 2 * size)
     got = ipseval.metric("ndcg@5").unbiased(ranked, np.ones(size), None)[0]
@@ -327,7 +327,7 @@ def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
 
 
 def test_mean_products_are_those_over_every_subset_of_the_members(monkeypatch):
-    monkeypatch.setattr("ipseval.metrics._ties.MOST_LEVELS", 4)  # which are allowed
+    monkeypatch.setattr("ipseval.metrics._first_relevant.MAX_QUADRATIC_SIZE", 4)  # which are allowed
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
     is_member = np.array([[False, True, True, True], [True, True, True, True]])
     found = mean_products(miss, is_member, miss.shape[1])
@@ -378,7 +378,7 @@ def test_the_largest_worth_of_each_user_comes_first(n_levels):
         worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
         for one in (worth, readonly(worth), readonly(worth + 0), 2 * worth, -worth):
             for _ in range(2):
-                np.testing.assert_array_equal(largest_first(ranked, one), one[np.lexsort((-one, user))])
+                np.testing.assert_array_equal(sort_descending(ranked, one), one[np.lexsort((-one, user))])
 
 
 @pytest.mark.parametrize("n_users", [0, 1, 3])
@@ -386,7 +386,7 @@ def test_users_without_positives_have_nothing_to_order(n_users):
     none = np.zeros(0, dtype=np.int64)
     ranked = RankedPositives(none, none, none, none, none, range(n_users), range(9))
     for _ in range(2):
-        assert largest_first(ranked, np.zeros(0)).size == 0
+        assert sort_descending(ranked, np.zeros(0)).size == 0
     assert np.isnan(ipseval.metric("ndcg@5").user_values(ranked, np.zeros(0))).all()
 
 

@@ -48,5 +48,5 @@ def test_unbiased_ndcg_is_the_same_however_many_users_are_done_at_once(cells, mo
     ranked = many_users(rng, n_users=25)
     inverse, ndcg = 1 / rng.uniform(0.2, 1.0, size=len(ranked)), metric("ndcg@7")
     expected = ndcg.unbiased(ranked, inverse, None)
-    monkeypatch.setattr(_ideal_list, "CELLS", cells)  # fewer than one user takes: one is done at a time
+    monkeypatch.setattr(_ideal_list, "MAX_CELLS", cells)  # fewer than one user takes: one is done at a time
     np.testing.assert_allclose(ndcg.unbiased(ranked, inverse, None), expected, rtol=1e-12)

@@ -9,7 +9,7 @@ import pytest
 
 from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
 from ipseval.ranking import RankedPositives
-from tests.inside.metrics import buckets, mean_rank
+from tests.inside.metrics import mean_rank, user_buckets
 
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {
@@ -79,15 +79,15 @@ def test_users_with_a_similar_number_of_positives_are_done_together():
     size = sum(counts)
     above = np.concatenate([np.arange(one)[::-1] for one in counts])  # the last is the best
     ranked = ranks(counts, above, np.zeros(size, int), np.full(size, 40))
-    found = {tuple(members.tolist()): rows for members, rows in buckets(ranked)}
+    rows_by_users = {tuple(bucket.users.tolist()): bucket.rows for bucket in user_buckets(ranked)}
     # Up to 1, 2, 4, 8, 16 and 32 positives: at most half of a bucket is padding.
-    assert list(found) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
-    assert [rows.shape[1] for rows in found.values()] == [1, 2, 4, 8, 16, 17]
+    assert list(rows_by_users) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
+    assert [rows.shape[1] for rows in rows_by_users.values()] == [1, 2, 4, 8, 16, 17]
     first = np.cumsum([0, *counts])
-    for members, rows in found.items():
-        for member, row in zip(members, rows.tolist(), strict=True):
-            own = list(range(first[member], first[member + 1]))[::-1]
-            assert row == own + [-1] * (rows.shape[1] - len(own))
+    for users, rows in rows_by_users.items():
+        for user, row in zip(users, rows.tolist(), strict=True):
+            positives = list(range(first[user], first[user + 1]))[::-1]
+            assert row == positives + [-1] * (rows.shape[1] - len(positives))
 
 
 def test_the_mean_rank_among_ties_is_the_middle_one():

@@ -12,16 +12,16 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from tests.inside.metrics import (
-    _between,
-    _groups,
-    _knots,
+    _interpolate_tables,
+    _rank_law,
+    _select_knots,
+    add_extreme_users,
+    build_refit,
+    divide_or_zero,
     fit_rank_distribution,
+    group_by_size,
     prior_kind,
-    ratio,
-    refitted,
-    with_best_and_worst,
 )
-from tests.inside.metrics import _laws as laws
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
@@ -150,7 +150,7 @@ def test_tables_between_the_knots_are_those_of_the_exact_size():
     sizes = 900 + np.arange(0, 100, 5)
     m = 10
     _, sampled = drawn(size=20, n=900, m=m)
-    one = _between(np.array([[0.0, 1.0, 4.0]]), np.array([900.0]), np.array([900.0, 900.0]))
+    one = _interpolate_tables(np.array([[0.0, 1.0, 4.0]]), np.array([900.0]), np.array([900.0, 900.0]))
     assert one.tolist() == [[0, 1, 4]] * 2
     for metric in ("recall@10", "ndcg"):
         result = correct_sampled(sampled, sizes, m, metric, "bv", prior="uniform", variance_weight=0.1)
@@ -176,7 +176,7 @@ def test_a_refit_to_the_same_shares_is_the_estimate(method):
     _, sampled = drawn(size=25, n=60, m=6)
     result = correct_sampled(sampled, 60, 6, "recall@5", method, n_iterations=20)
     data, target = result._request.data, ipseval.metric("recall@5")
-    again = refitted(data, target, method, 0.01, 20)
+    again = build_refit(data, target, method, 0.01, 20)
     assert again(data.share) == pytest.approx(result.estimate, rel=1e-12)
     # Counted twice, a positive moves the estimate as if it were there twice.
     share = data.share * np.where(np.arange(25) == 3, 2, 1)
@@ -212,16 +212,16 @@ def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
         above_estimate=np.array([0.0, 10.5, 2.0]), tied_estimate=np.array([0.0, 5.0, 0.0]),
     )  # fmt: skip
     data = correct_sampled(ranked, metric="auc", method="importance")._request.data
-    wide = with_best_and_worst(data)
+    wide = add_extreme_users(data)
     assert (wide.n_above.tolist(), wide.n_tied.tolist()) == ([0, 2, 1, 0, 4], [0, 1, 0, 0, 0])
     assert (wide.n_candidates.tolist(), wide.n_users) == ([50] * 5, 5)
     assert (wide.share.tolist(), wide.segment.tolist()) == ([1 / 3] * 5, [0, 1, 2, 3, 4])
     assert wide.estimated_rank.tolist() == [1, 14, 3, 1, 50]
     # A tie over the ranks 3 and 4 counts half at each; nothing is at 5.
-    assert data.shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
+    assert data.rank_shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
     # 1/2 / 2 + 1/2 / 3 less both leaves less than nothing to floating point.
     rounded = correct_sampled(ranked_with([1, 1], [1, 2]), metric="auc", method="rank")._request.data
-    assert rounded.shares(np.ones(2, dtype=bool)).tolist()[-1] == 0
+    assert rounded.rank_shares(np.ones(2, dtype=bool)).tolist()[-1] == 0
 
 
 def test_the_unbiased_form_of_a_corrected_metric_weighs_each_correction():
@@ -237,27 +237,29 @@ def test_lists_whose_lengths_are_within_two_percent_share_a_law():
     sizes = np.array([100, 104, 101, 103])
     for replacement in (True, False):
         result = correct_sampled([1, 2, 3, 4], sizes, 5, "recall@3", "rank", replacement=replacement)
-        group_of, groups, weight = _groups(result._request.data, ipseval.metric("recall@3"))
-        assert group_of.tolist() == [0, 1, 0, 1]
+        rank_groups = group_by_size(result._request.data, ipseval.metric("recall@3"))
+        groups = rank_groups.groups
+        weight = rank_groups.weight
+        assert rank_groups.group_of.tolist() == [0, 1, 0, 1]
         assert [one.grid.n_candidates for one in groups] == [100, 104]  # the rounded means
         assert groups[0].grid.rank[-6:].tolist() == [99, 100, 100, 100, 100, 100]
         assert groups[1].grid.rank.tolist() == list(range(1, 105))
         assert weight.tolist() == pytest.approx([1 / 104] * 104)
-        uniform = fit_rank_distribution(groups, weight, 1).weights(0)  # before the first step
+        uniform = fit_rank_distribution(groups, weight, 1).probabilities(0)  # before the first step
         assert uniform.tolist() == pytest.approx([1 / 104] * 104)
         assert [one.shares.tolist() for one in groups] == [[0.25, 0, 0.25, 0, 0, 0], [0, 0.25, 0, 0.25, 0, 0]]
     near = correct_sampled([1, 2], [100, 101], 5, "recall@3", "rank")._request.data
-    assert _groups(near, ipseval.metric("recall@3"))[0].tolist() == [0, 0]
+    assert group_by_size(near, ipseval.metric("recall@3")).group_of.tolist() == [0, 0]
     wide = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
-    assert _groups(wide, ipseval.metric("recall@3"))[0].tolist() == [0, 1]
+    assert group_by_size(wide, ipseval.metric("recall@3")).group_of.tolist() == [0, 1]
     many = correct_sampled(np.ones(101), 100 + np.arange(101), 5, "recall@3", "rank")._request.data
-    assert _groups(many, ipseval.metric("recall@3"))[0].max() == 15
+    assert group_by_size(many, ipseval.metric("recall@3")).group_of.max() == 15
 
 
 def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter_ones(monkeypatch):
-    monkeypatch.setattr(laws, "EXACT_ENTRIES", 0)
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
     data = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "rank", replacement=False)._request.data
-    _, (short, long), _ = _groups(data, ipseval.metric("auc"))
+    short, long = group_by_size(data, ipseval.metric("auc")).groups
     assert (long.grid.rank % 1).any()
     np.testing.assert_array_equal(short.grid.rank, np.minimum(np.round(long.grid.rank), 100))
     result = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "mle", replacement=False)
@@ -270,7 +272,7 @@ def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
     assert [prior_kind("uniform", method) for method in METHODS] == ["uniform", "estimated", *["uniform"] * 4]
     assert prior_kind(np.ones(3), "cls") == "given"
     assert prior_kind("estimated", "rank") == "estimated"
-    assert ratio(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
+    assert divide_or_zero(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
     conditions = [
         correct_sampled([1, 3, 2], 50, 6, "ap", method, variance_weight=1).condition_number
         for method in ("none", "rank", "bv", "mle")
@@ -280,11 +282,11 @@ def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
 
 def test_many_lengths_of_lists_have_knots_one_percent_apart():
     few = np.array([100.0, 150.0, 200.0])
-    assert _knots(few) is few
-    every = _knots(np.arange(900.0, 1100.0))
+    assert _select_knots(few) is few
+    every = _select_knots(np.arange(900.0, 1100.0))
     assert (every.size, every[0], every[-1]) == (21, 900, 1099)
     assert np.diff(np.log(every)).max() < 0.011
-    close = _knots(np.arange(100.0, 105.0))  # of log(1.04) five: as they are
+    close = _select_knots(np.arange(100.0, 105.0))  # of log(1.04) five: as they are
     assert close.tolist() == [100, 101, 102, 103, 104]
 
 
@@ -292,7 +294,7 @@ def test_many_lengths_of_lists_have_knots_one_percent_apart():
 @pytest.mark.parametrize("power", [2, 3])
 def test_intervals_from_twenty_positives_cover(power, monkeypatch):
     # At commit 68d2490 (normal interval): .67 at power 2, .80 at power 3.
-    monkeypatch.setattr(laws, "EXACT_ENTRIES", 0)
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
     n, m, rng = 2000, 50, np.random.default_rng(power)
     truth = (10 / n) ** (1 / power)  # P(⌈n u^power⌉ <= 10)
     covered = 0

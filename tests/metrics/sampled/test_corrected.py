@@ -14,8 +14,15 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics import AdditiveMetric
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
-from tests.inside.metrics import _laws as grid_module
-from tests.inside.metrics import _shown, _sums, _tables, correction_table, mean_over_ties
+from tests.inside.metrics import (
+    _correction_table,
+    _format_condition,
+    _normal_equations,
+    _rank_distribution,
+    _rank_law,
+    correction_table,
+    mean_over_ties,
+)
 from tests.metrics.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
 # m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.
@@ -136,7 +143,7 @@ def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_n
         raise RuntimeError("Maximum number of iterations reached.")
 
     monkeypatch.setattr("scipy.optimize.nnls", without_end)
-    with pytest.raises(InputError, match=r"'cls' comes to no end with 20 of 100 candidates.*method='bv'"):
+    with pytest.raises(InputError, match=r"'cls' does not converge with 20 of 100 candidates.*method='bv'"):
         corrected_metric(n, m, "rbp(0.9)", "cls")
 
 
@@ -153,7 +160,7 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
         corrected_metric(N, 30, "ap", "ls")
     with pytest.raises(InputError, match=r"ill-conditioned here.* with 3 of 3 candidates"):  # 4 from 3 ranks
         corrected_metric(3, 3, "ap", "ls")
-    assert [_shown(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
+    assert [_format_condition(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
 
 
 @pytest.mark.parametrize("m", [1, 5, 20])
@@ -179,9 +186,10 @@ def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estim
 
 def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_thread(monkeypatch):
     held = []
-    monkeypatch.setattr(_tables, "one_blas_thread", lambda: nullcontext(held.append(1)))
-    monkeypatch.setattr(_tables, "SMALL", 2)
-    monkeypatch.setattr(_tables, "MAX_SAMPLED", 3)
+    monkeypatch.setattr(_correction_table, "one_blas_thread", lambda: nullcontext(held.append(1)))
+    monkeypatch.setattr(_correction_table, "MIN_PARALLEL_SAMPLED", 2)
+    monkeypatch.setattr(_correction_table, "MAX_SAMPLED", 3)
+    monkeypatch.setattr(_rank_distribution, "MAX_SAMPLED", 3)
     for m, n_held in ((1, 1), (2, 1), (3, 1)):
         assert corrected_metric(9, m, "ap", "bv").size == m + 1
         assert len(held) == n_held
@@ -191,19 +199,19 @@ def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_
     with pytest.raises(InputError, match="at most 3 sampled candidates; got 4"):
         correct_sampled([1], 9, 4, "ap", "mle")
     plain, condition = correction_table(9, 3, find_metric("ap"), "ls")
-    monkeypatch.setattr(_tables, "MAX_CONDITION", condition)  # which is allowed itself
+    monkeypatch.setattr(_correction_table, "MAX_CONDITION", condition)  # which is allowed itself
     assert corrected_metric(9, 3, "ap", "ls").tolist() == plain.tolist()
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize(("n", "m"), [(6_000, 12), (1_500, 400)])
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replacement):
-    monkeypatch.setattr(grid_module, "EXACT_ENTRIES", 0)
-    law = grid_module.rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
+    law = _rank_law.rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
     gram, marginal = law.T @ law / n, law.sum(axis=0) / n
     for metric in ("recall@10", "recall@777", "ap", "ndcg@50", "ndcg"):
         target = find_metric(metric)
-        sums = _sums(grid_module.rank_grid(n, m, replacement, cutoff=target.cutoff), target)
+        sums = _normal_equations(_rank_law.rank_grid(n, m, replacement, cutoff=target.cutoff), target)
         exact = gram, marginal, law.T @ target.curve(n) / n
         for one, expected in zip(sums, exact, strict=True):
             assert np.abs(one - expected).max() <= 1e-11 * np.abs(expected).max()
@@ -211,13 +219,13 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
 
 def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
     # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
-    plain = list(grid_module._panels(10_001, 100, True, None))
+    plain = list(_rank_law._panels(10_001, 100, True, None))
     assert plain[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
     assert plain[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
     assert plain[-1] == (9538, 464)  # to the last rank
-    assert list(grid_module._panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
+    assert list(_rank_law._panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
     # Without replacement every rank of the first and last m is a node.
-    drawn = list(grid_module._panels(300, 40, False, 1))
+    drawn = list(_rank_law._panels(300, 40, False, 1))
     assert drawn[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
     assert drawn[-3:] == [(261, 16), (277, 16), (293, 8)]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import expected_sampled, std_sampled
-from tests.inside.metrics import _laws as laws
+from tests.inside.metrics import _expectation, _rank_law
 
 N = 10_000
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
@@ -167,14 +167,14 @@ def test_bad_input_is_named(call, message):
 def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monkeypatch):
     ranks, metric = np.arange(1, 6), "ap"
     whole = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
-    grid = laws.rank_grid(5, 3, True)
+    grid = _rank_law.rank_grid(5, 3, True)
     for entries, step in ((1, 1), (7, 1), (8, 2), (19, 4), (20, 5)):  # four sampled ranks
-        monkeypatch.setattr(laws, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(_rank_law, "BLOCK_ENTRIES", entries)
         found = [(one.start, one.stop) for one in grid.blocks()]
         assert found == [(first, first + step) for first in range(0, 5, step)]
         parts = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
         np.testing.assert_allclose(parts, whole, rtol=1e-14)
-    monkeypatch.setattr(laws, "MOST", 3)
+    monkeypatch.setattr(_expectation, "MAX_CUTOFF", 3)
     assert expected_sampled([1], 9, 3, metric) == [1.0]
     with pytest.raises(InputError, match="n_sampled must be at most 3; got 4"):
         expected_sampled([1], 9, 4, metric)

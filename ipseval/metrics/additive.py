@@ -1,36 +1,62 @@
-"""Additive metrics: a sum or mean over positives of a contribution c(r) of the rank alone."""
+"""Metrics that are a sum or mean over positives of a function of the rank: recall, dcg, atop and others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics._ties import Prefix, places
-from ipseval.metrics.base import Definition, Metric, cached, mean_rank
+from ipseval.metrics._ties import average_over_ties, find_rank_ranges
+from ipseval.metrics.base import Definition, Metric, cache_last
 from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
 
-TOTAL = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
+SUM_PLUG_IN = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
 
 
 @dataclass(frozen=True, repr=False)
 class AdditiveMetric(Metric):
-    """(1/s) Σ c(r_i) for kind "mean", Σ c(r_i) for kind "sum", over the positives of a user.
+    """Compute (1/s) Σ c(r_i) for kind "mean", or Σ c(r_i) for kind "sum", over the positives of a user.
 
-    A subclass sets `name`, `kind` and `definition`, and defines the contribution c as
-    `_curve(rank, n_candidates)`, or `_contributions` when c is no function of the rank. `needs_n_relevant` is
-    True for means. Values outside [0, 1] need their `value_range`.
+    A subclass sets `name`, `kind` and `definition`. It defines the contribution c as
+    ``_curve(rank, n_candidates)``, or as ``_contributions(ranked, rule)`` where c is not a function of the
+    rank. Values outside [0, 1] need a `value_range`. Ties, weights, the unbiased form and the correction of
+    sampled ranks follow from c.
+
+    Parameters
+    ----------
+    cutoff : int or None, default None
+        The k of ``@k``; None for the whole ranking.
+    label : str, default ""
+        Label in reports; "" for name, parameters and cutoff.
 
     Attributes
     ----------
+    needs_n_relevant : bool
+        True; a subclass of kind "sum" sets it to False.
     reads_n : bool
-        Whether c(r) depends on the number of candidates, so that ties are averaged for each number apart.
+        Whether c(r) depends on the number of candidates; ties are then averaged separately for each number.
+
+    See Also
+    --------
+    Metric : Base of all metrics.
+
+    Examples
+    --------
+    >>> from ipseval.metrics import AdditiveMetric, Definition
+    >>> class InverseRank(AdditiveMetric):
+    ...     name = "inverse_rank"
+    ...     kind = "mean"
+    ...     definition = Definition("Σ_{i∈S} 1/r_i / s", "s")
+    ...
+    ...     def _curve(self, rank, n_candidates):
+    ...         return 1 / rank
+    >>> InverseRank(2).curve(3)
+    array([1. , 0.5, 0. ])
     """
 
     needs_n_relevant: ClassVar[bool] = True
@@ -38,46 +64,37 @@ class AdditiveMetric(Metric):
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the contribution of each positive under the tie rule, (n_pos,)."""
-        rule = self._rule(ranked, ties)
-        return cached(ranked, (self, rule), lambda: self._contributions(ranked, rule))
+        rule = self._resolve_tie_rule(ranked, ties)
+        return cache_last(ranked, (self, rule), lambda: self._contributions(ranked, rule))
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        return over_ties(self.at_rank, ranked, rule, self.cutoff, reads_n=self.reads_n)
+        return average_over_ties(self.at_rank, ranked, rule, self.cutoff, reads_n=self.reads_n)
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         mean = ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
-        return mean if self.kind == "mean" else mean * ranked.counts
+        if self.kind == "mean":
+            return mean
+        return mean * ranked.counts
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         total = ranked.sum_by_user(self.contributions(ranked, ties=rule) * inverse)
-        return total / n_relevant if self.kind == "mean" else total
+        if self.kind != "mean":
+            return total
+        assert n_relevant is not None
+        return np.asarray(total / n_relevant)
 
 
-def over_ties(
-    at_rank: Callable[[FloatArray, IntArray], FloatArray],
-    ranked: RankedPositives,
-    rule: TieRule,
-    cutoff: int | None,
-    *,
-    reads_n: bool = False,
-) -> FloatArray:
-    """Return c of each positive under a tie rule, (n_pos,): at the mean rank, or the mean over its places."""
-    n = ranked.n_candidates
-    if rule == "mean" or not ranked.has_ties:
-        return at_rank(mean_rank(ranked), n)
-    above, size = places(ranked, rule)
-    value = np.asarray(at_rank(above + 1.0, n), dtype=np.float64)
-    tied = size > 1
-    # The expectation over random tie breaking: a difference of prefix sums of c.
-    for length in np.unique(n[tied]) if reads_n else n[tied][:1]:
-        rows = np.flatnonzero(tied & (n == length) if reads_n else tied)
-        last = int((above[rows] + size[rows]).max())
-        depth = np.arange(1.0, (last if cutoff is None else min(last, cutoff)) + 1)
-        prefix = Prefix.of(at_rank(depth, np.full(depth.size, length)))
-        value[rows] = prefix.between(above[rows], above[rows] + size[rows]) / size[rows]
-    return value
+def is_mean_of_contributions(metric: Metric) -> bool:
+    """Return whether the weighted value of a user is Σwc/Σw by definition: no subclass has replaced it."""
+    if metric.kind != "mean" or not isinstance(metric, AdditiveMetric):
+        return False
+    metric_class = type(metric)
+    return (
+        metric_class.user_values is Metric.user_values
+        and metric_class._user_values is AdditiveMetric._user_values
+    )
 
 
 def log_discount(rank: FloatArray) -> FloatArray:
@@ -86,14 +103,14 @@ def log_discount(rank: FloatArray) -> FloatArray:
 
 
 def share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-    """Return (n − r)/(n − 1), the share of the other candidates below; NaN where there is none."""
+    """Return (n − r)/(n − 1), the share of the other candidates ranked below r; NaN where n is 1."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
 
 
 @dataclass(frozen=True, repr=False)
 class Recall(AdditiveMetric):
-    """Σ 1{r_i ≤ k} / s."""
+    """Recall: the share of relevant items among the first k, Σ 1{r_i ≤ k} / s."""
 
     name = "recall"
     aliases: ClassVar[tuple[str, ...]] = ("r",)
@@ -108,7 +125,7 @@ class Recall(AdditiveMetric):
 
 @dataclass(frozen=True, repr=False)
 class Hits(Recall):
-    """Σ 1{r_i ≤ k} / s of queries with one target each: recall@k of link prediction, pooled over targets."""
+    """Hits@k of link prediction: recall@k of queries with one target each."""
 
     name = "hits"
     aliases = ()
@@ -118,7 +135,7 @@ class Hits(Recall):
 
 @dataclass(frozen=True, repr=False)
 class Cg(AdditiveMetric):
-    """Σ gain_i over the relevant items in the first k; the number of them where gains are binary."""
+    """Cumulative gain: Σ gain_i over the relevant items among the first k; their number for binary gains."""
 
     gain: Gain = "binary"
 
@@ -129,17 +146,19 @@ class Cg(AdditiveMetric):
     parameters = MappingProxyType({"gain": GAIN})
     needs_n_relevant = False
     value_range = (0.0, float("inf"))
-    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=TOTAL)
+    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=SUM_PLUG_IN)
 
     def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
-        """Return the value for one relevant item at rank r; graded gains do not tell its grade: refused."""
+        """Return the value for one relevant item at rank r; raise for graded gains."""
         if self.gain != "binary":
             raise InputError(f"{self.label} depends on the grade of the relevant item; use gain='binary'.")
         return super().at_rank(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        value = over_ties(super().at_rank, ranked, rule, self.cutoff)
-        return value if self.gain == "binary" else value * compute_gains(ranked, self.gain, self.label)
+        value = average_over_ties(super().at_rank, ranked, rule, self.cutoff)
+        if self.gain == "binary":
+            return value
+        return value * compute_gains(ranked, self.gain, self.label)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
@@ -147,13 +166,13 @@ class Cg(AdditiveMetric):
 
 @dataclass(frozen=True, repr=False)
 class Dcg(Cg):
-    """Σ gain_i / log2(1 + r_i) over the relevant items in the first k."""
+    """Discounted cumulative gain: Σ gain_i / log2(1 + r_i) over the relevant items among the first k."""
 
     name = "dcg"
     summary = "discounted cumulative gain"
     takes_cutoff = "optional"
     definition = Definition(
-        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=TOTAL
+        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=SUM_PLUG_IN
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
@@ -162,7 +181,7 @@ class Dcg(Cg):
 
 @dataclass(frozen=True, repr=False)
 class MeanDcg(AdditiveMetric):
-    """dcg@k / s."""
+    """Mean discount of the relevant items: dcg@k / s (Yang et al. 2018)."""
 
     name = "mean_dcg"
     summary = "mean discount over relevant items (Yang et al.)"
@@ -175,10 +194,10 @@ class MeanDcg(AdditiveMetric):
 
 @dataclass(frozen=True, repr=False)
 class Atop(AdditiveMetric):
-    """Mean of (n − r)/(n − 1) over positives: the share of other candidates ranked below a positive.
+    """Mean share of the other candidates ranked below a positive, (n − r)/(n − 1).
 
-    Affine in the rank, so every tie rule but "min" and "max" gives the same value. NaN for a user with a
-    single candidate.
+    It is affine in the rank, so that "mean" and "expected" ties give one value. NaN for a user with a single
+    candidate.
     """
 
     name = "atop"
@@ -198,5 +217,7 @@ class Atop(AdditiveMetric):
         return share_below(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        above, size = places(ranked, rule)
-        return self.at_rank(above + (size + 1) / 2, ranked.n_candidates)
+        # The mean of an affine function over the possible ranks is its value at the mean rank.
+        ranges = find_rank_ranges(ranked, rule)
+        rank = ranges.n_above + (ranges.n_ranks + 1) / 2
+        return self.at_rank(rank, ranked.n_candidates)
