@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval.metrics._ties import count_positives_above, mean_rank
-from ipseval.metrics.additive import share_below
+from ipseval.metrics._ties import compute_mean_rank, count_better_positives
+from ipseval.metrics.additive import compute_share_below
 from ipseval.metrics.base import Definition, Metric, cache_last
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
@@ -49,11 +49,11 @@ class Auc(Metric):
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
         """Return the share of non-positive candidates below each positive, (n_pos,); NaN without any."""
         rule = self._resolve_tie_rule(ranked, ties)
-        return cache_last(ranked, (self, rule), lambda: self._shares_below(ranked, rule))
+        return cache_last(ranked, (self, rule), lambda: self._compute_shares_below(ranked, rule))
 
-    def _shares_below(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+    def _compute_shares_below(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         ranked = ranked.in_one_list  # with sampled candidates, which can contain the other positives
-        positives_above, positives_tied = count_positives_above(ranked)
+        positives_above, positives_tied = count_better_positives(ranked)
         n_negatives = ranked.n_candidates - np.repeat(ranked.counts, ranked.counts)
         negatives_above = ranked.n_above - positives_above
         negatives_tied = ranked.n_tied - positives_tied
@@ -65,7 +65,7 @@ class Auc(Metric):
         return ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return share_below(rank, n_candidates)
+        return compute_share_below(rank, n_candidates)
 
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
@@ -107,8 +107,8 @@ class Auc(Metric):
         """Return n − r of each positive, (n_pos,), and n of each user; estimates with sampled candidates."""
         sampling = ranked.sampling
         if sampling is None:
-            return ranked.n_candidates - mean_rank(ranked), ranked.n_candidates[ranked.starts]
-        positives_above, positives_tied = count_positives_above(ranked)
+            return ranked.n_candidates - compute_mean_rank(ranked), ranked.n_candidates[ranked.starts]
+        positives_above, positives_tied = count_better_positives(ranked)
         s = np.repeat(ranked.counts, ranked.counts)
         n = sampling.n_candidates
         if sampling.pool != "candidates":  # its size does not contain the other positives

@@ -1,4 +1,4 @@
-"""Average precision, whose mean over users is MAP."""
+"""Average precision, the metric behind MAP."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from math import comb
 import numpy as np
 
 from ipseval.metrics._ideal_list import sort_descending
-from ipseval.metrics._order_statistics import MIN_INTERPOLATED, mean_reciprocal, mean_reciprocals
+from ipseval.metrics._order_statistics import (
+    MIN_INTERPOLATED,
+    compute_mean_reciprocal,
+    interpolate_mean_reciprocals,
+)
 from ipseval.metrics._ties import (
     PrefixSums,
     TieGroups,
     compute_by_user,
     find_rank_ranges,
-    sum_before,
+    sum_previous,
 )
-from ipseval.metrics._user_buckets import position_in_user
+from ipseval.metrics._user_buckets import count_preceding_rows
 from ipseval.metrics.base import Definition, Metric
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieRule
@@ -61,23 +65,23 @@ class AveragePrecision(Metric):
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         if weights is None:
             ones = np.ones(len(ranked))
-            return self._pair_sum(ranked, ones, rule) / self._denominator(ranked.counts)
+            return self._compute_pair_sum(ranked, ones, rule) / self._compute_denominator(ranked.counts)
         largest = sort_descending(ranked, weights)
         if self.cutoff is not None:
-            largest = np.where(position_in_user(ranked) < self.cutoff, largest, 0.0)
+            largest = np.where(count_preceding_rows(ranked) < self.cutoff, largest, 0.0)
         mean = ranked.mean_by_user(weights)
         scaled_weights = weights / mean[ranked.segment]
         ranges = find_rank_ranges(ranked, rule)
-        total = compute_by_user(ranked, ranges, scaled_weights, partial(self._weighted_sums, rule))
+        total = compute_by_user(ranked, ranges, scaled_weights, partial(self._compute_weighted_sums, rule))
         return total * mean / ranked.sum_by_user(largest)
 
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         assert n_relevant is not None
-        return self._pair_sum(ranked, inverse, rule) / self._denominator(n_relevant)
+        return self._compute_pair_sum(ranked, inverse, rule) / self._compute_denominator(n_relevant)
 
-    def _denominator(self, n_relevant: FloatArray | IntArray) -> FloatArray:
+    def _compute_denominator(self, n_relevant: FloatArray | IntArray) -> FloatArray:
         """Return min(s, k) as floats; s without a cutoff."""
         cutoff = np.inf
         if self.cutoff is not None:
@@ -92,10 +96,10 @@ class AveragePrecision(Metric):
 
     # The weighted form.
 
-    def _weighted_sums(self, rule: TieRule, groups: TieGroups, w: FloatArray) -> FloatArray:
+    def _compute_weighted_sums(self, rule: TieRule, groups: TieGroups, w: FloatArray) -> FloatArray:
         """Return Σ w_i E[1{r_i≤k} prec_w(r_i)] of each user of a bucket, from weights with mean 1."""
-        weight_above = sum_before(w, groups.first_column)
-        group_weight = sum_before(w, groups.last_column + 1) - weight_above
+        weight_above = sum_previous(w, groups.first_column)
+        group_weight = sum_previous(w, groups.last_column + 1) - weight_above
         negatives = (groups.n_above - groups.first_column).astype(np.float64)
         rank = groups.n_above + 1.0
         if rule == "mean":
@@ -109,10 +113,10 @@ class AveragePrecision(Metric):
             value[groups.n_ranks > 1] = 0.0
             user, start = np.nonzero(groups.is_group_start & (groups.n_ranks > 1))
             if user.size:
-                value[user, start] = self._tied_gain(groups, w, weight_above, user, start)
+                value[user, start] = self._compute_tied_gain(groups, w, weight_above, user, start)
         return np.asarray(value.sum(axis=1))
 
-    def _tied_gain(
+    def _compute_tied_gain(
         self, groups: TieGroups, w: FloatArray, weight_above: FloatArray, user: IntArray, start: IntArray
     ) -> FloatArray:
         """Return Σ_l E[(S_l/l) 1{r ≤ k} W/(W + neg)] of the tie groups that start at the given entries."""
@@ -129,17 +133,17 @@ class AveragePrecision(Metric):
         gain = np.zeros(user.size)
         for g in np.unique(n_positives):
             rows = np.flatnonzero(n_positives == g)
-            order, subset_weight, probability = _subset_sums(member_weights[rows, :g])
+            order, subset_weight, probability = _compute_subset_sums(member_weights[rows, :g])
             total_weight = weight_above[user, start][rows, None, None] + subset_weight
             offset = total_weight + ((n_above - start)[rows, None] - order)[:, :, None]
-            reciprocal = _mean_reciprocals_by_order(offset, n_ranks[rows], last_position[rows], order)
+            reciprocal = _compute_mean_reciprocals(offset, n_ranks[rows], last_position[rows], order)
             terms = probability * subset_weight / order[:, None] * total_weight * reciprocal
             gain[rows] = terms.sum(axis=(1, 2))
         return gain
 
     # The sum over pairs.
 
-    def _pair_sum(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
+    def _compute_pair_sum(self, ranked: RankedPositives, relevance: FloatArray, rule: TieRule) -> FloatArray:
         """Return Σ_i y_i [A_i (1 + Σ_{j above i} y_j) + B_i Σ_{j tied with i} y_j] of each user."""
         # A_i = E[1{r_i≤k}/r_i] and B_i = E[1{r_i≤k, r_j<r_i}/r_i] for a j in the same tie group.
         ranges = find_rank_ranges(ranked, rule)
@@ -150,30 +154,30 @@ class AveragePrecision(Metric):
 
         def compute_bucket(groups: TieGroups, y: FloatArray) -> FloatArray:
             if rule == "mean":
-                single, pair = self._mean_rank_terms(groups)
+                single, pair = self._compute_mean_rank_terms(groups)
             else:
-                single, pair = _expected_terms(groups, harmonic_sums)
-            above = sum_before(y, groups.first_column)
-            tied = sum_before(y, groups.last_column + 1) - above - y
+                single, pair = _compute_expected_terms(groups, harmonic_sums)
+            above = sum_previous(y, groups.first_column)
+            tied = sum_previous(y, groups.last_column + 1) - above - y
             tied = np.where(groups.n_positives > 1, tied, 0.0)
             terms = y * (single * (1 + above) + pair * tied)
             return np.asarray(terms.sum(axis=1))
 
         return compute_by_user(ranked, ranges, relevance, compute_bucket)
 
-    def _mean_rank_terms(self, groups: TieGroups) -> tuple[FloatArray, FloatArray]:
+    def _compute_mean_rank_terms(self, groups: TieGroups) -> tuple[FloatArray, FloatArray]:
         """Return A_i and B_i of each entry where the items of a tie group have its mean rank."""
         rank = groups.n_above + (groups.n_ranks + 1) / 2
         single = np.where(self._is_inside(groups, rank), 1 / rank, 0.0)
         return single, single / 2
 
 
-def _expected_terms(groups: TieGroups, harmonic_sums: PrefixSums) -> tuple[FloatArray, FloatArray]:
+def _compute_expected_terms(groups: TieGroups, harmonic_sums: PrefixSums) -> tuple[FloatArray, FloatArray]:
     """Return A_i and B_i of each entry under random tie breaking, from H_0 … H_depth with the cutoff."""
     depth = harmonic_sums.high.size - 1
     first = np.minimum(groups.n_above, depth)
     last = np.minimum(groups.n_above + groups.n_ranks, depth)
-    reciprocal_sum = harmonic_sums.sum_between(first, last)
+    reciprocal_sum = harmonic_sums.sum_range(first, last)
     single = reciprocal_sum / groups.n_ranks
     # Σ_p (p − 1)/(above + p) over the positions p inside the cutoff is their number − (above + 1) Σ_p
     # 1/(above + p).
@@ -183,7 +187,7 @@ def _expected_terms(groups: TieGroups, harmonic_sums: PrefixSums) -> tuple[Float
     return single, np.where(groups.n_ranks > 1, pair, 0.0)
 
 
-def _mean_reciprocals_by_order(
+def _compute_mean_reciprocals(
     offset: FloatArray, n_ranks: IntArray, last_position: IntArray, order: IntArray
 ) -> FloatArray:
     """Return E[1{p ≤ last_position} / (offset + p)] of groups of g positives, in the shape (n, g, k)."""
@@ -192,9 +196,11 @@ def _mean_reciprocals_by_order(
     if g > MIN_INTERPOLATED:
         means: FloatArray = np.empty(offset.shape)
         for row in range(n_groups):
-            means[row] = mean_reciprocals(offset[row], int(n_ranks[row]), int(last_position[row]), order)
+            means[row] = interpolate_mean_reciprocals(
+                offset[row], int(n_ranks[row]), int(last_position[row]), order
+            )
         return means
-    flat_means = mean_reciprocal(
+    flat_means = compute_mean_reciprocal(
         offset.reshape(n_groups * g, -1),
         n_positions=np.repeat(n_ranks, g),
         n_positives=np.full(n_groups * g, g),
@@ -204,7 +210,7 @@ def _mean_reciprocals_by_order(
     return flat_means.reshape(offset.shape)
 
 
-def _subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
+def _compute_subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return l = 1 … g, values of S_l and their probabilities, (n_groups, g, k) each.
 
     S_l is the sum of l random entries of the g `members` of a group, (n_groups, g). Probabilities sum to 1
@@ -216,7 +222,7 @@ def _subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]
 
 
 def _list_subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return `_subset_sums` with the sum of every subset."""
+    """Return `_compute_subset_sums` with the sum of every subset."""
     g = members.shape[1]
     order = np.arange(1, g + 1)
     mean_sums = members.mean(axis=1, keepdims=True) * order
@@ -230,7 +236,7 @@ def _list_subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatA
 
 
 def _approximate_subset_sums(members: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return `_subset_sums` with two values that have the mean, variance and skewness of S_l."""
+    """Return `_compute_subset_sums` with two values that have the mean, variance and skewness of S_l."""
     g = members.shape[1]
     order = np.arange(1, g + 1)
     mean = members.mean(axis=1, keepdims=True)

@@ -9,12 +9,12 @@ from functools import partial
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics._order_statistics import mean_reciprocal
+from ipseval.metrics._order_statistics import compute_mean_reciprocal
 from ipseval.metrics._ties import (
     TieGroups,
     compute_by_user,
     find_rank_ranges,
-    multiply_before,
+    multiply_previous,
 )
 from ipseval.metrics.base import MAX_QUADRATIC_SIZE, Definition, Metric
 from ipseval.ranking import RankedPositives
@@ -78,7 +78,7 @@ class Hit(FirstRelevantMetric):
             column = is_split[users].argmax(axis=1)[:, None]
             group_above = np.take_along_axis(n_above[users], column, axis=1)[:, 0]
             group_ranks = np.take_along_axis(n_ranks[users], column, axis=1)[:, 0]
-            no_hit[users] *= miss_probability(
+            no_hit[users] *= compute_miss_probability(
                 miss[users], is_split[users], self.cutoff - group_above, group_ranks
             )
         return np.asarray(1 - no_hit)
@@ -105,12 +105,12 @@ class ReciprocalRank(FirstRelevantMetric):
         if rule == "mean":
             # The positives of a tie group have one rank, so that their order does not affect the sum.
             column = np.broadcast_to(np.arange(miss.shape[1]), miss.shape)
-            none_above = multiply_before(miss, column)
+            none_above = multiply_previous(miss, column)
             rank = groups.n_above + (groups.n_ranks + 1) / 2
             value = np.where(groups.is_positive, self.at_rank(rank, np.nan), 0.0)
             return np.asarray((none_above * relevance * value).sum(axis=1))
 
-        none_above = multiply_before(miss, groups.first_column)
+        none_above = multiply_previous(miss, groups.first_column)
         is_start = groups.is_group_start
         group_gain = np.zeros(miss.shape)
         is_untied = is_start & (groups.n_ranks == 1)
@@ -118,10 +118,12 @@ class ReciprocalRank(FirstRelevantMetric):
         group_gain[is_untied] = untied_gain[is_untied]
         user, start = np.nonzero(is_start & (groups.n_ranks > 1))
         if user.size:
-            group_gain[user, start] = self._tied_gain(groups, miss, user, start)
+            group_gain[user, start] = self._compute_tied_gain(groups, miss, user, start)
         return np.asarray((none_above * group_gain).sum(axis=1))
 
-    def _tied_gain(self, groups: TieGroups, miss: FloatArray, user: IntArray, start: IntArray) -> FloatArray:
+    def _compute_tied_gain(
+        self, groups: TieGroups, miss: FloatArray, user: IntArray, start: IntArray
+    ) -> FloatArray:
         """Return Σ_l μ_l (D_{l−1} − D_l) of the tie groups that start at the given entries, (n_groups,)."""
         # μ_l is the mean of c at the l-th rank of a random g-subset of the group's ranks, and D_l is the mean
         # of Π (1 − y) over l of its positives: the ranks that are taken and their order are independent.
@@ -136,18 +138,18 @@ class ReciprocalRank(FirstRelevantMetric):
             last_position = np.clip(self.cutoff - n_above, 0, n_ranks)
         # The l-th positive has position l or later, so that orders beyond the last position add nothing.
         max_order = min(column.shape[1], int(last_position.max()))
-        means = mean_products(member_miss, is_member, max_order)
+        means = compute_mean_products(member_miss, is_member, max_order)
         drop = np.where(is_member[:, :max_order], means[:, :-1] - means[:, 1:], 0.0)
         row, order = np.nonzero(drop)
         offset = n_above[row, None].astype(np.float64)
-        mean_value = mean_reciprocal(offset, n_ranks[row], n_positives[row], order + 1, last_position[row])[
-            :, 0
-        ]
-        gain = np.bincount(row, drop[row, order] * mean_value, minlength=user.size)
+        mean_values = compute_mean_reciprocal(
+            offset, n_ranks[row], n_positives[row], order + 1, last_position[row]
+        )
+        gain = np.bincount(row, drop[row, order] * mean_values[:, 0], minlength=user.size)
         return np.asarray(gain, dtype=np.float64)
 
 
-def miss_probability(
+def compute_miss_probability(
     miss: FloatArray, is_member: BoolArray, n_slots: IntArray, n_ranks: IntArray
 ) -> FloatArray:
     """Return E[Π miss over the members of a tie group in its first `n_slots` ranks], (n,).
@@ -157,7 +159,7 @@ def miss_probability(
     # If j of the first i members are in the slots, the next one is too with probability
     # (n_slots − j)/(n_ranks − i). No term cancels for y in [0, 1].
     if not miss[is_member].any():
-        return _all_outside_probability(is_member, n_slots, n_ranks)
+        return _compute_empty_probability(is_member, n_slots, n_ranks)
     n, width = miss.shape
     max_in_slots = min(width, int(n_slots.max()))
     j = np.arange(max_in_slots + 1)
@@ -175,14 +177,14 @@ def miss_probability(
     return np.asarray(state.sum(axis=1), dtype=np.float64)
 
 
-def _all_outside_probability(is_member: BoolArray, n_slots: IntArray, n_ranks: IntArray) -> FloatArray:
+def _compute_empty_probability(is_member: BoolArray, n_slots: IntArray, n_ranks: IntArray) -> FloatArray:
     """Return the probability that no member has one of the first `n_slots` ranks of its group, (n,)."""
     n_placed: IntArray = np.cumsum(is_member, axis=1) - is_member
     outside = 1 - n_slots[:, None] / np.maximum(n_ranks[:, None] - n_placed, 1)
     return np.asarray(np.where(is_member, outside, 1.0).cumprod(axis=1)[:, -1])
 
 
-def mean_products(miss: FloatArray, is_member: BoolArray, max_order: int) -> FloatArray:
+def compute_mean_products(miss: FloatArray, is_member: BoolArray, max_order: int) -> FloatArray:
     """Return D_l, the mean of Π miss over all l-subsets of the members, (n, max_order + 1), with D_0 = 1."""
     n, width = miss.shape
     means = np.zeros((n, max_order + 1))

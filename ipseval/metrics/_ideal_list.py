@@ -14,15 +14,15 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.metrics._ties import average_over_ties
-from ipseval.metrics._user_buckets import position_in_user, user_buckets
-from ipseval.metrics.additive import log_discount
+from ipseval.metrics._user_buckets import build_user_buckets, count_preceding_rows
+from ipseval.metrics.additive import compute_log_discount
 from ipseval.metrics.base import (
     MAX_QUADRATIC_SIZE,
     Definition,
     Metric,
     Parameter,
+    build_choice_parser,
     cache_last,
-    choice_parser,
 )
 from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
@@ -58,47 +58,49 @@ class IdealListMetric(Metric):
         """Return c(r) of each row, (n_rows,); None for a relative metric."""
         if not self.adds_up:
             return None
-        return self._discounts(ranked, self._resolve_tie_rule(ranked, ties))
+        return self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
 
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return c (n_pos,) with the value Σwc/Σw: the gain of a positive over the gain of the ideal list."""
-        discount = self._discounts(ranked, self._resolve_tie_rule(ranked, ties))
+        discount = self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
         w = weights
         if w is None:
             w = np.ones(len(ranked))
-        gain = self._weighted_gains(ranked, weights)
+        gain = self._compute_weighted_gains(ranked, weights)
         if gain is None:
             gain = w
         with np.errstate(invalid="ignore", divide="ignore"):
-            scale = ranked.sum_by_user(w) / self._ideal_value(ranked, gain)
+            scale = ranked.sum_by_user(w) / self._compute_ideal_value(ranked, gain)
         if not self.is_relative:
-            scale = scale * self._ideal_discount_sum(ranked.counts)
+            scale = scale * self._sum_ideal_discounts(ranked.counts)
         scale_of_positive = np.where(np.isfinite(scale), scale, np.nan)[ranked.segment]
         return scale_of_positive * (gain / w) * discount
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        discount = self._discounts(ranked, rule)
-        gain = self._weighted_gains(ranked, weights)
+        discount = self._compute_discounts(ranked, rule)
+        gain = self._compute_weighted_gains(ranked, weights)
         if gain is None:
             total = ranked.sum_by_user(discount)
             if self.is_relative:
-                return total / self._ideal_discount_sum(ranked.counts)
+                return total / self._sum_ideal_discounts(ranked.counts)
             return total
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = ranked.sum_by_user(gain * discount) / self._ideal_value(ranked, gain)
+            share = ranked.sum_by_user(gain * discount) / self._compute_ideal_value(ranked, gain)
         if self.is_relative:
             return share
-        return share * self._ideal_discount_sum(ranked.counts)
+        return share * self._sum_ideal_discounts(ranked.counts)
 
-    def _discounts(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+    def _compute_discounts(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
         return cache_last(
             ranked, (self, rule), lambda: average_over_ties(self.at_rank, ranked, rule, self.cutoff)
         )
 
-    def _weighted_gains(self, ranked: RankedPositives, weights: FloatArray | None) -> FloatArray | None:
+    def _compute_weighted_gains(
+        self, ranked: RankedPositives, weights: FloatArray | None
+    ) -> FloatArray | None:
         """Return w_i g_i of each positive, (n_pos,); None where all are 1."""
         gain_kind = getattr(self, "gain", "binary")
         if gain_kind == "binary":
@@ -108,20 +110,20 @@ class IdealListMetric(Metric):
             return gain
         return weights * gain
 
-    def _ideal_value(self, ranked: RankedPositives, gain: FloatArray) -> FloatArray:
+    def _compute_ideal_value(self, ranked: RankedPositives, gain: FloatArray) -> FloatArray:
         """Return Σ g c of the ideal list of each user, for weighted gains g (n_pos,)."""
-        discount = self._first_discounts(int(ranked.counts.max(initial=0)))
-        return ranked.sum_by_user(sort_descending(ranked, gain) * discount[position_in_user(ranked)])
+        discount = self._compute_first_discounts(int(ranked.counts.max(initial=0)))
+        return ranked.sum_by_user(sort_descending(ranked, gain) * discount[count_preceding_rows(ranked)])
 
-    def _ideal_discount_sum(self, counts: IntArray) -> FloatArray:
+    def _sum_ideal_discounts(self, counts: IntArray) -> FloatArray:
         """Return Σ_{j≤s} c(j) for each number s of relevant items."""
-        return self._discount_sums(int(counts.max(initial=0)))[counts]
+        return self._accumulate_discounts(int(counts.max(initial=0)))[counts]
 
-    def _discount_sums(self, max_count: int) -> FloatArray:
+    def _accumulate_discounts(self, max_count: int) -> FloatArray:
         """Return Σ_{j≤s} c(j) for s = 0 … `max_count`."""
-        return np.concatenate([[0.0], np.cumsum(self._first_discounts(max_count))])
+        return np.concatenate([[0.0], np.cumsum(self._compute_first_discounts(max_count))])
 
-    def _first_discounts(self, max_rank: int) -> FloatArray:
+    def _compute_first_discounts(self, max_rank: int) -> FloatArray:
         """Return c(1) … c(max_rank)."""
         return self.at_rank(np.arange(1.0, max_rank + 1), np.nan)
 
@@ -175,24 +177,24 @@ class Ndcg(IdealListMetric):
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return log_discount(rank)
+        return compute_log_discount(rank)
 
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         if self.gain != "binary":
             raise InputError(f"{self.label} has no unbiased form for graded gains; ask for aoa or snips.")
-        value = inverse * self._discounts(ranked, rule)
+        value = inverse * self._compute_discounts(ranked, rule)
         result = np.empty(ranked.starts.size)
-        for bucket in user_buckets(ranked):
+        for bucket in build_user_buckets(ranked):
             width = bucket.rows.shape[1]
-            inverse_ideal = 1 / self._discount_sums(self._max_ideal_size(width))[1:]
+            inverse_ideal = 1 / self._accumulate_discounts(self._max_ideal_size(width))[1:]
             step = max(1, MAX_CELLS // (inverse_ideal.size * (width + 1)))
             bucket_inverse = bucket.gather(inverse)
             bucket_value = bucket.gather(value)
             for start in range(0, bucket.users.size, step):
                 part = slice(start, start + step)
-                inverse_ideal_means = _expected_without_each(bucket_inverse[part], inverse_ideal)
+                inverse_ideal_means = _leave_one_out_expectations(bucket_inverse[part], inverse_ideal)
                 result[bucket.users[part]] = (bucket_value[part] * inverse_ideal_means).sum(axis=1)
         return result
 
@@ -210,7 +212,7 @@ class Ndcg(IdealListMetric):
         return size
 
 
-def _expected_without_each(y: FloatArray, h: FloatArray) -> FloatArray:
+def _leave_one_out_expectations(y: FloatArray, h: FloatArray) -> FloatArray:
     """Return f_{−i} = Σ_t h(t) [x^t] Π_{j≠i} (1 − y_j + y_j x) of every entry of each row, as y.
 
     If y were probabilities, this is the mean of h(number of the other relevant items). The identity is
@@ -238,7 +240,7 @@ def _expected_without_each(y: FloatArray, h: FloatArray) -> FloatArray:
 
 
 DENOMINATOR = Parameter(
-    "k", choice_parser("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone"
+    "k", build_choice_parser("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone"
 )
 
 
@@ -256,7 +258,7 @@ class Precision(IdealListMetric):
 
     @property
     def is_relative(self) -> bool:  # type: ignore[override]  # follows from the denominator
-        """Whether the value is divided by that of the ideal list, min(k, s)/k."""
+        """Whether the value is divided by the precision of the ideal list, min(k, s)/k."""
         return self.denominator == "min"
 
     @property
@@ -283,7 +285,7 @@ class Precision(IdealListMetric):
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        total = ranked.sum_by_user(inverse * self._discounts(ranked, rule))
+        total = ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))
         if not self.is_relative:
             return total
         assert self.cutoff is not None
@@ -326,4 +328,4 @@ class Rbp(IdealListMetric):
     def _unbiased(
         self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        return ranked.sum_by_user(inverse * self._discounts(ranked, rule))
+        return ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))

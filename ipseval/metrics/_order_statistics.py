@@ -33,7 +33,7 @@ N_KNOTS = 120
 
 
 @cache
-def gauss_sum(size: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
+def compute_gauss_rule(size: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights with Σ_{x=0}^{size−1} f(x) = Σ weight·f(node), (n_nodes,) each.
 
     The sum is exact for polynomials of degree < 2 `n_nodes`. It is the Gauss rule of the uniform measure on
@@ -46,7 +46,7 @@ def gauss_sum(size: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
 
     Examples
     --------
-    >>> node, weight = gauss_sum(1000, 16)
+    >>> node, weight = compute_gauss_rule(1000, 16)
     >>> node.size, round(float(weight @ node**3)) == sum(x**3 for x in range(1000))
     (16, True)
     """
@@ -58,7 +58,7 @@ def gauss_sum(size: int, n_nodes: int) -> tuple[FloatArray, FloatArray]:
     return readonly(eigenvalues + (size - 1) / 2), readonly(size * eigenvectors[0] ** 2)
 
 
-def mean_reciprocal(
+def compute_mean_reciprocal(
     offset: FloatArray, n_positions: IntArray, n_positives: IntArray, order: IntArray, last_position: IntArray
 ) -> FloatArray:
     """Return E[1{p ≤ last_position} / (offset + p)] of p = p_(order), in the shape (n, k) of `offset`.
@@ -70,7 +70,9 @@ def mean_reciprocal(
     is_large = n_positives > MAX_QUADRATURE_POSITIVES
     for row in np.flatnonzero(is_large & is_reachable):
         position = np.arange(1, int(last_position[row]) + 1)
-        probability = order_statistic(position, int(n_positions[row]), int(n_positives[row]), int(order[row]))
+        probability = compute_order_statistic(
+            position, int(n_positions[row]), int(n_positives[row]), int(order[row])
+        )
         possible = position >= order[row]
         terms = probability[possible] / (offset[row, :, None] + position[possible])
         result[row] = terms.sum(axis=1)
@@ -103,10 +105,10 @@ def _add_mean_reciprocals(
         for block_exponent in np.unique(np.where(is_gauss, exponent, -1)):
             if block_exponent >= 0:
                 block_rows = active[is_gauss & (exponent == block_exponent)]
-                nodes, weights = gauss_sum(1 << int(block_exponent), N_NODES)
+                nodes, weights = compute_gauss_rule(1 << int(block_exponent), N_NODES)
             else:
                 block_rows = active[~is_gauss]
-                nodes, weights = gauss_sum(MIN_GAUSS_BLOCK, MIN_GAUSS_BLOCK)
+                nodes, weights = compute_gauss_rule(MIN_GAUSS_BLOCK, MIN_GAUSS_BLOCK)
             step = max(1, MAX_CELLS // nodes.size)
             for first in range(0, block_rows.size, step):
                 part = block_rows[first : first + step]
@@ -114,7 +116,7 @@ def _add_mean_reciprocals(
                 node_weights: FloatArray = weights
                 if block_exponent < 0:  # the last short block can reach beyond the last position
                     node_weights = np.where(position <= last_position[part, None], weights, 0.0)
-                probability = node_weights * _order_statistic_polynomial(
+                probability = node_weights * _evaluate_order_statistic_polynomial(
                     position, n_positions[part, None], n_positives[part, None], order[part, None]
                 )
                 for column in range(offset.shape[1]):
@@ -124,8 +126,10 @@ def _add_mean_reciprocals(
         active = active[start[active] <= last_position[active]]
 
 
-def mean_reciprocals(offset: FloatArray, n_positions: int, last_position: int, order: IntArray) -> FloatArray:
-    """Return `mean_reciprocal` for every order l = 1 … g of one large group, in the shape of `offset`.
+def interpolate_mean_reciprocals(
+    offset: FloatArray, n_positions: int, last_position: int, order: IntArray
+) -> FloatArray:
+    """Return `compute_mean_reciprocal` for every order l = 1 … g of one large group, shaped as `offset`.
 
     Without a cutoff, E[1/(o + p)] (o + E p) is 1 plus a small term that is smooth in log l. It is computed
     for some orders and interpolated for the others, with an error of 1e-9.
@@ -137,7 +141,9 @@ def mean_reciprocals(offset: FloatArray, n_positions: int, last_position: int, o
         later_knots = np.geomspace(N_FIRST_KNOTS, g, N_KNOTS).round().astype(int) - 1
         knots = np.unique(np.append(np.arange(N_FIRST_KNOTS), later_knots))
     ones = np.full(knots.size, 1, dtype=np.int64)
-    exact = mean_reciprocal(offset[knots], n_positions * ones, g * ones, order[knots], last_position * ones)
+    exact = compute_mean_reciprocal(
+        offset[knots], n_positions * ones, g * ones, order[knots], last_position * ones
+    )
     result = np.zeros(offset.shape)
     if last_position == n_positions:
         mean = offset + (order * ((n_positions + 1) / (g + 1)))[:, None]
@@ -161,7 +167,7 @@ def _interpolate_cubic(x: FloatArray, knots: FloatArray, values: FloatArray) -> 
     return result
 
 
-def _order_statistic_polynomial(
+def _evaluate_order_statistic_polynomial(
     p: FloatArray, n_positions: IntArray, n_positives: IntArray, order: IntArray
 ) -> FloatArray:
     """Return P(p_(order) = p) as a polynomial in p, for groups of few positives."""
@@ -175,7 +181,7 @@ def _order_statistic_polynomial(
     return probability
 
 
-def order_statistic(p: IntArray, n_positions: int, n_positives: int, order: int) -> FloatArray:
+def compute_order_statistic(p: IntArray, n_positions: int, n_positives: int, order: int) -> FloatArray:
     """Return P(p_(l) = p) = C(p−1, l−1) C(t−p, g−l) / C(t, g) for p = 1, 2, …, in the shape of `p`."""
     # Ratios of neighbouring p are near 1. Differences of log-factorials would lose the digits that
     # log 100,000! has before the decimal point.

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ipseval.metrics._user_buckets import position_in_user, user_buckets
+from ipseval.metrics._user_buckets import build_user_buckets, count_preceding_rows
 from ipseval.ranking import RankedPositives
 from ipseval.utils.ids import ranks_within_group
 from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieRule
@@ -50,7 +50,7 @@ class PrefixSums:
         error = (previous - (total - increment)) + (values - increment)
         return cls(high, np.concatenate([[0.0], np.cumsum(error)]))
 
-    def sum_between(self, start: IntArray, stop: IntArray) -> FloatArray:
+    def sum_range(self, start: IntArray, stop: IntArray) -> FloatArray:
         """Return Σ values[start:stop]; a position beyond the end counts as the end."""
         last = self.high.size - 1
         start = np.minimum(start, last)
@@ -102,7 +102,7 @@ class TieGroups:
         return np.asarray(self.is_positive & (self.first_column == columns))
 
 
-def mean_rank(ranked: RankedPositives) -> FloatArray:
+def compute_mean_rank(ranked: RankedPositives) -> FloatArray:
     """Return the 1-based rank of each positive, which is the mean rank of its tie group, (n_pos,)."""
     return ranked.n_above + 0.5 * ranked.n_tied + 1.0
 
@@ -122,7 +122,7 @@ def average_over_ties(
     """
     n = ranked.n_candidates
     if rule == "mean" or not ranked.has_ties:
-        return at_rank(mean_rank(ranked), n)
+        return at_rank(compute_mean_rank(ranked), n)
     ranges = find_rank_ranges(ranked, rule)
     value = np.asarray(at_rank(ranges.n_above + 1.0, n), dtype=np.float64)
     is_tied = ranges.n_ranks > 1
@@ -140,7 +140,7 @@ def average_over_ties(
             depth = min(depth, cutoff)
         rank = np.arange(1.0, depth + 1)
         prefix_sums = PrefixSums.from_values(at_rank(rank, np.full(rank.size, n[rows[0]])))
-        value[rows] = prefix_sums.sum_between(n_above, n_above + n_ranks) / n_ranks
+        value[rows] = prefix_sums.sum_range(n_above, n_above + n_ranks) / n_ranks
     return value
 
 
@@ -151,13 +151,13 @@ def find_rank_ranges(ranked: RankedPositives, rule: TieRule) -> RankRanges:
         return RankRanges(ranked.n_above, n_ranks)
     # Under "min" and "max" a group has as many ranks as positives. The order of the positives stays random,
     # so that no two of them share a rank.
-    n_positives = tie_group_sizes(ranked)
+    n_positives = count_tied_positives(ranked)
     if rule == "min":
         return RankRanges(ranked.n_above, n_positives)
     return RankRanges(ranked.n_above + n_ranks - n_positives, n_positives)
 
 
-def tie_group_sizes(ranked: RankedPositives) -> IntArray:
+def count_tied_positives(ranked: RankedPositives) -> IntArray:
     """Return the number of positives in the tie group of each positive, itself included, (n_pos,)."""
     order = ranked.by_rank
     sizes = np.diff(np.flatnonzero(_starts_tie_group(ranked)), append=order.size)
@@ -170,11 +170,11 @@ def tie_group_sizes(ranked: RankedPositives) -> IntArray:
 def _starts_tie_group(ranked: RankedPositives) -> BoolArray:
     """Return whether the rank of a positive differs from that before it, in the order `by_rank`, (n_pos,)."""
     has_new_rank = np.diff(ranked.n_above[ranked.by_rank], prepend=-1) != 0
-    is_first_of_user = position_in_user(ranked) == 0
+    is_first_of_user = count_preceding_rows(ranked) == 0
     return np.asarray(has_new_rank | is_first_of_user)
 
 
-def count_positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
+def count_better_positives(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
     """Return the numbers of the user's positives above and tied with each positive, (n_pos,) each.
 
     The ranking must be complete: positives beyond the end of a list have an arbitrary order.
@@ -183,14 +183,14 @@ def count_positives_above(ranked: RankedPositives) -> tuple[IntArray, IntArray]:
         # Each positive has its own draw of candidates, so that `n_above` is not comparable between them.
         return ranks_within_group(ranked.user, -ranked.sampling.order)
     order = ranked.by_rank
-    position = position_in_user(ranked)  # equal in both orders, as both are sorted by user
+    position = count_preceding_rows(ranked)  # equal in both orders, as both are sorted by user
     n_above = np.empty_like(position)
     if not ranked.has_ties:
         n_above[order] = position
         return n_above, np.zeros_like(position)
     group_start = np.maximum.accumulate(np.where(_starts_tie_group(ranked), np.arange(order.size), 0))
     n_above[order] = position[group_start]
-    return n_above, tie_group_sizes(ranked) - 1
+    return n_above, count_tied_positives(ranked) - 1
 
 
 def compute_by_user(
@@ -205,13 +205,13 @@ def compute_by_user(
     the padding, and returns one number per user.
     """
     result = np.empty(ranked.starts.size)
-    for bucket in user_buckets(ranked):
+    for bucket in build_user_buckets(ranked):
         result[bucket.users] = compute(find_tie_groups(ranges, bucket.rows), bucket.gather(values))
     return result
 
 
 def find_tie_groups(ranges: RankRanges, rows: IntArray) -> TieGroups:
-    """Return the tie groups of one bucket, whose `rows` are those of `UserBucket`."""
+    """Return the tie groups of one bucket, from its `UserBucket.rows`."""
     is_positive = rows >= 0
     beyond_all_ranks = np.iinfo(np.int64).max // 4
     n_above = np.where(is_positive, ranges.n_above[rows], beyond_all_ranks)
@@ -235,16 +235,16 @@ def find_tie_groups(ranges: RankRanges, rows: IntArray) -> TieGroups:
     )
 
 
-def sum_before(values: FloatArray, column: IntArray) -> FloatArray:
+def sum_previous(values: FloatArray, column: IntArray) -> FloatArray:
     """Return the sum of the entries of each row before the given columns, in the shape of `column`."""
-    return _take_before(np.cumsum(values, axis=1), 0.0, column)
+    return _take_previous(np.cumsum(values, axis=1), 0.0, column)
 
 
-def multiply_before(values: FloatArray, column: IntArray) -> FloatArray:
+def multiply_previous(values: FloatArray, column: IntArray) -> FloatArray:
     """Return the product of the entries of each row before the given columns, in the shape of `column`."""
-    return _take_before(np.cumprod(values, axis=1), 1.0, column)
+    return _take_previous(np.cumprod(values, axis=1), 1.0, column)
 
 
-def _take_before(cumulative: FloatArray, initial: float, column: IntArray) -> FloatArray:
+def _take_previous(cumulative: FloatArray, initial: float, column: IntArray) -> FloatArray:
     start = np.full((cumulative.shape[0], 1), initial)
     return np.take_along_axis(np.concatenate([start, cumulative], axis=1), column, axis=1)

@@ -30,17 +30,17 @@ class UserBucket:
         return np.where(self.rows >= 0, values[self.rows], 0.0)
 
 
-def user_buckets(ranked: RankedPositives) -> list[UserBucket]:
-    """Return the users in buckets whose numbers of positives differ by less than a factor of 2."""
+def build_user_buckets(ranked: RankedPositives) -> list[UserBucket]:
+    """Return the users in buckets of up to 1, 2, 4, 8, … positives."""
     # Sums along the second axis of a bucket stay within one user, so that the rounding of one user does not
     # affect another.
     if "buckets" not in ranked.derived:
-        ranked.derived["buckets"] = _build_buckets(ranked)
+        ranked.derived["buckets"] = _group_users(ranked)
     cached_buckets: list[UserBucket] = ranked.derived["buckets"]
     return cached_buckets
 
 
-def _build_buckets(ranked: RankedPositives) -> list[UserBucket]:
+def _group_users(ranked: RankedPositives) -> list[UserBucket]:
     buckets = []
     size_class = np.ceil(np.log2(ranked.counts)).astype(np.int64)
     for bucket_class in np.unique(size_class):
@@ -53,6 +53,6 @@ def _build_buckets(ranked: RankedPositives) -> list[UserBucket]:
     return buckets
 
 
-def position_in_user(ranked: RankedPositives) -> IntArray:
+def count_preceding_rows(ranked: RankedPositives) -> IntArray:
     """Return the number of rows of the same user before each row, (n_pos,)."""
     return np.arange(len(ranked)) - np.repeat(ranked.starts, ranked.counts)

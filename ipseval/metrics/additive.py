@@ -97,12 +97,12 @@ def is_mean_of_contributions(metric: Metric) -> bool:
     )
 
 
-def log_discount(rank: FloatArray) -> FloatArray:
+def compute_log_discount(rank: FloatArray) -> FloatArray:
     """Return 1/log2(1 + r)."""
     return 1 / np.log2(1 + rank)
 
 
-def share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+def compute_share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
     """Return (n − r)/(n − 1), the share of the other candidates ranked below r; NaN where n is 1."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
@@ -176,7 +176,7 @@ class Dcg(Cg):
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return log_discount(rank)
+        return compute_log_discount(rank)
 
 
 @dataclass(frozen=True, repr=False)
@@ -189,7 +189,7 @@ class MeanDcg(AdditiveMetric):
     definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / log2(1 + r_i) / s", "s", "1/log2(1 + r)")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return log_discount(rank)
+        return compute_log_discount(rank)
 
 
 @dataclass(frozen=True, repr=False)
@@ -214,7 +214,7 @@ class Atop(AdditiveMetric):
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return share_below(rank, n_candidates)
+        return compute_share_below(rank, n_candidates)
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
         # The mean of an affine function over the possible ranks is its value at the mean rank.

@@ -458,7 +458,7 @@ class Metric(ABC):
         return label
 
 
-def choice_parser(*choices: str) -> Callable[[str], str]:
+def build_choice_parser(*choices: str) -> Callable[[str], str]:
     """Return a parser for a `Parameter` that accepts one of the given words."""
 
     def parse(text: str) -> str:

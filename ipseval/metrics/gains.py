@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics.base import Parameter, choice_parser
+from ipseval.metrics.base import Parameter, build_choice_parser
 from ipseval.utils.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Gain = Literal["binary", "linear", "exponential"]
 GAIN = Parameter(
-    "binary", choice_parser("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1"
+    "binary", build_choice_parser("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1"
 )
 
 # Squares of gains times weights enter standard errors. Weights lie between 1e-100 and 1e100, so within these
@@ -60,7 +60,9 @@ def check_grades(grades: AnyArray, gain: str, label: str) -> None:
             f"the gain of {label} must be finite and at least 0; got {_first_value(grades, unusable)}. "
             "Shift the grades so that the lowest is 0, or leave out the rows with a negative grade."
         )
-    largest = LARGEST_EXPONENT if gain == "exponential" else LARGEST_GAIN
+    largest = LARGEST_GAIN
+    if gain == "exponential":
+        largest = LARGEST_EXPONENT
     too_large = grades > largest
     if too_large.any():
         raise InputError(

@@ -81,12 +81,12 @@ def _name_by_alias() -> dict[str, str]:
 METRICS = Registry("metric", "ipseval.metrics", _class_by_name(), _check_metric_class, _name_by_alias())
 
 
-def metric(label: str | Metric, **parameters: Any) -> Metric:
-    """Return the metric that a label names; the parameters are those of `ipseval.metric` without sampling.
+def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
+    """Return the metric of a label, with `parameters` as in `ipseval.metric`.
 
     Examples
     --------
-    >>> metric("ndcg@10").label, metric("MAP@5").label
+    >>> parse_metric("ndcg@10").label, parse_metric("MAP@5").label
     ('ndcg@10', 'ap@5')
     """
     if isinstance(label, Metric):
@@ -169,7 +169,7 @@ def _parse_cutoff(label: str, text: str | None) -> int | None:
 
 
 def check_weight_invariance(metric: Metric) -> Metric:
-    """Return the metric; raise for a custom metric whose values change with constant weights.
+    """Return the metric; raise for a custom metric with values that depend on constant weights.
 
     A value that grows with the weights, such as Σwc, is not an average, and `snips` of it would be wrong.
     """

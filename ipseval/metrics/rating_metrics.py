@@ -54,7 +54,7 @@ class RatingMetric(AdditiveMetric):
     power: ClassVar[int]
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        error = self._check_rated(ranked).error
+        error = self._require_ratings(ranked).error
         assert error is not None
         return np.asarray(np.abs(error) ** self.power)
 
@@ -65,9 +65,9 @@ class RatingMetric(AdditiveMetric):
 
     def mass(self, ranked: RankedPositives) -> FloatArray | None:
         """Return the number of pairs of each user."""
-        return np.asarray(self._check_rated(ranked).n_pairs)
+        return np.asarray(self._require_ratings(ranked).n_pairs)
 
-    def _check_rated(self, ranked: RankedPositives) -> RatedPairs:
+    def _require_ratings(self, ranked: RankedPositives) -> RatedPairs:
         """Return the rated pairs; raise `InputError` for ranks without ratings."""
         if not isinstance(ranked, RatedPairs):
             raise InputError(f"{self.label} is an error of predicted ratings; use evaluate_ratings.")

@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 import ipseval
 from ipseval.metrics import metric
-from tests.inside.metrics import mean_reciprocal, mean_reciprocals
+from tests.inside.metrics import compute_mean_reciprocal, interpolate_mean_reciprocals
 
 
 def tied(n: int, others: int) -> ipseval.RankedPositives:
@@ -66,10 +66,10 @@ def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
     offset = np.stack([spread, -spread], axis=1)
     some = np.append(np.arange(0, g, 9), g - 1)
     given = (offset[some], *(np.full(some.size, one) for one in (size, g)), level[some])
-    exact = mean_reciprocal(*given, np.full(some.size, size))
-    assert mean_reciprocals(offset, size, size, level)[some] == pytest.approx(exact, rel=1e-9)
-    cut = mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
-    assert np.array_equal(mean_reciprocals(offset, size, 20, level), cut)
+    exact = compute_mean_reciprocal(*given, np.full(some.size, size))
+    assert interpolate_mean_reciprocals(offset, size, size, level)[some] == pytest.approx(exact, rel=1e-9)
+    cut = compute_mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
+    assert np.array_equal(interpolate_mean_reciprocals(offset, size, 20, level), cut)
 
 
 def test_the_unbiased_rr_of_very_many_tied_positives_is_refused_in_words():

@@ -14,13 +14,13 @@ import ipseval
 from ipseval.ranking import RankedPositives
 from tests.inside.metrics import (
     PrefixSums,
-    _expected_without_each,
-    _subset_sums,
-    gauss_sum,
-    mean_products,
-    mean_reciprocal,
-    miss_probability,
-    order_statistic,
+    _compute_subset_sums,
+    _leave_one_out_expectations,
+    compute_gauss_rule,
+    compute_mean_products,
+    compute_mean_reciprocal,
+    compute_miss_probability,
+    compute_order_statistic,
     sort_descending,
 )
 from tests.inside.utils import readonly
@@ -107,7 +107,7 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
 def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
     level = np.arange(1, count + 1)
     offset, sizes, counts = (np.full(count, one) for one in (float(above), size, count))
-    got = mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
+    got = compute_mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
     exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
@@ -119,18 +119,18 @@ def test_many_tie_groups_at_once_are_those_one_by_one():
     above, deepest = rng.integers(0, 3000, size=20), rng.integers(0, size + 1)
     level = rng.integers(1, count + 1)
     offset = above[:, None] + np.array([0.3, 7.0])
-    together = mean_reciprocal(offset, size, count, level, deepest)
+    together = compute_mean_reciprocal(offset, size, count, level, deepest)
     for row in range(20):
         part = slice(row, row + 1)
         for column in (0, 1):
             one = offset[part, column : column + 1]
-            alone = mean_reciprocal(one, *(given[part] for given in (size, count, level, deepest)))
+            alone = compute_mean_reciprocal(one, *(given[part] for given in (size, count, level, deepest)))
             assert together[row, column] == pytest.approx(alone[0, 0], rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("length", [64, 4096])
 def test_gauss_sums_of_polynomials_over_the_integers_exactly(length: int):
-    nodes, weights = gauss_sum(length, 24)
+    nodes, weights = compute_gauss_rule(length, 24)
     for degree in (0, 1, 2, 9, 30, 47):
         exact = Fraction(sum(i**degree for i in range(length)), length**degree * length)
         got = float((weights * (nodes / length) ** degree).sum()) / length
@@ -140,7 +140,7 @@ def test_gauss_sums_of_polynomials_over_the_integers_exactly(length: int):
 def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
     for size, count in ((9, 4), (12, 5)):
         for level in range(1, count + 1):
-            law = order_statistic(np.arange(1, size + 1), size, count, level)
+            law = compute_order_statistic(np.arange(1, size + 1), size, count, level)
             ways = [
                 math.comb(p - 1, level - 1) * math.comb(size - p, count - level) for p in range(1, size + 1)
             ]
@@ -149,7 +149,7 @@ def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
 
 def test_prefix_sums_keep_the_digits_of_small_differences():
     values = np.concatenate([np.full(10, 1e16), np.full(5, 0.1)])
-    got = PrefixSums.from_values(values).sum_between(np.array([10, 12]), np.array([15, 99]))
+    got = PrefixSums.from_values(values).sum_range(np.array([10, 12]), np.array([15, 99]))
     assert got == pytest.approx([0.5, 0.3], rel=1e-14)
 
 
@@ -277,7 +277,7 @@ def test_mean_ties_put_half_ranks_beyond_the_cutoff_for_every_metric(
 
 @pytest.mark.parametrize("members", [[3.0, 1, 1, 1, 1, 1, 1], [1.0, 2, 3, 4, 5, 6, 7, 30], [2.0] * 7])
 def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
-    level, found, chance = _subset_sums(np.array([members]))
+    level, found, chance = _compute_subset_sums(np.array([members]))
     for size in level.tolist():
         every = np.array([sum(one) for one in itertools.combinations(members, size)])
         value, weight = found[0, size - 1], chance[0, size - 1]
@@ -291,10 +291,10 @@ def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
 def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_more():
     members = np.array([[1.0, 2, 3, 4, 5, 9, 20]])
     for size, n_values in ((1, 1), (2, 2), (6, 20), (7, 2)):  # C(6, 3) = 20
-        level, value, chance = _subset_sums(members[:, :size])
+        level, value, chance = _compute_subset_sums(members[:, :size])
         assert (level.tolist(), value.shape) == (list(range(1, size + 1)), (1, size, n_values))
         np.testing.assert_allclose(chance.sum(axis=2), 1)
-    _, value, chance = _subset_sums(members[:, :3])
+    _, value, chance = _compute_subset_sums(members[:, :3])
     np.testing.assert_allclose(value[0], [[1, 2, 3], [3, 4, 5], [6, 6, 6]])
     np.testing.assert_allclose(chance[0], [[1 / 3] * 3, [1 / 3] * 3, [1, 0, 0]])
 
@@ -330,7 +330,7 @@ def test_mean_products_are_those_over_every_subset_of_the_members(monkeypatch):
     monkeypatch.setattr("ipseval.metrics._first_relevant.MAX_QUADRATIC_SIZE", 4)  # which are allowed
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
     is_member = np.array([[False, True, True, True], [True, True, True, True]])
-    found = mean_products(miss, is_member, miss.shape[1])
+    found = compute_mean_products(miss, is_member, miss.shape[1])
     for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
         members = values[chosen]
         for size in range(members.size + 1):
@@ -344,7 +344,7 @@ def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
     miss = np.array([[0.5, 0.7, 0.9, 0.2]])
     is_member = np.array([[True, False, True, True]])
     for slots in range(6):
-        found = miss_probability(miss, is_member, np.array([slots]), np.array([5]))
+        found = compute_miss_probability(miss, is_member, np.array([slots]), np.array([5]))
         every = [
             math.prod(v for v, place in zip(values, taken, strict=True) if place < slots)
             for taken in itertools.permutations(range(5), 3)
@@ -365,7 +365,7 @@ def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_su
         return total
 
     expected = [[over_subsets(np.delete(row, i)) for i in range(5)] for row in y]
-    np.testing.assert_allclose(_expected_without_each(y, h), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(_leave_one_out_expectations(y, h), expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 4, 9])

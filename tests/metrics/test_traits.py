@@ -9,7 +9,7 @@ import pytest
 
 from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
 from ipseval.ranking import RankedPositives
-from tests.inside.metrics import mean_rank, user_buckets
+from tests.inside.metrics import build_user_buckets, compute_mean_rank
 
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {
@@ -79,7 +79,7 @@ def test_users_with_a_similar_number_of_positives_are_done_together():
     size = sum(counts)
     above = np.concatenate([np.arange(one)[::-1] for one in counts])  # the last is the best
     ranked = ranks(counts, above, np.zeros(size, int), np.full(size, 40))
-    rows_by_users = {tuple(bucket.users.tolist()): bucket.rows for bucket in user_buckets(ranked)}
+    rows_by_users = {tuple(bucket.users.tolist()): bucket.rows for bucket in build_user_buckets(ranked)}
     # Up to 1, 2, 4, 8, 16 and 32 positives: at most half of a bucket is padding.
     assert list(rows_by_users) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
     assert [rows.shape[1] for rows in rows_by_users.values()] == [1, 2, 4, 8, 16, 17]
@@ -91,7 +91,7 @@ def test_users_with_a_similar_number_of_positives_are_done_together():
 
 
 def test_the_mean_rank_among_ties_is_the_middle_one():
-    assert mean_rank(ranks([2], [0, 2], [2, 0], [9, 9])).tolist() == [2, 3]
+    assert compute_mean_rank(ranks([2], [0, 2], [2, 0], [9, 9])).tolist() == [2, 3]
 
 
 class Share(AdditiveMetric):

@@ -12,10 +12,10 @@ from scipy.special import ndtr, stdtrit
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Metric
-from ipseval.metrics.labels import metric as find_metric
-from ipseval.metrics.sampled._correction_table import correction_table, mean_over_ties
-from ipseval.metrics.sampled._expectation import sampled_values
-from ipseval.metrics.sampled._rank_distribution import build_refit, fitted_correction
+from ipseval.metrics.labels import parse_metric
+from ipseval.metrics.sampled._correction_table import average_tied_values, compute_correction_table
+from ipseval.metrics.sampled._expectation import compute_sampled_values
+from ipseval.metrics.sampled._rank_distribution import build_refit, compute_fitted_correction
 from ipseval.metrics.sampled._sampled_ranks import (
     SampledRanks,
     add_extreme_users,
@@ -134,13 +134,13 @@ class _CorrectionRequest:
     @property
     def is_fitted(self) -> bool:
         """Whether the correction uses a rank distribution that is fitted to the sampled ranks."""
-        return prior_kind(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
+        return classify_prior(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
 
     def correct(self) -> _Corrected:
         """Return the corrected contributions."""
         if not self.is_fitted:
             return self._correct_without_fit()
-        values, contributions, drift, condition = fitted_correction(
+        values, contributions, drift, condition = compute_fitted_correction(
             self.data, self.target, self.method, self.variance_weight, self.n_iterations
         )
         return _Corrected(contributions, values, condition, drift)
@@ -148,12 +148,12 @@ class _CorrectionRequest:
     def _correct_without_fit(self) -> _Corrected:
         data = self.data
         if self.method == "none":
-            values = sampled_values(self.target, data.n_sampled)
-            return _Corrected(mean_over_ties(values, data.n_above, data.n_tied), values)
+            values = compute_sampled_values(self.target, data.n_sampled)
+            return _Corrected(average_tied_values(values, data.n_above, data.n_tied), values)
         if self.method == "importance":
             assert data.estimated_rank is not None
             return _Corrected(self.target.at_rank(data.estimated_rank, data.n_candidates))
-        if self.method == "rank" or prior_kind(self.prior, self.method) == "uniform":
+        if self.method == "rank" or classify_prior(self.prior, self.method) == "uniform":
             return self._correct_by_size()
         low = float(data.n_candidates.min())
         high = float(data.n_candidates.max())
@@ -163,10 +163,10 @@ class _CorrectionRequest:
                 f"{high:,.0f}; correct each size separately, or use prior='estimated' with method='bv'."
             )
         values, condition = self._table(low, self.prior)
-        return _Corrected(mean_over_ties(values, data.n_above, data.n_tied), values, condition)
+        return _Corrected(average_tied_values(values, data.n_above, data.n_tied), values, condition)
 
     def _correct_by_size(self) -> _Corrected:
-        """Return the correction where the table of a positive is that of its own number of candidates."""
+        """Return the correction with a separate table for each number of candidates."""
         data = self.data
         sizes, size_of_positive = np.unique(data.n_candidates, return_inverse=True)
         knots = _select_knots(sizes)
@@ -183,12 +183,12 @@ class _CorrectionRequest:
         order = np.argsort(size_of_positive, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(size_of_positive[order])) + 1):
             values = _interpolate_tables(stack, knots, data.n_candidates[rows[:1]])[0]
-            contributions[rows] = mean_over_ties(values, data.n_above[rows], data.n_tied[rows])
+            contributions[rows] = average_tied_values(values, data.n_above[rows], data.n_tied[rows])
         return _Corrected(contributions, median_values, max(conditions))
 
     def _table(self, n: float, prior: Any) -> tuple[FloatArray, float]:
         """Return M̂ by sampled rank for n candidates, and the condition number."""
-        return correction_table(
+        return compute_correction_table(
             int(n),
             self.data.n_sampled,
             self.target,
@@ -313,7 +313,7 @@ def correct_sampled(
     candidates)
     """
     check_choice("method", method, METHODS)
-    target = find_metric(metric)
+    target = parse_metric(metric)
     data = read_sampled_ranks(
         sampled_ranks,
         n_candidates=n_candidates,
@@ -332,10 +332,12 @@ def correct_sampled(
         n_iterations=check_positive_int("n_iterations", n_iterations),
     )
     corrected = request.correct()
-    uncorrected = mean_over_ties(sampled_values(target, data.n_sampled), data.n_above, data.n_tied)
+    uncorrected = average_tied_values(
+        compute_sampled_values(target, data.n_sampled), data.n_above, data.n_tied
+    )
     return SampledEstimate(
         estimate=float(data.share @ corrected.contributions),
-        standard_error=_standard_error(data, corrected),
+        standard_error=_compute_standard_error(data, corrected),
         contributions=corrected.contributions,
         values=corrected.values,
         uncorrected=float(data.share @ uncorrected),
@@ -349,7 +351,7 @@ def correct_sampled(
     )
 
 
-def _standard_error(data: SampledRanks, corrected: _Corrected) -> float:
+def _compute_standard_error(data: SampledRanks, corrected: _Corrected) -> float:
     """Return the standard error of the average, with users as independent units; NaN for one user."""
     n = data.n_users
     if n < 2:
@@ -381,7 +383,7 @@ def _interpolate_tables(stack: FloatArray, knots: FloatArray, n: FloatArray) -> 
     return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
 
 
-def prior_kind(prior: Any, method: str) -> str:
+def classify_prior(prior: Any, method: str) -> str:
     """Return "uniform", "estimated", or "given" for probabilities of the ranks."""
     if prior is None or method == "mle":
         if method in ("bv", "mle"):

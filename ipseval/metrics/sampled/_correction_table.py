@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve, qr, solve_triangular, svdvals
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Metric
-from ipseval.metrics.sampled._rank_law import RankGrid, rank_grid
+from ipseval.metrics.sampled._rank_law import RankGrid, build_rank_grid
 from ipseval.utils.checks import as_float_vector, check_choice, check_finite, check_positive_int
 from ipseval.utils.compute import one_blas_thread
 from ipseval.utils.types import FloatArray, IntArray
@@ -30,7 +30,7 @@ MIN_PARALLEL_SAMPLED = 500
 MAX_RESOLVED_CONDITION = 1e14
 
 
-def mean_over_ties(values: FloatArray, n_above: IntArray, n_tied: IntArray | int) -> FloatArray:
+def average_tied_values(values: FloatArray, n_above: IntArray, n_tied: IntArray | int) -> FloatArray:
     """Return the mean of `values[n_above : n_above + n_tied + 1]` for each positive."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     size = np.asarray(n_tied) + 1
@@ -39,7 +39,7 @@ def mean_over_ties(values: FloatArray, n_above: IntArray, n_tied: IntArray | int
     return np.where(size == 1, values[n_above], mean)
 
 
-def correction_table(
+def compute_correction_table(
     n_candidates: int,
     n_sampled: int,
     target: Metric,
@@ -69,7 +69,7 @@ def correction_table(
     rank_probability = None
     if prior is not None:
         rank_probability = check_prior(prior, n)
-    grid = rank_grid(n, m, replacement, cutoff=target.cutoff, prior=rank_probability)
+    grid = build_rank_grid(n, m, replacement, cutoff=target.cutoff, prior=rank_probability)
     return solve_on_grid(grid, target, method, variance_weight)
 
 
@@ -82,8 +82,8 @@ def solve_on_grid(
         thread_limit = one_blas_thread()
     with thread_limit:
         if method == "bv":
-            return _bias_variance(grid, target, variance_weight)
-        return _least_squares(grid, target, constrained=method == "cls")
+            return _solve_bias_variance(grid, target, variance_weight)
+        return _solve_least_squares(grid, target, constrained=method == "cls")
 
 
 def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
@@ -97,10 +97,10 @@ def check_prior(prior: npt.ArrayLike, n: int) -> FloatArray:
     return np.asarray(p / p.sum(), dtype=np.float64)
 
 
-def _bias_variance(grid: RankGrid, target: Metric, g: float) -> tuple[FloatArray, float]:
+def _solve_bias_variance(grid: RankGrid, target: Metric, g: float) -> tuple[FloatArray, float]:
     """Return the solution of ((1 − g) AᵀDA + g diag(c)) M̂ = AᵀD b, and the condition number."""
     _check_variance_weight(g)
-    gram, marginal, moment = _normal_equations(grid, target)
+    gram, marginal, moment = _accumulate_normal_equations(grid, target)
     is_possible = marginal > 0
     if not is_possible.all():
         gram = gram[np.ix_(is_possible, is_possible)]
@@ -130,7 +130,7 @@ def _check_variance_weight(g: float) -> None:
         )
 
 
-def _normal_equations(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _accumulate_normal_equations(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return AᵀDA (m + 1, m + 1), c = AᵀD1 (m + 1,) and AᵀDb (m + 1,)."""
     size = grid.n_sampled + 1
     gram = np.zeros((size, size))
@@ -146,16 +146,16 @@ def _normal_equations(grid: RankGrid, target: Metric) -> tuple[FloatArray, Float
     return gram, marginal, moment
 
 
-def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tuple[FloatArray, float]:
+def _solve_least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tuple[FloatArray, float]:
     """Return the least-squares M̂ and the condition number of D^½A."""
-    design, response = _triangular_system(grid, target)
+    design, response = _reduce_to_triangle(grid, target)
     singular_values = svdvals(design)
     smallest = 0.0
     if singular_values.size == design.shape[1]:  # else there are fewer ranks than sampled ranks
         smallest = singular_values[-1]
     condition = float(singular_values[0] / max(smallest, np.finfo(float).tiny))
     if constrained:
-        return _solve_constrained(design, response, grid), condition
+        return _solve_nonincreasing(design, response, grid), condition
     if condition > MAX_CONDITION:
         raise InputError(
             "plain least squares is ill-conditioned here: D^½A has condition number "
@@ -167,7 +167,7 @@ def _least_squares(grid: RankGrid, target: Metric, *, constrained: bool) -> tupl
     return solve_triangular(design[:size], response[:size]), condition
 
 
-def _triangular_system(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray]:
+def _reduce_to_triangle(grid: RankGrid, target: Metric) -> tuple[FloatArray, FloatArray]:
     """Return R (k, m + 1) and Qᵀb (k,) of the QR decomposition of D^½A, with k <= m + 1."""
     size = grid.n_sampled + 1
     value = target.at_rank(grid.rank, float(grid.n_candidates))
@@ -182,7 +182,7 @@ def _triangular_system(grid: RankGrid, target: Metric) -> tuple[FloatArray, Floa
     return triangle[:, :size], triangle[:, size]
 
 
-def _solve_constrained(design: FloatArray, response: FloatArray, grid: RankGrid) -> FloatArray:
+def _solve_nonincreasing(design: FloatArray, response: FloatArray, grid: RankGrid) -> FloatArray:
     """Return the least-squares M̂ that is non-increasing and >= 0."""
     from scipy.optimize import nnls  # its import takes longer than most calls need
 

@@ -11,9 +11,9 @@ import pandas as pd
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import MAX_CUTOFF, Metric
-from ipseval.metrics.labels import metric as find_metric
+from ipseval.metrics.labels import parse_metric
 from ipseval.metrics.sampled._checks import check_ranks
-from ipseval.metrics.sampled._rank_law import rank_blocks, rank_law
+from ipseval.metrics.sampled._rank_law import compute_rank_law, split_ranks
 from ipseval.utils.checks import as_float_vector, check_finite, check_positive_int
 from ipseval.utils.types import FloatArray
 
@@ -67,7 +67,7 @@ def expected_sampled(
     >>> expected_sampled([1, 3, 5], 5, 2, "recall@1")
     array([1.  , 0.25, 0.  ])
     """
-    mean, _ = _moments(ranks, n_candidates, n_sampled, metric, replacement)
+    mean, _ = _compute_moments(ranks, n_candidates, n_sampled, metric, replacement)
     return mean
 
 
@@ -104,11 +104,11 @@ def std_sampled(
     >>> std_sampled([3], 5, 2, "recall@1")
     array([0.4330127])
     """
-    _, std = _moments(ranks, n_candidates, n_sampled, metric, replacement)
+    _, std = _compute_moments(ranks, n_candidates, n_sampled, metric, replacement)
     return std
 
 
-def _moments(
+def _compute_moments(
     ranks: npt.ArrayLike, n_candidates: npt.ArrayLike, n_sampled: int, metric: Any, replacement: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Return mean and standard deviation of a sampled metric, (n_ranks,) each."""
@@ -120,21 +120,21 @@ def _moments(
         values = as_float_vector("metric (values by sampled rank)", metric, size=m + 1)
         check_finite("metric (values by sampled rank)", values)
     else:
-        values = sampled_values(find_metric(metric), m)
+        values = compute_sampled_values(parse_metric(metric), m)
     # Many positives share a rank, and each pair (rank, n) is computed once.
     pairs, pair_of_rank = np.unique(np.stack([rank, n]), axis=1, return_inverse=True)
     n_pairs = pairs.shape[1]
     mean = np.empty(n_pairs)
     std = np.empty(n_pairs)
-    for rows in rank_blocks(n_pairs, m):
-        law = rank_law(pairs[0, rows], pairs[1, rows], m, replacement)
+    for rows in split_ranks(n_pairs, m):
+        law = compute_rank_law(pairs[0, rows], pairs[1, rows], m, replacement)
         mean[rows] = law @ values
         # Centred at the mean: E[x²] − E[x]² would lose the digits of small variances.
         std[rows] = np.sqrt(np.einsum("ri,ri->r", law, (values - mean[rows, None]) ** 2))
     return mean[pair_of_rank.ravel()], std[pair_of_rank.ravel()]
 
 
-def sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
+def compute_sampled_values(metric: Metric, n_sampled: int) -> FloatArray:
     """Return the uncorrected metric of a sampled list for the sampled ranks 1 … m + 1, (m + 1,)."""
     return metric.at_rank(np.arange(1.0, n_sampled + 2), n_sampled + 1.0)
 
@@ -191,7 +191,7 @@ def rank_curves(
     n = check_positive_int("n_candidates", n_candidates, minimum=2)
     if isinstance(metrics, str):
         metrics = [metrics]
-    curve_metrics = [find_metric(label) for label in metrics]
+    curve_metrics = [parse_metric(label) for label in metrics]
     sizes = [check_positive_int("n_sampled", m) for m in n_sampled]
     if not curve_metrics:
         raise InputError("metrics is empty; give at least one.")

@@ -12,8 +12,8 @@ import numpy as np
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Metric
-from ipseval.metrics.sampled._correction_table import MAX_SAMPLED, mean_over_ties, solve_on_grid
-from ipseval.metrics.sampled._rank_law import RankGrid, rank_grid
+from ipseval.metrics.sampled._correction_table import MAX_SAMPLED, average_tied_values, solve_on_grid
+from ipseval.metrics.sampled._rank_law import RankGrid, build_rank_grid
 from ipseval.metrics.sampled._sampled_ranks import SampledRanks
 from ipseval.utils.types import FloatArray, IntArray
 
@@ -22,7 +22,7 @@ from ipseval.utils.types import FloatArray, IntArray
 GROUP_WIDTH = 0.02
 MAX_GROUPS = 16
 LAST_STEP = -1
-LAST_BUT_ONE_STEP = -2  # the EM step of the distribution in the tables of "mle", see `_posterior_means`
+LAST_BUT_ONE_STEP = -2  # the step that `_compute_posterior_means` reads
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class FittedTables:
     condition_number: float
 
 
-def fitted_correction(
+def compute_fitted_correction(
     data: SampledRanks, target: Metric, method: str, variance_weight: float, n_iterations: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
     """Return M̂ (m + 1,) of the largest group, M̂(r̃) and drift (n_pos,), and the condition number.
@@ -113,7 +113,7 @@ def fitted_correction(
         )
     rank_groups = group_by_size(data, target)
     distribution = fit_rank_distribution(rank_groups.groups, rank_groups.weight, n_iterations)
-    fitted = _fitted_tables(distribution, target, method, variance_weight)
+    fitted = _compute_fitted_tables(distribution, target, method, variance_weight)
     step = LAST_STEP
     if method == "mle":
         step = LAST_BUT_ONE_STEP
@@ -123,8 +123,8 @@ def fitted_correction(
     drift = np.empty(group_of.size)
     for index, (table, gradient) in enumerate(zip(fitted.tables, gradients, strict=True)):
         rows = group_of == index
-        contributions[rows] = mean_over_ties(table, data.n_above[rows], data.n_tied[rows])
-        drift[rows] = mean_over_ties(gradient, data.n_above[rows], data.n_tied[rows])
+        contributions[rows] = average_tied_values(table, data.n_above[rows], data.n_tied[rows])
+        drift[rows] = average_tied_values(gradient, data.n_above[rows], data.n_tied[rows])
     largest_group = int(np.argmax(np.bincount(group_of)))
     return fitted.tables[largest_group], contributions, drift, fitted.condition_number
 
@@ -142,7 +142,7 @@ def build_refit(
             shares = resample.rank_shares(rank_groups.group_of == index)
             groups.append(replace(group, shares=shares))
         distribution = fit_rank_distribution(groups, rank_groups.weight, n_iterations)
-        fitted = _fitted_tables(distribution, target, method, variance_weight)
+        fitted = _compute_fitted_tables(distribution, target, method, variance_weight)
         return float(sum(group.shares @ table for group, table in zip(groups, fitted.tables, strict=True)))
 
     return refit
@@ -154,7 +154,7 @@ def group_by_size(data: SampledRanks, target: Metric) -> RankGroups:
     n_groups = int(group_of.max()) + 1
     sizes = [round(float(data.n_candidates[group_of == index].mean())) for index in range(n_groups)]
     max_size = max(sizes)
-    grid = rank_grid(max_size, data.n_sampled, data.replacement, cutoff=target.cutoff)
+    grid = build_rank_grid(max_size, data.n_sampled, data.replacement, cutoff=target.cutoff)
     groups = []
     for index, n in enumerate(sizes):
         rank = grid.rank
@@ -195,16 +195,16 @@ def fit_rank_distribution(groups: list[RankGroup], weight: FloatArray, n_iterati
     return RankDistribution(groups, weight, density)
 
 
-def _fitted_tables(
+def _compute_fitted_tables(
     distribution: RankDistribution, target: Metric, method: str, variance_weight: float
 ) -> FittedTables:
     """Return the tables of "mle" or "bv" for a fitted distribution."""
     if method == "mle":
-        return _posterior_means(distribution, target)
-    return _fitted_bias_variance(distribution, target, variance_weight)
+        return _compute_posterior_means(distribution, target)
+    return _solve_fitted_bias_variance(distribution, target, variance_weight)
 
 
-def _posterior_means(distribution: RankDistribution, target: Metric) -> FittedTables:
+def _compute_posterior_means(distribution: RankDistribution, target: Metric) -> FittedTables:
     """Return E[M(r) | r̃] under the distribution before the last step.
 
     Its mean over the data is then Σ π(r) M(r) for the last distribution π.
@@ -223,7 +223,7 @@ def _posterior_means(distribution: RankDistribution, target: Metric) -> FittedTa
     return FittedTables(tables, density_gradient, condition_number=1.0)
 
 
-def _fitted_bias_variance(distribution: RankDistribution, target: Metric, g: float) -> FittedTables:
+def _solve_fitted_bias_variance(distribution: RankDistribution, target: Metric, g: float) -> FittedTables:
     """Return the bias–variance tables with the fitted distribution as prior."""
     # θ = Σ_k P_kᵀS_k⁻¹h_k with S = (1 − g)AᵀDA + g diag(c), h = AᵀDb; with y = S⁻¹P, dθ = yᵀ(dh − dS M̂).
     probability = distribution.probabilities()

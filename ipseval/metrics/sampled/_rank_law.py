@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import gammaln, xlog1py, xlogy
 
-from ipseval.metrics._order_statistics import gauss_sum
+from ipseval.metrics._order_statistics import compute_gauss_rule
 from ipseval.utils.types import FloatArray
 
 # Sums over up to this many entries of the n × (m + 1) law are exact. Beyond, quadrature is faster and agrees
@@ -35,21 +35,23 @@ class RankGrid:
     def law(self, rows: slice = slice(None)) -> FloatArray:
         """Return P(r̃ | r) at the nodes, (n_nodes, m + 1)."""
         rank = self.rank[rows]
-        return rank_law(rank, np.full(rank.size, float(self.n_candidates)), self.n_sampled, self.replacement)
+        return compute_rank_law(
+            rank, np.full(rank.size, float(self.n_candidates)), self.n_sampled, self.replacement
+        )
 
     def blocks(self) -> Iterator[slice]:
-        """Return slices of nodes whose law has at most `BLOCK_ENTRIES` entries."""
-        return rank_blocks(self.rank.size, self.n_sampled)
+        """Return slices of nodes with at most `BLOCK_ENTRIES` entries of the law."""
+        return split_ranks(self.rank.size, self.n_sampled)
 
 
-def rank_blocks(n_ranks: int, n_sampled: int) -> Iterator[slice]:
-    """Return slices of ranks whose law has at most `BLOCK_ENTRIES` entries, or of one rank."""
+def split_ranks(n_ranks: int, n_sampled: int) -> Iterator[slice]:
+    """Return slices of ranks with at most `BLOCK_ENTRIES` entries of the law, or one rank."""
     step = max(1, BLOCK_ENTRIES // (n_sampled + 1))
     for first in range(0, n_ranks, step):
         yield slice(first, first + step)
 
 
-def rank_grid(
+def build_rank_grid(
     n: int, m: int, replacement: bool, *, cutoff: int | None = None, prior: FloatArray | None = None
 ) -> RankGrid:
     """Return the grid for sums over the ranks 1 … n, with weights p(r) of `prior` (n,) or 1/n."""
@@ -59,24 +61,26 @@ def rank_grid(
             weight = np.full(n, 1 / n)
         rank = np.arange(1.0, n + 1)
     else:
-        rank, weight = _quadrature(n, m, replacement, cutoff)
+        rank, weight = _compute_quadrature(n, m, replacement, cutoff)
     return RankGrid(rank=rank, weight=weight, n_candidates=n, n_sampled=m, replacement=replacement)
 
 
-def _quadrature(n: int, m: int, replacement: bool, cutoff: int | None) -> tuple[FloatArray, FloatArray]:
+def _compute_quadrature(
+    n: int, m: int, replacement: bool, cutoff: int | None
+) -> tuple[FloatArray, FloatArray]:
     """Return nodes and weights for means over the ranks 1 … n."""
     # A panel of more than 16 ranks has the 16 nodes of a Gauss rule for sums over integers, which is exact up
     # to degree 31.
     nodes = []
     weights = []
-    for first, size in _panels(n, m, replacement, cutoff):
-        node, weight = gauss_sum(size, N_NODES)
+    for first, size in _split_panels(n, m, replacement, cutoff):
+        node, weight = compute_gauss_rule(size, N_NODES)
         nodes.append(first + node)
         weights.append(weight / n)
     return np.concatenate(nodes), np.concatenate(weights)
 
 
-def _panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[tuple[int, int]]:
+def _split_panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[tuple[int, int]]:
     """Return (first rank, number of ranks) of the panels that cover 1 … n."""
     # Panels at most double in size, are no wider than a few standard deviations of the law, and end at the
     # cutoff. Between integers the hypergeometric law is defined only where r − 1 >= m and n − r >= m.
@@ -104,16 +108,18 @@ def _panels(n: int, m: int, replacement: bool, cutoff: int | None) -> Iterator[t
         first = last + 1
 
 
-def rank_law(ranks: FloatArray, n_candidates: FloatArray, n_sampled: int, replacement: bool) -> FloatArray:
+def compute_rank_law(
+    ranks: FloatArray, n_candidates: FloatArray, n_sampled: int, replacement: bool
+) -> FloatArray:
     """Return A[r, i] = P(r̃ = i | r), (n_ranks, m + 1), column i − 1 for the sampled rank i = 1 … m + 1."""
     # With replacement r̃ − 1 ~ Binomial(m, (r − 1)/(n − 1)). Without, it is hypergeometric, which is defined
     # for ranks between integers only where r − 1 >= m and n − r >= m.
     if replacement:
-        return _binomial((ranks - 1) / (n_candidates - 1), n_sampled)
-    return _hypergeometric(ranks - 1, n_candidates - ranks, n_sampled)
+        return _binomial_law((ranks - 1) / (n_candidates - 1), n_sampled)
+    return _hypergeometric_law(ranks - 1, n_candidates - ranks, n_sampled)
 
 
-def _binomial(p: FloatArray, m: int) -> FloatArray:
+def _binomial_law(p: FloatArray, m: int) -> FloatArray:
     """Return C(m, j) p^j (1 − p)^(m − j) for j = 0 … m, (p.size, m + 1)."""
     j = np.arange(m + 1.0)
     log_choose = gammaln(m + 1.0) - gammaln(j + 1) - gammaln(m - j + 1)
@@ -124,19 +130,19 @@ def _binomial(p: FloatArray, m: int) -> FloatArray:
     return np.asarray(np.exp(log_pmf, out=log_pmf), dtype=np.float64)
 
 
-def _hypergeometric(above: FloatArray, below: FloatArray, m: int) -> FloatArray:
+def _hypergeometric_law(above: FloatArray, below: FloatArray, m: int) -> FloatArray:
     """Return C(above, j) C(below, m − j) / C(above + below, m) for j = 0 … m."""
     # Sums of logarithms: at 10⁷ candidates a difference of log-gammas would lose eight digits.
     j = np.arange(m + 1.0)
     log_choose = gammaln(m + 1.0) - gammaln(j + 1) - gammaln(m - j + 1)
-    log_pmf = _log_falling(above, m)
-    log_pmf += _log_falling(below, m)[:, ::-1]
+    log_pmf = _log_falling_factorials(above, m)
+    log_pmf += _log_falling_factorials(below, m)[:, ::-1]
     log_pmf += log_choose
-    log_pmf -= _log_falling(above + below, m)[:, -1:]
+    log_pmf -= _log_falling_factorials(above + below, m)[:, -1:]
     return np.asarray(np.exp(log_pmf, out=log_pmf), dtype=np.float64)
 
 
-def _log_falling(a: FloatArray, m: int) -> FloatArray:
+def _log_falling_factorials(a: FloatArray, m: int) -> FloatArray:
     """Return log a(a − 1)…(a − j + 1) for j = 0 … m, (n, m + 1); −inf where the product reaches 0."""
     logarithms = np.zeros((a.size, m + 1))
     with np.errstate(divide="ignore"):

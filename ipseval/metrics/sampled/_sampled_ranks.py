@@ -73,7 +73,7 @@ def read_sampled_ranks(
     weights: npt.ArrayLike | None,
     method: str,
 ) -> SampledRanks:
-    """Return checked sampled ranks, or raise `InputError`; the parameters are those of `correct_sampled`."""
+    """Return checked sampled ranks from the arguments of `correct_sampled`, or raise `InputError`."""
     if isinstance(sampled_ranks, RankedPositives):
         for argument in (n_candidates, n_sampled, replacement, users):
             if argument is not None:
@@ -97,7 +97,7 @@ def read_sampled_ranks(
     with_replacement = replacement is None or bool(replacement)
     rank = _check_sampled_ranks(sampled_ranks, m)
     n = check_sizes(n_candidates, rank.size, m, with_replacement)
-    segment = _user_positions(users, rank)
+    segment = _encode_users(users, rank)
     n_users = int(segment.max()) + 1
     n_above = rank.astype(np.int64) - 1
     return SampledRanks(
@@ -106,7 +106,7 @@ def read_sampled_ranks(
         n_candidates=n,
         n_sampled=m,
         replacement=with_replacement,
-        share=_average_shares(segment, n_users, weights),
+        share=_compute_shares(segment, n_users, weights),
         segment=segment,
         n_users=n_users,
     )
@@ -126,7 +126,7 @@ def _check_sampled_ranks(sampled_ranks: npt.ArrayLike, m: int) -> FloatArray:
     return rank
 
 
-def _user_positions(users: npt.ArrayLike | None, rank: FloatArray) -> IntArray:
+def _encode_users(users: npt.ArrayLike | None, rank: FloatArray) -> IntArray:
     """Return the position of the user of each positive, (n_pos,); without users, each has its own."""
     if users is None:
         return np.arange(rank.size)
@@ -168,14 +168,14 @@ def _read_ranked_positives(
         n_candidates=sampling.n_candidates.astype(np.float64),
         n_sampled=sampling.n_sampled,
         replacement=sampling.replacement,
-        share=_average_shares(ranked.segment, n_users, weights),
+        share=_compute_shares(ranked.segment, n_users, weights),
         segment=ranked.segment,
         n_users=n_users,
         estimated_rank=sampling.rank_estimate,
     )
 
 
-def _average_shares(segment: IntArray, n_users: int, weights: npt.ArrayLike | None) -> FloatArray:
+def _compute_shares(segment: IntArray, n_users: int, weights: npt.ArrayLike | None) -> FloatArray:
     """Return the share of each positive in Σ_u mean(w c) / Σ_u mean(w), (n_pos,); w = 1 without weights."""
     counts = np.bincount(segment)[segment]
     if weights is None:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Definition, Metric
-from ipseval.metrics.labels import metric as find_metric
-from ipseval.metrics.sampled._correction import METHODS, Method, correct_sampled, prior_kind
-from ipseval.metrics.sampled._correction_table import TABLE_METHODS, correction_table
-from ipseval.metrics.sampled._expectation import sampled_values
+from ipseval.metrics.labels import parse_metric
+from ipseval.metrics.sampled._correction import METHODS, Method, classify_prior, correct_sampled
+from ipseval.metrics.sampled._correction_table import TABLE_METHODS, compute_correction_table
+from ipseval.metrics.sampled._expectation import compute_sampled_values
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import as_list, check_choice, distinct_labels
 from ipseval.utils.types import FloatArray, TieChoice, TieRule
@@ -60,7 +60,7 @@ class SampledMetric(Metric):
 
     @property
     def approximate(self) -> str:  # type: ignore[override]  # follows from the correction
-        """Reason why estimators have no statistical guarantee; "" for AUC, whose correction is unbiased."""
+        """Reason why estimators have no statistical guarantee; "" for AUC with an unbiased correction."""
         if self.base.linear_in_rank and self.method in ("rank", "importance"):
             return ""
         return "the correction for sampling is not unbiased"
@@ -121,18 +121,18 @@ class SampledMetric(Metric):
         array([1., 0.])
         """
         if self.method == "none":
-            return sampled_values(self.base, n_sampled)
+            return compute_sampled_values(self.base, n_sampled)
         if self.method not in TABLE_METHODS:
             raise InputError(
                 f"{self.label} is fitted to sampled ranks, and a table has none; use correct_sampled, or "
                 f"sampled={', '.join(map(repr, TABLE_METHODS))}."
             )
-        if prior_kind(self.prior, self.method) == "estimated":
+        if classify_prior(self.prior, self.method) == "estimated":
             raise InputError(
                 f"{self.label} estimates its prior from sampled ranks, and a table has none; pass "
                 "prior='uniform' or p(r) of every rank."
             )
-        values, _ = correction_table(
+        values, _ = compute_correction_table(
             n_candidates,
             n_sampled,
             self.base,
@@ -234,7 +234,7 @@ def metric(
     """
     if isinstance(label, str) and "~" in label:
         label, sampled = _split_correction(label, sampled)
-    base = find_metric(label, **parameters)
+    base = parse_metric(label, **parameters)
     if sampled is None:
         return base
     check_choice("sampled", sampled, METHODS)

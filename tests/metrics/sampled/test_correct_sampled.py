@@ -17,10 +17,10 @@ from tests.inside.metrics import (
     _select_knots,
     add_extreme_users,
     build_refit,
+    classify_prior,
     divide_or_zero,
     fit_rank_distribution,
     group_by_size,
-    prior_kind,
 )
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
@@ -268,10 +268,14 @@ def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter
 
 
 def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
-    assert [prior_kind(None, method) for method in METHODS] == ["estimated"] * 2 + ["uniform"] * 4
-    assert [prior_kind("uniform", method) for method in METHODS] == ["uniform", "estimated", *["uniform"] * 4]
-    assert prior_kind(np.ones(3), "cls") == "given"
-    assert prior_kind("estimated", "rank") == "estimated"
+    assert [classify_prior(None, method) for method in METHODS] == ["estimated"] * 2 + ["uniform"] * 4
+    assert [classify_prior("uniform", method) for method in METHODS] == [
+        "uniform",
+        "estimated",
+        *["uniform"] * 4,
+    ]
+    assert classify_prior(np.ones(3), "cls") == "given"
+    assert classify_prior("estimated", "rank") == "estimated"
     assert divide_or_zero(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
     conditions = [
         correct_sampled([1, 3, 2], 50, 6, "ap", method, variance_weight=1).condition_number

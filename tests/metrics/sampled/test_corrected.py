@@ -15,13 +15,13 @@ from ipseval.metrics import AdditiveMetric
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
 from tests.inside.metrics import (
+    _accumulate_normal_equations,
     _correction_table,
     _format_condition,
-    _normal_equations,
     _rank_distribution,
     _rank_law,
-    correction_table,
-    mean_over_ties,
+    average_tied_values,
+    compute_correction_table,
 )
 from tests.metrics.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
@@ -167,7 +167,7 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
 def test_the_condition_number_of_least_squares_follows_its_closed_form(m):
     # For a long list the eigenvalues of AᵀDA are those of the Bernstein–Durrmeyer operator,
     # (m!)²/((m − k)!(m + k + 1)!), k = 0 … m: their extreme ratio is C(2m + 1, m).
-    condition = correction_table(10**6, m, find_metric("ap"), "ls")[1]
+    condition = compute_correction_table(10**6, m, find_metric("ap"), "ls")[1]
     assert condition == pytest.approx(comb(2 * m + 1, m) ** 0.5, rel=1e-4)
 
 
@@ -175,7 +175,7 @@ def test_a_vanishing_variance_weight_is_refused_with_the_condition_number():
     with pytest.raises(InputError, match=r"condition number of about 1\.0e\+13.*variance_weight >= 1e-10"):
         corrected_metric(N, 99, "ap", "bv", variance_weight=1e-13)
     options = {"variance_weight": 0.01}
-    assert correction_table(N, 99, find_metric("ap"), "bv", **options)[1] == pytest.approx(100)
+    assert compute_correction_table(N, 99, find_metric("ap"), "bv", **options)[1] == pytest.approx(100)
 
 
 def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estimate():
@@ -198,7 +198,7 @@ def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_
         corrected_metric(9, 4, "ap", "bv")
     with pytest.raises(InputError, match="at most 3 sampled candidates; got 4"):
         correct_sampled([1], 9, 4, "ap", "mle")
-    plain, condition = correction_table(9, 3, find_metric("ap"), "ls")
+    plain, condition = compute_correction_table(9, 3, find_metric("ap"), "ls")
     monkeypatch.setattr(_correction_table, "MAX_CONDITION", condition)  # which is allowed itself
     assert corrected_metric(9, 3, "ap", "ls").tolist() == plain.tolist()
 
@@ -207,11 +207,13 @@ def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_
 @pytest.mark.parametrize(("n", "m"), [(6_000, 12), (1_500, 400)])
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replacement):
     monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
-    law = _rank_law.rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
+    law = _rank_law.compute_rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
     gram, marginal = law.T @ law / n, law.sum(axis=0) / n
     for metric in ("recall@10", "recall@777", "ap", "ndcg@50", "ndcg"):
         target = find_metric(metric)
-        sums = _normal_equations(_rank_law.rank_grid(n, m, replacement, cutoff=target.cutoff), target)
+        sums = _accumulate_normal_equations(
+            _rank_law.build_rank_grid(n, m, replacement, cutoff=target.cutoff), target
+        )
         exact = gram, marginal, law.T @ target.curve(n) / n
         for one, expected in zip(sums, exact, strict=True):
             assert np.abs(one - expected).max() <= 1e-11 * np.abs(expected).max()
@@ -219,13 +221,13 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
 
 def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
     # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
-    plain = list(_rank_law._panels(10_001, 100, True, None))
+    plain = list(_rank_law._split_panels(10_001, 100, True, None))
     assert plain[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
     assert plain[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
     assert plain[-1] == (9538, 464)  # to the last rank
-    assert list(_rank_law._panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
+    assert list(_rank_law._split_panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
     # Without replacement every rank of the first and last m is a node.
-    drawn = list(_rank_law._panels(300, 40, False, 1))
+    drawn = list(_rank_law._split_panels(300, 40, False, 1))
     assert drawn[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
     assert drawn[-3:] == [(261, 16), (277, 16), (293, 8)]
 
@@ -242,7 +244,7 @@ def test_ten_million_candidates_take_little_memory(metric, method):
 
 
 def test_the_values_of_a_table_are_averaged_over_ties():
-    found = mean_over_ties(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
+    found = average_tied_values(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
     np.testing.assert_allclose(found, [0.9, 0.4, 0.15])
 
 

@@ -167,7 +167,7 @@ def test_bad_input_is_named(call, message):
 def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monkeypatch):
     ranks, metric = np.arange(1, 6), "ap"
     whole = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
-    grid = _rank_law.rank_grid(5, 3, True)
+    grid = _rank_law.build_rank_grid(5, 3, True)
     for entries, step in ((1, 1), (7, 1), (8, 2), (19, 4), (20, 5)):  # four sampled ranks
         monkeypatch.setattr(_rank_law, "BLOCK_ENTRIES", entries)
         found = [(one.start, one.stop) for one in grid.blocks()]
