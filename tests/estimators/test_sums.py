@@ -81,10 +81,10 @@ def test_moments_of_parts_add_up_to_those_of_the_whole(cut):
     assert (merged.n, merged.n_undefined) == (6, 5)
     np.testing.assert_allclose(merged.mean, whole.mean, rtol=1e-14)
     np.testing.assert_allclose(merged.scatter, whole.scatter, rtol=1e-13, atol=1e-14)
-    assert whole.same(part(slice(None), 0))
-    assert not whole.same(part(slice(5), 0))
+    assert whole.equals(part(slice(None), 0))
+    assert not whole.equals(part(slice(5), 0))
     some, more = (Moments.of([undefined(np.ones(n), np.ones(n))]) for n in (2, 3))  # of one mean and scatter
-    assert (some.same(more), more.same(some), some.same(some)) == (False, False, True)
+    assert (some.equals(more), more.equals(some), some.equals(some)) == (False, False, True)
     assert repr(whole) == "Moments(6 users, 2 models)"
     assert repr(whole.members()[0]) == "MergedSums(6 users)"
     # Of two users 0 and 1 the variance is 1/2, and that of their mean half of it.
