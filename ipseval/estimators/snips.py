@@ -158,7 +158,7 @@ class Snips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return what is claimed of the estimate, with its condition."""
+        """Return the statistical guarantee of the estimate, with its condition."""
         if self._counts_pairs(metric, is_probability):
             return Claim(
                 "consistent",
@@ -231,7 +231,7 @@ class Snips(Estimator):
 
 @dataclass(frozen=True)
 class ShrunkSnips(Estimator):
-    """Average a metric by SNIPS with a normaliser between that of the user and that of all users.
+    """Average a metric by SNIPS with a normaliser between the user's and the mean over all users.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class UserSums:
     volume : (n,) float array or None, default None
         V_u, the factor that scales sum metrics to the observed volume; None for 1.
     n_undefined : int, default 0
-        Number of users who were excluded because the metric is undefined for them.
+        Number of users that were excluded because the metric is undefined for them.
     root : bool, default False
         Whether R is the square root of the ratio, as for rmse.
     size : (n,) float array or None, default None
@@ -110,7 +110,7 @@ class UserSums:
         *,
         root: bool = False,
     ) -> UserSums:
-        """Create sums without the users for whom the metric is undefined, and count these users.
+        """Create sums without users with an undefined metric, and count these users.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class UserSums:
         return _standard_error(squares, n)
 
     def _count_union(self, other: UserSums) -> int:
-        """Return the number of users in these sums or in those of another model."""
+        """Return the number of users of this or the other model."""
         if np.array_equal(self.users, other.users):
             return self.n_users
         return int(union(self.users, other.users).size)
@@ -570,7 +570,7 @@ class MergedSums:
 
     @property
     def n_undefined(self) -> int:
-        """Number of users who were excluded because the metric is undefined for them."""
+        """Number of users that were excluded because the metric is undefined for them."""
         return self.moments.n_undefined
 
     def value(self) -> float:
