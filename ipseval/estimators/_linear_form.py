@@ -47,11 +47,11 @@ class Parts:
 
     def total(self) -> float:
         """Compute R; NaN if the weights do not have a positive sum."""
-        defined = ~np.isnan(self.value)
-        weight = self.weight[defined]
+        is_defined = ~np.isnan(self.value)
+        weight = self.weight[is_defined]
         if not weight.sum() > 0:
             return float("nan")
-        mean = float((weight * self.value[defined]).sum() / weight.sum())
+        mean = float((weight * self.value[is_defined]).sum() / weight.sum())
         if self.volume is None:
             return mean
         return mean * float(self.volume.mean())

@@ -142,10 +142,10 @@ class UserSums:
         return all_users._map_columns(lambda column: column[is_defined], users=users[is_defined])
 
     def __repr__(self) -> str:
-        undefined = ""
+        undefined_note = ""
         if self.n_undefined:
-            undefined = f", {self.n_undefined:,} left out"
-        return f"UserSums({counted(self.n_users, 'user')}{undefined})"
+            undefined_note = f", {self.n_undefined:,} left out"
+        return f"UserSums({counted(self.n_users, 'user')}{undefined_note})"
 
     @property
     def n_users(self) -> int:
@@ -341,15 +341,15 @@ class UserSums:
         shift : int
             Number that is added to the codes of the other users.
         """
-        joined: dict[str, Any] = {}
+        joined_columns: dict[str, Any] = {}
         for name in ("numerator", "denominator", "volume", "size", "propensity_influence"):
             column = getattr(self, name)
             other_column = getattr(other, name)
-            joined[name] = None
+            joined_columns[name] = None
             if column is not None and other_column is not None:
-                joined[name] = np.concatenate([column, other_column])
+                joined_columns[name] = np.concatenate([column, other_column])
         users = np.concatenate([self.users, other.users + shift])
-        return replace(self, users=users, n_undefined=self.n_undefined + other.n_undefined, **joined)
+        return replace(self, users=users, n_undefined=self.n_undefined + other.n_undefined, **joined_columns)
 
     def select_users(self, chosen: BoolArray) -> UserSums:
         """Return the sums of some users.
@@ -498,8 +498,8 @@ class Moments:
         mean: FloatArray = np.zeros(stacked.shape[0])
         if n:
             mean = stacked.mean(axis=1)
-        centred = stacked - mean[:, None]
-        return cls(n=n, mean=mean, scatter=centred @ centred.T, n_undefined=n_undefined, root=root)
+        deviations = stacked - mean[:, None]
+        return cls(n=n, mean=mean, scatter=deviations @ deviations.T, n_undefined=n_undefined, root=root)
 
     def merge(self, other: Moments) -> Moments:
         """Return the moments of the union of two sets of users (Chan, Golub & LeVeque 1983)."""

@@ -57,9 +57,9 @@ class Auc(Metric):
         n_negatives = ranked.n_candidates - np.repeat(ranked.counts, ranked.counts)
         negatives_above = ranked.n_above - positives_above
         negatives_tied = ranked.n_tied - positives_tied
-        lost = negatives_above + LOST_SHARE_OF_TIES[rule] * negatives_tied
+        lost_pairs = negatives_above + LOST_SHARE_OF_TIES[rule] * negatives_tied
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(n_negatives > 0, 1 - lost / n_negatives, np.nan)
+            return np.where(n_negatives > 0, 1 - lost_pairs / n_negatives, np.nan)
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
         return ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)

@@ -157,10 +157,10 @@ class AveragePrecision(Metric):
                 single, pair = self._compute_mean_rank_terms(groups)
             else:
                 single, pair = _compute_expected_terms(groups, harmonic_sums)
-            above = sum_previous(y, groups.first_column)
-            tied = sum_previous(y, groups.last_column + 1) - above - y
-            tied = np.where(groups.n_positives > 1, tied, 0.0)
-            terms = y * (single * (1 + above) + pair * tied)
+            relevance_above = sum_previous(y, groups.first_column)
+            relevance_tied = sum_previous(y, groups.last_column + 1) - relevance_above - y
+            relevance_tied = np.where(groups.n_positives > 1, relevance_tied, 0.0)
+            terms = y * (single * (1 + relevance_above) + pair * relevance_tied)
             return np.asarray(terms.sum(axis=1))
 
         return compute_by_user(ranked, ranges, relevance, compute_bucket)

@@ -76,10 +76,10 @@ class Hit(FirstRelevantMetric):
         users = np.flatnonzero(is_split.any(axis=1))
         if users.size:
             column = is_split[users].argmax(axis=1)[:, None]
-            group_above = np.take_along_axis(n_above[users], column, axis=1)[:, 0]
-            group_ranks = np.take_along_axis(n_ranks[users], column, axis=1)[:, 0]
+            group_n_above = np.take_along_axis(n_above[users], column, axis=1)[:, 0]
+            group_n_ranks = np.take_along_axis(n_ranks[users], column, axis=1)[:, 0]
             no_hit[users] *= compute_miss_probability(
-                miss[users], is_split[users], self.cutoff - group_above, group_ranks
+                miss[users], is_split[users], self.cutoff - group_n_above, group_n_ranks
             )
         return np.asarray(1 - no_hit)
 
@@ -202,7 +202,7 @@ def compute_mean_products(miss: FloatArray, is_member: BoolArray, max_order: int
         is_active = is_member[:, column]
         n_members += is_active
         share = order / np.maximum(n_members, 1)[:, None]
-        updated = means * np.maximum(1 - share, 0)
-        updated[:, 1:] += means[:, :-1] * miss[:, [column]] * share[:, 1:]
-        means = np.where(is_active[:, None], updated, means)
+        next_means = means * np.maximum(1 - share, 0)
+        next_means[:, 1:] += means[:, :-1] * miss[:, [column]] * share[:, 1:]
+        means = np.where(is_active[:, None], next_means, means)
     return means

@@ -21,8 +21,8 @@ N_NODES = 24
 MIN_GAUSS_BLOCK = 64  # shorter blocks are summed position by position
 MAX_CELLS = 2_000_000  # entries of the arrays that are computed at once
 BINOMIAL = np.array([
-    [math.comb(total, chosen) for chosen in range(MAX_QUADRATURE_POSITIVES)]
-    for total in range(MAX_QUADRATURE_POSITIVES)
+    [math.comb(n, k) for k in range(MAX_QUADRATURE_POSITIVES)]
+    for n in range(MAX_QUADRATURE_POSITIVES)
 ])  # fmt: skip
 
 # In groups of more than `MIN_INTERPOLATED` positives, orders are interpolated: the first orders are all
@@ -159,9 +159,9 @@ def _interpolate_cubic(x: FloatArray, knots: FloatArray, values: FloatArray) -> 
     nearest_knots = knots[nearest]
     result = np.zeros((x.size, values.shape[1]))
     for index in range(4):
-        rest = [column for column in range(4) if column != index]
-        numerator = x[:, None] - nearest_knots[:, rest]
-        denominator = nearest_knots[:, [index]] - nearest_knots[:, rest]
+        other_columns = [column for column in range(4) if column != index]
+        numerator = x[:, None] - nearest_knots[:, other_columns]
+        denominator = nearest_knots[:, [index]] - nearest_knots[:, other_columns]
         share = np.prod(numerator / denominator, axis=1)
         result += share[:, None] * values[nearest[:, index]]
     return result

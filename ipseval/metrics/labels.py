@@ -104,9 +104,9 @@ def parse_metric(label: str | Metric, **parameters: Any) -> Metric:
         )
     metric_class = _find_metric_class(match["name"])
     arguments = _split_arguments(label, match["arguments"] or "", metric_class)
-    repeated = sorted(arguments.keys() & parameters.keys())
-    if repeated:
-        raise InputError(f"metric {label!r}: {repeated[0]} is given in the label and as an argument.")
+    repeated_names = sorted(arguments.keys() & parameters.keys())
+    if repeated_names:
+        raise InputError(f"metric {label!r}: {repeated_names[0]} is given in the label and as an argument.")
     for name, value in parameters.items():
         arguments[name] = str(value)
     values = _parse_arguments(label, arguments, metric_class)

@@ -136,23 +136,23 @@ class _CorrectionRequest:
         """Whether the correction uses a rank distribution that is fitted to the sampled ranks."""
         return classify_prior(self.prior, self.method) == "estimated" and self.method in ("bv", "mle")
 
-    def correct(self) -> _Corrected:
+    def correct(self) -> _Correction:
         """Return the corrected contributions."""
         if not self.is_fitted:
             return self._correct_without_fit()
         values, contributions, drift, condition = compute_fitted_correction(
             self.data, self.target, self.method, self.variance_weight, self.n_iterations
         )
-        return _Corrected(contributions, values, condition, drift)
+        return _Correction(contributions, values, condition, drift)
 
-    def _correct_without_fit(self) -> _Corrected:
+    def _correct_without_fit(self) -> _Correction:
         data = self.data
         if self.method == "none":
             values = compute_sampled_values(self.target, data.n_sampled)
-            return _Corrected(average_tied_values(values, data.n_above, data.n_tied), values)
+            return _Correction(average_tied_values(values, data.n_above, data.n_tied), values)
         if self.method == "importance":
             assert data.estimated_rank is not None
-            return _Corrected(self.target.at_rank(data.estimated_rank, data.n_candidates))
+            return _Correction(self.target.at_rank(data.estimated_rank, data.n_candidates))
         if self.method == "rank" or classify_prior(self.prior, self.method) == "uniform":
             return self._correct_by_size()
         low = float(data.n_candidates.min())
@@ -163,9 +163,9 @@ class _CorrectionRequest:
                 f"{high:,.0f}; correct each size separately, or use prior='estimated' with method='bv'."
             )
         values, condition = self._table(low, self.prior)
-        return _Corrected(average_tied_values(values, data.n_above, data.n_tied), values, condition)
+        return _Correction(average_tied_values(values, data.n_above, data.n_tied), values, condition)
 
-    def _correct_by_size(self) -> _Corrected:
+    def _correct_by_size(self) -> _Correction:
         """Return the correction with a separate table for each number of candidates."""
         data = self.data
         sizes, size_of_positive = np.unique(data.n_candidates, return_inverse=True)
@@ -184,7 +184,7 @@ class _CorrectionRequest:
         for rows in np.split(order, np.flatnonzero(np.diff(size_of_positive[order])) + 1):
             values = _interpolate_tables(stack, knots, data.n_candidates[rows[:1]])[0]
             contributions[rows] = average_tied_values(values, data.n_above[rows], data.n_tied[rows])
-        return _Corrected(contributions, median_values, max(conditions))
+        return _Correction(contributions, median_values, max(conditions))
 
     def _table(self, n: float, prior: Any) -> tuple[FloatArray, float]:
         """Return M̂ by sampled rank for n candidates, and the condition number."""
@@ -218,7 +218,7 @@ class _CorrectionRequest:
 
 
 @dataclass(frozen=True, eq=False)
-class _Corrected:
+class _Correction:
     """The result of a correction."""
 
     contributions: FloatArray  # (n_pos,) M̂(r̃) of each positive
@@ -331,34 +331,34 @@ def correct_sampled(
         prior=prior,
         n_iterations=check_positive_int("n_iterations", n_iterations),
     )
-    corrected = request.correct()
-    uncorrected = average_tied_values(
+    correction = request.correct()
+    uncorrected_values = average_tied_values(
         compute_sampled_values(target, data.n_sampled), data.n_above, data.n_tied
     )
     return SampledEstimate(
-        estimate=float(data.share @ corrected.contributions),
-        standard_error=_compute_standard_error(data, corrected),
-        contributions=corrected.contributions,
-        values=corrected.values,
-        uncorrected=float(data.share @ uncorrected),
+        estimate=float(data.share @ correction.contributions),
+        standard_error=_compute_standard_error(data, correction),
+        contributions=correction.contributions,
+        values=correction.values,
+        uncorrected=float(data.share @ uncorrected_values),
         label=target.label,
         method=method,
-        n_positives=corrected.contributions.size,
+        n_positives=correction.contributions.size,
         n_users=data.n_users,
         n_sampled=data.n_sampled,
-        condition_number=corrected.condition_number,
+        condition_number=correction.condition_number,
         _request=request,
     )
 
 
-def _compute_standard_error(data: SampledRanks, corrected: _Corrected) -> float:
+def _compute_standard_error(data: SampledRanks, correction: _Correction) -> float:
     """Return the standard error of the average, with users as independent units; NaN for one user."""
     n = data.n_users
     if n < 2:
         return float("nan")
-    influence = corrected.contributions
-    if corrected.drift is not None:
-        influence = influence + corrected.drift
+    influence = correction.contributions
+    if correction.drift is not None:
+        influence = influence + correction.drift
     # The effect of a user on the average is Σ share·(influence − mean) over the user's positives.
     terms = data.share * (influence - data.share @ influence)
     effects = np.bincount(data.segment, terms, minlength=n)
@@ -377,10 +377,10 @@ def _interpolate_tables(stack: FloatArray, knots: FloatArray, n: FloatArray) -> 
     """Return the tables for `n` candidates, linear in log n between knots, (n.size, m + 1)."""
     if knots.size == 1:
         return np.repeat(stack, n.size, axis=0)
-    right = np.clip(np.searchsorted(knots, n), 1, knots.size - 1)
-    left = right - 1
-    share = np.log(n / knots[left]) / np.log(knots[right] / knots[left])
-    return np.asarray((1 - share)[:, None] * stack[left] + share[:, None] * stack[right])
+    upper = np.clip(np.searchsorted(knots, n), 1, knots.size - 1)
+    lower = upper - 1
+    share = np.log(n / knots[lower]) / np.log(knots[upper] / knots[lower])
+    return np.asarray((1 - share)[:, None] * stack[lower] + share[:, None] * stack[upper])
 
 
 def classify_prior(prior: Any, method: str) -> str:

@@ -113,20 +113,20 @@ def compute_fitted_correction(
         )
     rank_groups = group_by_size(data, target)
     distribution = fit_rank_distribution(rank_groups.groups, rank_groups.weight, n_iterations)
-    fitted = _compute_fitted_tables(distribution, target, method, variance_weight)
+    fitted_tables = _compute_fitted_tables(distribution, target, method, variance_weight)
     step = LAST_STEP
     if method == "mle":
         step = LAST_BUT_ONE_STEP
-    gradients = distribution.share_gradients(fitted.density_gradient, step)
+    gradients = distribution.share_gradients(fitted_tables.density_gradient, step)
     group_of = rank_groups.group_of
     contributions = np.empty(group_of.size)
     drift = np.empty(group_of.size)
-    for index, (table, gradient) in enumerate(zip(fitted.tables, gradients, strict=True)):
+    for index, (table, gradient) in enumerate(zip(fitted_tables.tables, gradients, strict=True)):
         rows = group_of == index
         contributions[rows] = average_tied_values(table, data.n_above[rows], data.n_tied[rows])
         drift[rows] = average_tied_values(gradient, data.n_above[rows], data.n_tied[rows])
     largest_group = int(np.argmax(np.bincount(group_of)))
-    return fitted.tables[largest_group], contributions, drift, fitted.condition_number
+    return fitted_tables.tables[largest_group], contributions, drift, fitted_tables.condition_number
 
 
 def build_refit(
@@ -142,8 +142,10 @@ def build_refit(
             shares = resample.rank_shares(rank_groups.group_of == index)
             groups.append(replace(group, shares=shares))
         distribution = fit_rank_distribution(groups, rank_groups.weight, n_iterations)
-        fitted = _compute_fitted_tables(distribution, target, method, variance_weight)
-        return float(sum(group.shares @ table for group, table in zip(groups, fitted.tables, strict=True)))
+        fitted_tables = _compute_fitted_tables(distribution, target, method, variance_weight)
+        return float(
+            sum(group.shares @ table for group, table in zip(groups, fitted_tables.tables, strict=True))
+        )
 
     return refit
 
