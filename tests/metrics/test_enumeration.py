@@ -39,17 +39,17 @@ worlds = st.tuples(
 
 def ranked_positives(rows: list[tuple[int, list[int], tuple[int, ...]]], n_users: int) -> RankedPositives:
     """One row (user, scores, observed items) per user that has any."""
-    found = [
+    positives = [
         (
             user,
             item,
-            sum(other > values[item] for other in values),
-            sum(other == values[item] for other in values) - 1,
+            sum(score > values[item] for score in values),
+            sum(score == values[item] for score in values) - 1,
         )
         for user, values, items in rows
         for item in sorted(items)
     ]
-    columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    columns = np.array(positives, dtype=np.int64).reshape(-1, 4).T
     return RankedPositives(
         *columns,
         np.full(columns.shape[1], N_ITEMS),
@@ -83,20 +83,20 @@ def truth(label: str, values: list[list[int]], sets: list[set[int]]) -> float:
         for row, items in zip(values, sets, strict=True)
         if items
     ]
-    plain = {"hits": "recall", "precision(denominator=min)": "precision"}.get(name, name.partition("(")[0])
-    found = [oracle.user_value(plain, int(k) if k else None, user, weighted=False) for user in users]
+    oracle_name = {"hits": "recall", "precision(denominator=min)": "precision"}.get(name, name.partition("(")[0])
+    user_values = [oracle.user_value(oracle_name, int(k) if k else None, user, weighted=False) for user in users]
     if "min" in name:
-        found = [v * int(k) / min(int(k), len(user.weights)) for v, user in zip(found, users, strict=True)]
-    return sum(found) / len(found)
+        user_values = [v * int(k) / min(int(k), len(user.weights)) for v, user in zip(user_values, users, strict=True)]
+    return sum(user_values) / len(user_values)
 
 
 def test_every_metric_of_the_registry_is_enumerated():
     assert {label.partition("@")[0].partition("(")[0] for label in LABELS} == set(METRICS)
-    known = {
+    claims = {
         label: claim(ipseval.metric(label), "ips", is_probability=True, n_relevant="known")
         for label in LABELS
     }
-    assert {one.level for one in known.values()} == {"exactly unbiased"}
+    assert {known_claim.level for known_claim in claims.values()} == {"exactly unbiased"}
 
 
 @settings(max_examples=examples(50))
@@ -138,7 +138,7 @@ def test_the_expectation_of_ips_over_the_joint_patterns_of_all_users_is_the_trut
             total[label] += probability * result.estimate("m", label, "ips").value
     # An evaluation needs a positive; without any, every user has the value of a user without observations.
     sizes = np.array([len(items) for items in sets if items], dtype=float)
-    nothing = ipseval.metric("auc").unobserved(np.full(sizes.size, float(N_ITEMS)), sizes)
-    total["auc"] += empty * float(nothing.mean())
+    unobserved_values = ipseval.metric("auc").unobserved(np.full(sizes.size, float(N_ITEMS)), sizes)
+    total["auc"] += empty * float(unobserved_values.mean())
     for label in LABELS:
         assert total[label] == pytest.approx(truth(label, values, sets), abs=1e-11), label

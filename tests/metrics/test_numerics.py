@@ -79,12 +79,12 @@ def test_expected_reciprocal_rank_of_a_constant_scorer_over_20000_items_is_exact
 
 def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int) -> float:
     """Σ_p C(p−1, l−1) C(t−p, g−l) / C(t, g) / (above + p), as one fraction of integers."""
-    whole = math.lcm(*range(above + 1, above + deepest + 1))
+    multiple = math.lcm(*range(above + 1, above + deepest + 1))
     total = sum(
-        math.comb(p - 1, level - 1) * math.comb(size - p, count - level) * (whole // (above + p))
+        math.comb(p - 1, level - 1) * math.comb(size - p, count - level) * (multiple // (above + p))
         for p in range(1, deepest + 1)
     )
-    return total / (math.comb(size, count) * whole)
+    return total / (math.comb(size, count) * multiple)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
 )
 def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
     level = np.arange(1, count + 1)
-    offset, sizes, counts = (np.full(count, one) for one in (float(above), size, count))
+    offset, sizes, counts = (np.full(count, number) for number in (float(above), size, count))
     got = compute_mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
     exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
@@ -119,13 +119,13 @@ def test_many_tie_groups_at_once_are_those_one_by_one():
     above, deepest = rng.integers(0, 3000, size=20), rng.integers(0, size + 1)
     level = rng.integers(1, count + 1)
     offset = above[:, None] + np.array([0.3, 7.0])
-    together = compute_mean_reciprocal(offset, size, count, level, deepest)
+    joint = compute_mean_reciprocal(offset, size, count, level, deepest)
     for row in range(20):
         part = slice(row, row + 1)
         for column in (0, 1):
-            one = offset[part, column : column + 1]
-            alone = compute_mean_reciprocal(one, *(given[part] for given in (size, count, level, deepest)))
-            assert together[row, column] == pytest.approx(alone[0, 0], rel=1e-13, abs=0)
+            row_offset = offset[part, column : column + 1]
+            single = compute_mean_reciprocal(row_offset, *(values[part] for values in (size, count, level, deepest)))
+            assert joint[row, column] == pytest.approx(single[0, 0], rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("length", [64, 4096])
@@ -277,14 +277,14 @@ def test_mean_ties_put_half_ranks_beyond_the_cutoff_for_every_metric(
 
 @pytest.mark.parametrize("members", [[3.0, 1, 1, 1, 1, 1, 1], [1.0, 2, 3, 4, 5, 6, 7, 30], [2.0] * 7])
 def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
-    level, found, chance = _compute_subset_sums(np.array([members]))
+    level, values, chance = _compute_subset_sums(np.array([members]))
     for size in level.tolist():
-        every = np.array([sum(one) for one in itertools.combinations(members, size)])
-        value, weight = found[0, size - 1], chance[0, size - 1]
+        sums = np.array([sum(subset) for subset in itertools.combinations(members, size)])
+        value, weight = values[0, size - 1], chance[0, size - 1]
         assert weight.sum() == pytest.approx(1)
         for power in (1, 2, 3):
-            centre = 0.0 if power == 1 else every.mean()
-            expected = ((every - centre) ** power).mean()
+            centre = 0.0 if power == 1 else sums.mean()
+            expected = ((sums - centre) ** power).mean()
             assert (weight * (value - centre) ** power).sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
@@ -302,13 +302,13 @@ def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_mo
 def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative():
     # Mean rank 2, so half a negative above each; weights 3 and 1 over their mean are 1.5 and .5, and half of
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
-    found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
-    assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
+    ap = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
+    assert ap == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
     # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and else
     # .5 · .5/1.5 + 1.5 · 2/3; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
     for ties, expected in (("min", 0.9 + 1 / 3 + 1 / 6 + 1), ("max", 2.25 / 3.5 + 0.25 + 0.1 + 0.75)):
-        found = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
-        assert found == pytest.approx(expected / 4)
+        ap = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
+        assert ap == pytest.approx(expected / 4)
     # The first rank alone counts: weight 1 of at most 3, and nothing where both stand at 2 and 3.
     assert value("ap@1", one_user([0, 1], 3), weights=np.array([1.0, 3.0])) == pytest.approx(1 / 3)
     assert value("ap@1", one_user([1, 1], 3, [1, 1]), weights=np.array([1.0, 3.0])) == 0
@@ -320,8 +320,8 @@ def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
     won, pairs = auc.pair_sums(one_user([0, 2], 5), np.array([2.0, 3.0]))
     assert (won.tolist(), pairs.tolist()) == ([8], [8])
     # Without an observation −(s − 1)/(2(n − s)); of all candidates nothing is said.
-    found = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
-    np.testing.assert_array_equal(found, [-0.5, np.nan])
+    values = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
+    np.testing.assert_array_equal(values, [-0.5, np.nan])
     for n_relevant in (2.0, 3.0):  # no other candidate
         assert np.isnan(auc.unbiased(one_user([0, 1], 2), np.array([2.0, 3.0]), np.array([n_relevant])))
 
@@ -330,12 +330,12 @@ def test_mean_products_are_those_over_every_subset_of_the_members(monkeypatch):
     monkeypatch.setattr("ipseval.metrics._first_relevant.MAX_QUADRATIC_SIZE", 4)  # which are allowed
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
     is_member = np.array([[False, True, True, True], [True, True, True, True]])
-    found = compute_mean_products(miss, is_member, miss.shape[1])
-    for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
-        members = values[chosen]
+    means = compute_mean_products(miss, is_member, miss.shape[1])
+    for row, (values, is_member_of_row) in enumerate(zip(miss, is_member, strict=True)):
+        members = values[is_member_of_row]
         for size in range(members.size + 1):
-            products = [math.prod(one) for one in itertools.combinations(members, size)]
-            assert found[row, size] == pytest.approx(np.mean(products), rel=1e-12)
+            products = [math.prod(subset) for subset in itertools.combinations(members, size)]
+            assert means[row, size] == pytest.approx(np.mean(products), rel=1e-12)
 
 
 def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
@@ -344,12 +344,12 @@ def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
     miss = np.array([[0.5, 0.7, 0.9, 0.2]])
     is_member = np.array([[True, False, True, True]])
     for slots in range(6):
-        found = compute_miss_probability(miss, is_member, np.array([slots]), np.array([5]))
-        every = [
-            math.prod(v for v, place in zip(values, taken, strict=True) if place < slots)
-            for taken in itertools.permutations(range(5), 3)
+        probability = compute_miss_probability(miss, is_member, np.array([slots]), np.array([5]))
+        products = [
+            math.prod(v for v, position in zip(values, positions, strict=True) if position < slots)
+            for positions in itertools.permutations(range(5), 3)
         ]
-        assert found == pytest.approx(np.mean(every), rel=1e-12)
+        assert probability == pytest.approx(np.mean(products), rel=1e-12)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 5, 7])
@@ -359,9 +359,9 @@ def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_su
 
     def over_subsets(others):
         total = 0.0
-        for taken in itertools.product([0, 1], repeat=others.size):
-            chance = np.prod([one if inside else 1 - one for one, inside in zip(others, taken, strict=True)])
-            total += chance * h[min(sum(taken), levels - 1)]
+        for is_relevant in itertools.product([0, 1], repeat=others.size):
+            chance = np.prod([value if is_included else 1 - value for value, is_included in zip(others, is_relevant, strict=True)])
+            total += chance * h[min(sum(is_relevant), levels - 1)]
         return total
 
     expected = [[over_subsets(np.delete(row, i)) for i in range(5)] for row in y]
@@ -372,19 +372,19 @@ def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_su
 def test_the_largest_worth_of_each_user_comes_first(n_levels):
     rng = np.random.default_rng(n_levels)
     user = np.sort(rng.integers(0, 12, size=100))
-    item = np.concatenate([np.arange(one) for one in np.bincount(user)])
+    item = np.concatenate([np.arange(count) for count in np.bincount(user)])
     ranked = RankedPositives(user, item, 0 * item, 0 * item, 0 * item + 99, range(12), range(99))
     for _ in range(3):
-        worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
-        for one in (worth, readonly(worth), readonly(worth + 0), 2 * worth, -worth):
+        values = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
+        for count in (values, readonly(values), readonly(values + 0), 2 * values, -values):
             for _ in range(2):
-                np.testing.assert_array_equal(sort_descending(ranked, one), one[np.lexsort((-one, user))])
+                np.testing.assert_array_equal(sort_descending(ranked, count), count[np.lexsort((-count, user))])
 
 
 @pytest.mark.parametrize("n_users", [0, 1, 3])
 def test_users_without_positives_have_nothing_to_order(n_users):
-    none = np.zeros(0, dtype=np.int64)
-    ranked = RankedPositives(none, none, none, none, none, range(n_users), range(9))
+    empty = np.zeros(0, dtype=np.int64)
+    ranked = RankedPositives(empty, empty, empty, empty, empty, range(n_users), range(9))
     for _ in range(2):
         assert sort_descending(ranked, np.zeros(0)).size == 0
     assert np.isnan(ipseval.metric("ndcg@5").user_values(ranked, np.zeros(0))).all()
@@ -393,16 +393,16 @@ def test_users_without_positives_have_nothing_to_order(n_users):
 @pytest.mark.parametrize("label", ["ndcg@5", "precision@3", "rbp"])
 def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     rng = np.random.default_rng(0)
-    chosen = ipseval.metric(label)
+    metric = ipseval.metric(label)
 
     def ranked():
         user, n = np.repeat(np.arange(4), 6), np.full(24, 30)
-        above = np.concatenate([np.random.default_rng(one).permutation(30)[:6] for one in range(4)])
-        return RankedPositives(user, np.tile(np.arange(6), 4), above, 0 * n, n, range(4), range(30))
+        n_above = np.concatenate([np.random.default_rng(seed).permutation(30)[:6] for seed in range(4)])
+        return RankedPositives(user, np.tile(np.arange(6), 4), n_above, 0 * n, n, range(4), range(30))
 
     first, second = rng.uniform(0.5, 5.0, size=(2, 24))
-    kept = ranked()
+    cached_ranks = ranked()
     for weights in (first, second, second, first):
-        alone = chosen.user_values(ranked(), weights)
-        np.testing.assert_array_equal(chosen.user_values(kept, weights), alone)
-    assert not np.array_equal(chosen.user_values(kept, first), chosen.user_values(kept, second))
+        expected = metric.user_values(ranked(), weights)
+        np.testing.assert_array_equal(metric.user_values(cached_ranks, weights), expected)
+    assert not np.array_equal(metric.user_values(cached_ranks, first), metric.user_values(cached_ranks, second))

@@ -69,8 +69,8 @@ def corrected_metric(
     n_candidates, n_sampled, metric="recall@10", method="bv", *, replacement=True, prior="uniform", **options
 ):
     """Return the table of a correction, under the uniform prior where none is given."""
-    chosen = find_metric(metric, sampled=method, prior=prior, **options)
-    return chosen.table(n_candidates, n_sampled, replacement=replacement)
+    corrected = find_metric(metric, sampled=method, prior=prior, **options)
+    return corrected.table(n_candidates, n_sampled, replacement=replacement)
 
 
 def correction(metric, method, g=None, n=N, m=99, **options):
@@ -130,8 +130,8 @@ def test_constrained_least_squares_beats_every_other_non_increasing_table():
     loss = np.sum((a @ best - b) ** 2)
     rng = np.random.default_rng(0)
     for _ in range(300):
-        other = np.sort(np.abs(best + rng.normal(scale=rng.choice([0.01, 0.1, 1]), size=m + 1)))[::-1]
-        assert np.sum((a @ other - b) ** 2) >= loss - 1e-12
+        candidate = np.sort(np.abs(best + rng.normal(scale=rng.choice([0.01, 0.1, 1]), size=m + 1)))[::-1]
+        assert np.sum((a @ candidate - b) ** 2) >= loss - 1e-12
 
 
 def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_no_end(monkeypatch):
@@ -160,7 +160,7 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
         corrected_metric(N, 30, "ap", "ls")
     with pytest.raises(InputError, match=r"ill-conditioned here.* with 3 of 3 candidates"):  # 4 from 3 ranks
         corrected_metric(3, 3, "ap", "ls")
-    assert [_format_condition(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
+    assert [_format_condition(condition) for condition in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
 
 
 @pytest.mark.parametrize("m", [1, 5, 20])
@@ -185,22 +185,22 @@ def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estim
 
 
 def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_thread(monkeypatch):
-    held = []
-    monkeypatch.setattr(_correction_table, "one_blas_thread", lambda: nullcontext(held.append(1)))
+    calls = []
+    monkeypatch.setattr(_correction_table, "one_blas_thread", lambda: nullcontext(calls.append(1)))
     monkeypatch.setattr(_correction_table, "MIN_PARALLEL_SAMPLED", 2)
     monkeypatch.setattr(_correction_table, "MAX_SAMPLED", 3)
     monkeypatch.setattr(_rank_distribution, "MAX_SAMPLED", 3)
-    for m, n_held in ((1, 1), (2, 1), (3, 1)):
+    for m, n_calls in ((1, 1), (2, 1), (3, 1)):
         assert corrected_metric(9, m, "ap", "bv").size == m + 1
-        assert len(held) == n_held
+        assert len(calls) == n_calls
     assert correct_sampled([1], 9, 3, "ap", "mle").values.size == 4
     with pytest.raises(InputError, match="= 5, more than 4; use method='rank'"):
         corrected_metric(9, 4, "ap", "bv")
     with pytest.raises(InputError, match="at most 3 sampled candidates; got 4"):
         correct_sampled([1], 9, 4, "ap", "mle")
-    plain, condition = compute_correction_table(9, 3, find_metric("ap"), "ls")
+    least_squares, condition = compute_correction_table(9, 3, find_metric("ap"), "ls")
     monkeypatch.setattr(_correction_table, "MAX_CONDITION", condition)  # which is allowed itself
-    assert corrected_metric(9, 3, "ap", "ls").tolist() == plain.tolist()
+    assert corrected_metric(9, 3, "ap", "ls").tolist() == least_squares.tolist()
 
 
 @pytest.mark.parametrize("replacement", [True, False])
@@ -215,37 +215,37 @@ def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replac
             _rank_law.build_rank_grid(n, m, replacement, cutoff=target.cutoff), target
         )
         exact = gram, marginal, law.T @ target.curve(n) / n
-        for one, expected in zip(sums, exact, strict=True):
-            assert np.abs(one - expected).max() <= 1e-11 * np.abs(expected).max()
+        for computed, expected in zip(sums, exact, strict=True):
+            assert np.abs(computed - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
 def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
     # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
-    plain = list(_rank_law._split_panels(10_001, 100, True, None))
-    assert plain[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
-    assert plain[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
-    assert plain[-1] == (9538, 464)  # to the last rank
+    panels = list(_rank_law._split_panels(10_001, 100, True, None))
+    assert panels[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
+    assert panels[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
+    assert panels[-1] == (9538, 464)  # to the last rank
     assert list(_rank_law._split_panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
     # Without replacement every rank of the first and last m is a node.
-    drawn = list(_rank_law._split_panels(300, 40, False, 1))
-    assert drawn[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
-    assert drawn[-3:] == [(261, 16), (277, 16), (293, 8)]
+    hypergeometric_panels = list(_rank_law._split_panels(300, 40, False, 1))
+    assert hypergeometric_panels[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
+    assert hypergeometric_panels[-3:] == [(261, 16), (277, 16), (293, 8)]
 
 
 @pytest.mark.parametrize("method", ["bv", "cls", "rank"])
 @pytest.mark.parametrize("metric", ["recall@10", "ap"])
 def test_ten_million_candidates_take_little_memory(metric, method):
     tracemalloc.start()
-    corrected = corrected_metric(10**7, 100, metric, method, replacement=False)
+    table = corrected_metric(10**7, 100, metric, method, replacement=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert corrected.shape == (101,)
+    assert table.shape == (101,)
     assert peak < 500e6
 
 
 def test_the_values_of_a_table_are_averaged_over_ties():
-    found = average_tied_values(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
-    np.testing.assert_allclose(found, [0.9, 0.4, 0.15])
+    averages = average_tied_values(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
+    np.testing.assert_allclose(averages, [0.9, 0.4, 0.15])
 
 
 @pytest.mark.parametrize(
@@ -272,10 +272,10 @@ def test_bad_input_is_named(options, message):
 
 def test_a_sampled_rank_that_the_prior_excludes_has_no_value():
     # Rank 1 has nothing above it, so that every sampled rank is 1.
-    found = corrected_metric(4, 2, "ap", "bv", prior=[3.0, 0, 0, 0])
-    np.testing.assert_allclose(found, [1, np.nan, np.nan], atol=1e-15)
-    least = corrected_metric(20, 3, "ap", "bv", variance_weight=1e-10)
-    np.testing.assert_allclose(least, corrected_metric(20, 3, "ap", "ls"), rtol=1e-4)
+    table = corrected_metric(4, 2, "ap", "bv", prior=[3.0, 0, 0, 0])
+    np.testing.assert_allclose(table, [1, np.nan, np.nan], atol=1e-15)
+    nearly_unregularised = corrected_metric(20, 3, "ap", "bv", variance_weight=1e-10)
+    np.testing.assert_allclose(nearly_unregularised, corrected_metric(20, 3, "ap", "ls"), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -288,9 +288,9 @@ def test_a_sampled_rank_that_the_prior_excludes_has_no_value():
     ],
 )
 def test_only_metrics_linear_in_the_rank_keep_their_claims(label, method, words):
-    found = find_metric(label, sampled=method)
-    assert (found.approximate == "", words in found.approximate) == (words == "", True)
-    assert found.definition.formula.endswith(f"M̂(r̃_i): {label} from sampled ranks by {method!r}")
+    metric = find_metric(label, sampled=method)
+    assert (metric.approximate == "", words in metric.approximate) == (words == "", True)
+    assert metric.definition.formula.endswith(f"M̂(r̃_i): {label} from sampled ranks by {method!r}")
 
 
 def test_a_table_for_another_number_of_draws_is_refused():
@@ -306,10 +306,10 @@ def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
     for method in ("mle", "importance"):
         with pytest.raises(InputError, match="is fitted to sampled ranks"):
             find_metric("ap", sampled=method).table(20, 5)
-    named, default = (
+    uniform, default = (
         find_metric("ap", sampled="cls", prior=prior).table(20, 5) for prior in ("uniform", None)
     )
-    assert named.tolist() == default.tolist()
+    assert uniform.tolist() == default.tolist()
 
 
 @pytest.mark.parametrize(
@@ -328,8 +328,8 @@ def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
 )
 def test_every_label_of_a_metric_is_read_by_the_sampled_functions(label, values):
     # Ranks 1 and 4 of 4 are surely ranks 1 and 4 of a full draw; with m = 3 of 3 all ranks are kept.
-    got = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
-    assert got == pytest.approx(values, abs=1e-12)
+    expectation = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
+    assert expectation == pytest.approx(values, abs=1e-12)
     table = find_metric(label, sampled="none").table(4, 3)
     assert table == pytest.approx(values, abs=1e-15)
 
@@ -341,8 +341,8 @@ def test_an_additive_metric_of_ones_own_can_be_corrected():
         def _curve(self, rank, n_candidates):
             return rank**-0.5
 
-    got = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
-    assert got == pytest.approx([1, 3**-0.5])
+    values = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
+    assert values == pytest.approx([1, 3**-0.5])
     assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
     result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
     assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
