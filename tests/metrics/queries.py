@@ -1,4 +1,4 @@
-"""1,000 random queries: relevance, grades and scores, and the ranks that follow from them."""
+"""1,000 random queries with relevance, grades, scores and the resulting ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from ipseval.ranking import RankedPositives
 
-N_QUERIES, N_ITEMS = 1000, 40
+N_QUERIES = 1000
+N_ITEMS = 40
 
 
 @dataclass

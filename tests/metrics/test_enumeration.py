@@ -1,4 +1,4 @@
-"""Expectation of ips over every observation pattern, for every metric, against the truth by plain loops."""
+"""The expectation of ips over every observation pattern equals the true value, for every metric."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ from ipseval.ranking import RankedPositives
 from tests.conftest import examples
 from tests.golden import oracle
 
-N_USERS, N_ITEMS = 3, 7
+N_USERS = 3
+N_ITEMS = 7
 PARAMETERS = {"rbp": "(0.8)"}
-LABELS = [
-    name + PARAMETERS.get(name, "") + (f"@{k}" if k else "")
-    for name, family in METRICS.items()
-    for k in (None, 1, 3, 9)
-    if (k is None) != (family.takes_cutoff == "required") or family.takes_cutoff == "optional"
-    if not (k and family.takes_cutoff == "none")
-] + ["precision(denominator=min)@3"]
+
+
+def all_labels() -> list[str]:
+    """Return labels of every metric without a cutoff and with cutoffs, where the metric allows them."""
+    labels = []
+    for name, family in METRICS.items():
+        base = name + PARAMETERS.get(name, "")
+        if family.takes_cutoff != "required":
+            labels.append(base)
+        if family.takes_cutoff != "none":
+            labels += [f"{base}@{k}" for k in (1, 3, 9)]
+    return [*labels, "precision(denominator=min)@3"]
+
+
+LABELS = all_labels()
 
 scores = st.lists(st.integers(0, 4), min_size=N_ITEMS, max_size=N_ITEMS)
 relevant = st.sets(st.integers(0, N_ITEMS - 1), max_size=3)
@@ -83,10 +92,16 @@ def truth(label: str, values: list[list[int]], sets: list[set[int]]) -> float:
         for row, items in zip(values, sets, strict=True)
         if items
     ]
-    oracle_name = {"hits": "recall", "precision(denominator=min)": "precision"}.get(name, name.partition("(")[0])
-    user_values = [oracle.user_value(oracle_name, int(k) if k else None, user, weighted=False) for user in users]
+    oracle_name = {"hits": "recall", "precision(denominator=min)": "precision"}.get(
+        name, name.partition("(")[0]
+    )
+    user_values = [
+        oracle.user_value(oracle_name, int(k) if k else None, user, weighted=False) for user in users
+    ]
     if "min" in name:
-        user_values = [v * int(k) / min(int(k), len(user.weights)) for v, user in zip(user_values, users, strict=True)]
+        user_values = [
+            v * int(k) / min(int(k), len(user.weights)) for v, user in zip(user_values, users, strict=True)
+        ]
     return sum(user_values) / len(user_values)
 
 
@@ -104,7 +119,9 @@ def test_every_metric_of_the_registry_is_enumerated():
 def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(world):
     """Each (user, pattern) is a user of its own, so that one call evaluates all of them."""
     values, sets, chance = world
-    rows, weight, sizes = [], [], []
+    rows = []
+    weight = []
+    sizes = []
     n_users = sum(bool(items) for items in sets)
     for row, items in zip(values, sets, strict=True):
         if items:

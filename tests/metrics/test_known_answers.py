@@ -135,12 +135,16 @@ TRUTH = {
     "rr": 1.0,
     "hit@5": 1.0,
 }
-RANKS, CHANCE, N = np.array([1, 4, 5, 8]), np.array([0.2, 0.6, 0.25, 0.3]), 9
+RANKS = np.array([1, 4, 5, 8])
+CHANCE = np.array([0.2, 0.6, 0.25, 0.3])
+N = 9
 
 
 # The AUC-type mean of 1 − z/n of Yang et al., as an additive metric of a user's own making.
 class YangAuc(AdditiveMetric):
-    name, kind, definition = "yang_auc", "mean", ipseval.metric("atop").definition
+    name = "yang_auc"
+    kind = "mean"
+    definition = ipseval.metric("atop").definition
     reads_n = True
 
     def _curve(self, rank, n_candidates):
@@ -177,7 +181,9 @@ def of_every_pattern() -> list[tuple[float, ipseval.Evaluation]]:
 @pytest.mark.parametrize("label", [*TRUTH, "yang_auc"])
 def test_expectation_of_ips_over_all_observation_patterns_is_the_truth(evaluations, label: str):
     metric = YANG_AUC if label == "yang_auc" else ipseval.metric(label)
-    expectation = sum(probability * evaluation.estimate("m", label, "ips").value for probability, evaluation in evaluations)
+    expectation = sum(
+        probability * evaluation.estimate("m", label, "ips").value for probability, evaluation in evaluations
+    )
     if label == "auc":
         empty_probability = math.prod(1 - CHANCE)
         expectation += empty_probability * float(metric.unobserved(np.array([9.0]), np.array([4.0]))[0])
@@ -188,7 +194,7 @@ def test_expectation_of_ips_over_all_observation_patterns_is_the_truth(evaluatio
 
 
 def pad(chance: np.ndarray) -> np.ndarray:
-    """Propensities of all items: those of the positives come first."""
+    """Return propensities of all items, beginning with the positives."""
     return np.concatenate([chance, np.ones(N - chance.size)])
 
 

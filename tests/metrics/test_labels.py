@@ -1,4 +1,4 @@
-"""Labels: what is printed reads back, what cannot be read says so."""
+"""Labels of metrics: printing, parsing, and errors for wrong labels."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
         ("rbp(q=0.5)", "parameter of rbp"),
     ],
 )
-def test_a_label_that_is_none_gets_an_answer(label, advice):
+def test_an_unknown_label_is_refused_with_advice(label, advice):
     with pytest.raises(InputError, match=advice):
         metric(label)
 
@@ -138,7 +138,8 @@ def test_a_class_checks_its_parameters_as_a_label_does(make):
 class Gained(Metric):
     """Σwg of a user, which grows with the weights."""
 
-    name, kind = "gained", "list"
+    name = "gained"
+    kind = "list"
     definition = Definition("Σ w g", "1")
 
     def _user_values(self, ranked, weights, rule):

@@ -50,7 +50,8 @@ def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
     assert law.sum() == pytest.approx(1)
     assert metric("rr").user_values(ranked)[0] == pytest.approx((law / p).sum(), rel=1e-12)
     # Beside a user of whose 30 positives two are among the first 30 places: (30 − p)/C(30, 2).
-    n_above, n_tied = np.append([0, 0], np.arange(30, 58)), np.append([29, 29], np.zeros(28, int))
+    n_above = np.append([0, 0], np.arange(30, 58))
+    n_tied = np.append([29, 29], np.zeros(28, int))
     second_value = sum((30 - rank) / 435 / rank for rank in range(1, 30))
     two_users = ipseval.RankedPositives(
         np.repeat([0, 1], 30), np.tile(np.arange(30), 2), np.append(ranked.n_above, n_above),
@@ -60,7 +61,7 @@ def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
 
 
 @pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1100, 2000), (1300, 1310)])
-def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
+def test_interpolated_orders_are_within_a_billionth_of_the_exact_ones(g, size):
     level = np.arange(1, g + 1)
     spread = 0.3 * np.sqrt(level * (g - level) / g)
     offset = np.stack([spread, -spread], axis=1)
@@ -72,6 +73,6 @@ def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
     assert np.array_equal(interpolate_mean_reciprocals(offset, size, 20, level), with_cutoff)
 
 
-def test_the_unbiased_rr_of_very_many_tied_positives_is_refused_in_words():
+def test_the_unbiased_rr_of_very_many_tied_positives_is_refused():
     with pytest.raises(ipseval.InputError, match=r"of 5,000 tied .* time of the square .* at most 4,000"):
         metric("rr").unbiased(tied(5000, 100), np.full(5000, 1.5), None)

@@ -1,4 +1,4 @@
-"""Digits kept at depth: long rankings, large tie groups, lists that end, weights that multiply."""
+"""Numerical accuracy for long rankings, large tie groups, short lists and products of weights."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def test_expected_reciprocal_rank_of_a_constant_scorer_over_20000_items_is_exact
     # E[1/min] = Σ_p C(n − p, g − 1) / (p C(n, g)), with 50 decimals.
     getcontext().prec = 50
     n = 20_000
-    ways, total = Decimal(math.comb(n - 1, g - 1)), Decimal(0)
+    ways = Decimal(math.comb(n - 1, g - 1))
+    total = Decimal(0)
     for p in range(1, n - g + 2):
         total += ways / p
         ways = ways * (n - p - g + 1) / (n - p) if n - p else Decimal(0)
@@ -112,11 +113,12 @@ def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: i
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
 
-def test_many_tie_groups_at_once_are_those_one_by_one():
+def test_many_tie_groups_at_once_equal_single_calls():
     rng = np.random.default_rng(0)
     size = rng.integers(1, 5000, size=20)
     count = np.minimum(rng.integers(1, 30, size=20), size)
-    above, deepest = rng.integers(0, 3000, size=20), rng.integers(0, size + 1)
+    above = rng.integers(0, 3000, size=20)
+    deepest = rng.integers(0, size + 1)
     level = rng.integers(1, count + 1)
     offset = above[:, None] + np.array([0.3, 7.0])
     joint = compute_mean_reciprocal(offset, size, count, level, deepest)
@@ -124,7 +126,9 @@ def test_many_tie_groups_at_once_are_those_one_by_one():
         part = slice(row, row + 1)
         for column in (0, 1):
             row_offset = offset[part, column : column + 1]
-            single = compute_mean_reciprocal(row_offset, *(values[part] for values in (size, count, level, deepest)))
+            single = compute_mean_reciprocal(
+                row_offset, *(values[part] for values in (size, count, level, deepest))
+            )
             assert joint[row, column] == pytest.approx(single[0, 0], rel=1e-13, abs=0)
 
 
@@ -171,14 +175,14 @@ def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimisti
     assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
 
 
-def test_ties_beyond_the_cutoff_are_worth_nothing():
+def test_ties_beyond_the_cutoff_have_value_zero():
     ranked = one_user([5, 5], 9, [1, 1])
     assert value("rr@5", ranked) == 0.0
     assert value("rr@6", ranked) == pytest.approx(1 / 6)
     assert ipseval.metric("rr@5").unbiased(ranked, np.array([2.0, 3.0]), None).tolist() == [0.0]
 
 
-def test_a_metric_says_how_deep_it_reads_where_lists_end_before():
+def test_lists_shorter_than_the_cutoff_are_refused_with_their_length():
     ranked = one_user([2, 10], 50, max_rank=10)
     for label, reads in (("ndcg", "the whole ranking"), ("ndcg@11", "the first 11 ranks")):
         words = f"^{label} reads {reads}, but the lists end at rank 10; use a cutoff of at most 10"
@@ -247,7 +251,7 @@ def test_ndcg_at_a_cutoff_of_a_user_with_more_positives_than_levels_is_exact(mon
         ("atop", (1 + 2 / 3 + 1 / 3 + 0) / 4),
     ],
 )
-def test_a_user_all_of_whose_candidates_are_positive(label: str, expected: float):
+def test_values_of_a_user_with_positive_candidates_only(label: str, expected: float):
     assert value(label, one_user([0, 1, 2, 3], 4)) == pytest.approx(expected, nan_ok=True)
     assert value(label, one_user([0] * 4, 4, [3] * 4)) == pytest.approx(
         0.5 if label == "atop" else expected, nan_ok=True
@@ -280,7 +284,8 @@ def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
     level, values, chance = _compute_subset_sums(np.array([members]))
     for size in level.tolist():
         sums = np.array([sum(subset) for subset in itertools.combinations(members, size)])
-        value, weight = values[0, size - 1], chance[0, size - 1]
+        value = values[0, size - 1]
+        weight = chance[0, size - 1]
         assert weight.sum() == pytest.approx(1)
         for power in (1, 2, 3):
             centre = 0.0 if power == 1 else sums.mean()
@@ -355,12 +360,13 @@ def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
 @pytest.mark.parametrize("levels", [1, 2, 3, 5, 7])
 def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_subsets(levels):
     rng = np.random.default_rng(levels)
-    y, h = rng.uniform(-0.5, 2.0, size=(3, 5)), rng.normal(size=levels)
+    y = rng.uniform(-0.5, 2.0, size=(3, 5))
+    h = rng.normal(size=levels)
 
     def over_subsets(others):
         total = 0.0
         for is_relevant in itertools.product([0, 1], repeat=others.size):
-            chance = np.prod([value if is_included else 1 - value for value, is_included in zip(others, is_relevant, strict=True)])
+            chance = np.prod(np.where(is_relevant, others, 1 - others))
             total += chance * h[min(sum(is_relevant), levels - 1)]
         return total
 
@@ -369,20 +375,21 @@ def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_su
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 4, 9])
-def test_the_largest_worth_of_each_user_comes_first(n_levels):
+def test_the_largest_values_of_each_user_come_first(n_levels):
     rng = np.random.default_rng(n_levels)
     user = np.sort(rng.integers(0, 12, size=100))
     item = np.concatenate([np.arange(count) for count in np.bincount(user)])
     ranked = RankedPositives(user, item, 0 * item, 0 * item, 0 * item + 99, range(12), range(99))
     for _ in range(3):
         values = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
-        for count in (values, readonly(values), readonly(values + 0), 2 * values, -values):
+        for gains in (values, readonly(values), readonly(values + 0), 2 * values, -values):
+            expected = gains[np.lexsort((-gains, user))]
             for _ in range(2):
-                np.testing.assert_array_equal(sort_descending(ranked, count), count[np.lexsort((-count, user))])
+                np.testing.assert_array_equal(sort_descending(ranked, gains), expected)
 
 
 @pytest.mark.parametrize("n_users", [0, 1, 3])
-def test_users_without_positives_have_nothing_to_order(n_users):
+def test_sorting_accepts_users_without_positives(n_users):
     empty = np.zeros(0, dtype=np.int64)
     ranked = RankedPositives(empty, empty, empty, empty, empty, range(n_users), range(9))
     for _ in range(2):
@@ -396,7 +403,8 @@ def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     metric = ipseval.metric(label)
 
     def ranked():
-        user, n = np.repeat(np.arange(4), 6), np.full(24, 30)
+        user = np.repeat(np.arange(4), 6)
+        n = np.full(24, 30)
         n_above = np.concatenate([np.random.default_rng(seed).permutation(30)[:6] for seed in range(4)])
         return RankedPositives(user, np.tile(np.arange(6), 4), n_above, 0 * n, n, range(4), range(30))
 
@@ -405,4 +413,6 @@ def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     for weights in (first, second, second, first):
         expected = metric.user_values(ranked(), weights)
         np.testing.assert_array_equal(metric.user_values(cached_ranks, weights), expected)
-    assert not np.array_equal(metric.user_values(cached_ranks, first), metric.user_values(cached_ranks, second))
+    assert not np.array_equal(
+        metric.user_values(cached_ranks, first), metric.user_values(cached_ranks, second)
+    )

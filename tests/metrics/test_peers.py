@@ -1,4 +1,4 @@
-"""Fully observed relevance: every metric against the packages that others use.
+"""Every metric under fully observed relevance equals its value in other packages.
 
 Where a package computes something else under the same name, its number follows from ours by the formula of
 docs/why-numbers-differ.md, which stands here in plain code.
@@ -66,7 +66,7 @@ def per_relevant(name: str, k: int) -> np.ndarray:
 
 
 def gains_at_ranks(discount: np.ndarray) -> np.ndarray:
-    """Σ discount(r) over the relevant items of each query; `discount` is that of ranks 1 … n."""
+    """Return Σ discount(r) over the relevant items of each query, for discounts of the ranks 1 … n."""
     return np.take_along_axis(QUERIES.relevant, QUERIES.order, axis=1) @ discount
 
 
@@ -100,8 +100,9 @@ SOME = 100
 
 @cache
 def scikit_learn(name: str, k: int | None, tied: bool, grades: bool = False) -> np.ndarray:
-    """Return what scikit-learn gives for some queries."""
-    metrics, queries = package("sklearn.metrics"), TIED if tied else QUERIES
+    """Return the values of scikit-learn for some queries."""
+    metrics = package("sklearn.metrics")
+    queries = TIED if tied else QUERIES
     truth = (queries.grade if grades else queries.relevant)[:SOME].astype(float)
     pairs = zip(truth, queries.scores[:SOME], strict=True)
     if name == "auc":
@@ -133,7 +134,8 @@ def test_auc_and_dcg_and_ndcg_are_those_of_scikit_learn_ties_included(tied: bool
 @pytest.mark.parametrize("queries", [QUERIES, TIED], ids=["strict", "tied"])
 def test_average_precision_of_scikit_learn_lets_tied_items_enter_together(queries: Queries):
     metrics = package("sklearn.metrics")
-    relevant, scores = queries.relevant[:SOME], queries.scores[:SOME]
+    relevant = queries.relevant[:SOME]
+    scores = queries.scores[:SOME]
     theirs = [metrics.average_precision_score(*query) for query in zip(relevant, scores, strict=True)]
     # All items of a tie stand at its last place: precision there, over the relevant items.
     is_at_or_above = scores[:, None, :] >= scores[:, :, None]
@@ -191,12 +193,13 @@ def ranx_values(tmp_path_factory):
 
 
 def write_ranx(path: str) -> None:
-    """Write what ranx gives for the queries, with binary relevance and with grades."""
+    """Write the values of ranx for the queries, with binary relevance and with grades."""
     ranx = package("ranx")
     qrels = {q: {d: int(g) for d, g in docs.items()} for q, docs in ids(QUERIES.grade, "d").items()}
     run = ranx.Run(run_of(QUERIES))
     labels_by_kind = {
-        "binary": [f"{measure}@{k}" for measure in RANX.values() for k in CUTOFFS] + list(RANX_WHOLE.values()),
+        "binary": [f"{measure}@{k}" for measure in RANX.values() for k in CUTOFFS]
+        + list(RANX_WHOLE.values()),
         "grades": [f"{name}{suffix}@10" for name in ("dcg", "ndcg") for suffix in RANX_GAINS.values()],
     }
     relevant = {"binary": {q: dict.fromkeys(docs, 1) for q, docs in qrels.items()}, "grades": qrels}
@@ -245,13 +248,15 @@ TREC = {
 
 def trec(measures: set[str], qrels: dict) -> pd.DataFrame:
     pytrec_eval = package("pytrec_eval")
-    by_query = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run_of(QUERIES))
-    return pd.DataFrame([by_query[f"q{u}"] for u in range(N_QUERIES)])
+    scores_by_query = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run_of(QUERIES))
+    return pd.DataFrame([scores_by_query[f"q{u}"] for u in range(N_QUERIES)])
 
 
 def test_trec_eval():
     qrels = {q: dict.fromkeys(docs, 1) for q, docs in ids(QUERIES.relevant, "d").items()}
-    measures_requested = {f"{form.partition('_{')[0]}.{','.join(map(str, CUTOFFS))}" for form in TREC.values()}
+    measures_requested = {
+        f"{form.partition('_{')[0]}.{','.join(map(str, CUTOFFS))}" for form in TREC.values()
+    }
     measures = trec(measures_requested | {"map", "ndcg", "recip_rank"}, qrels)
     for name, form in TREC.items():
         for k in CUTOFFS:
@@ -272,7 +277,7 @@ def test_trec_eval_ndcg_has_linear_gains():
 
 
 class FakeModel:
-    """What implicit's evaluation asks of a model: the best K items of some users."""
+    """A model with the method that the evaluation of implicit calls: the best K items of some users."""
 
     def recommend(self, users, user_items, N=10, **_):
         top = QUERIES.order[users, :N].astype(np.int32)

@@ -1,4 +1,4 @@
-"""What metrics say of themselves, and what they share: buckets, ties in catalogues of several sizes."""
+"""Attributes of metrics, buckets of users, and ties in catalogues of several sizes."""
 
 from __future__ import annotations
 
@@ -37,9 +37,11 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_metric_says_what_it_needs_and_what_it_is(name):
+def test_the_attributes_of_each_metric_have_their_known_values(name):
     metric_class = METRICS[name]
-    assert [bool(getattr(metric_class, flag)) for flag in FLAGS.values()] == [flag_letter != "." for flag_letter in TRAITS[name]]
+    assert [bool(getattr(metric_class, flag)) for flag in FLAGS.values()] == [
+        flag_letter != "." for flag_letter in TRAITS[name]
+    ]
     assert not any((metric_class.corrects_sampling, metric_class.root, metric_class.approximate))
     assert metric_class.value_range == (0.0, math.inf if name in ("cg", "dcg") else 1.0)
     assert metric_class.default_ties == ("mean" if name in ("atop", "auc") else "expected")
@@ -50,9 +52,11 @@ def test_a_metric_says_what_it_needs_and_what_it_is(name):
     assert metric_class.kind == kind.get(name, "mean")
 
 
-def test_a_metric_that_says_nothing_of_itself_needs_nothing():
+def test_a_metric_without_attributes_has_the_defaults():
     class Plain(Metric):
-        name, kind, definition = "plain", "list", METRICS["rr"].definition
+        name = "plain"
+        kind = "list"
+        definition = METRICS["rr"].definition
 
         def _user_values(self, ranked, weights, rule):
             return np.ones(ranked.starts.size)
@@ -74,7 +78,7 @@ def ranks(counts, n_above, n_tied, n_candidates) -> RankedPositives:
     return RankedPositives(user, item, n_above, n_tied, n_candidates, range(len(counts)), range(n_items))
 
 
-def test_users_with_a_similar_number_of_positives_are_done_together():
+def test_users_with_similar_numbers_of_positives_share_a_bucket():
     counts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 1]
     size = sum(counts)
     n_above = np.concatenate([np.arange(count)[::-1] for count in counts])  # the last is the best
@@ -97,7 +101,10 @@ def test_the_mean_rank_among_ties_is_the_middle_one():
 class Share(AdditiveMetric):
     """1 / (r + n), which depends on the number of candidates and is no straight line."""
 
-    name, kind, definition, reads_n = "share", "mean", METRICS["dcg"].definition, True
+    name = "share"
+    kind = "mean"
+    definition = METRICS["dcg"].definition
+    reads_n = True
 
     def _curve(self, rank, n_candidates):
         return 1 / (rank + n_candidates)
@@ -106,22 +113,26 @@ class Share(AdditiveMetric):
 class Below(AdditiveMetric):
     """√(n − r), which is no number beyond the last place."""
 
-    name, kind, definition, reads_n = "below", "mean", METRICS["dcg"].definition, True
+    name = "below"
+    kind = "mean"
+    definition = METRICS["dcg"].definition
+    reads_n = True
     value_range = (0.0, float("inf"))
 
     def _curve(self, rank, n_candidates):
         return np.sqrt(n_candidates - rank)
 
 
-def test_a_metric_is_asked_for_places_of_the_catalogue_alone():  # any other warns, which is an error here
+def test_a_curve_is_computed_only_for_ranks_within_the_catalogue():  # any other warns, which is an error here
     assert Below().contributions(ranks([1], [3], [1], [5])).tolist() == [0.5]  # places 4 and 5 of 5
 
 
 @pytest.mark.parametrize("cutoff", [None, 3])
-def test_ties_are_averaged_over_the_places_of_each_user_s_own_catalogue(cutoff):
+def test_ties_are_averaged_over_the_ranks_of_each_users_catalogue(cutoff):
     # Users with 9, 5, 9 and 7 candidates; the last positive of each stands alone.
     n = [9, 9, 5, 5, 9, 9, 7, 7]
-    n_above, n_tied = [0, 5, 1, 4, 2, 6, 0, 6], [3, 0, 2, 0, 1, 0, 4, 0]
+    n_above = [0, 5, 1, 4, 2, 6, 0, 6]
+    n_tied = [3, 0, 2, 0, 1, 0, 4, 0]
     ranked = ranks([2, 2, 2, 2], n_above, n_tied, n)
     expected = []
     for first, n_others, size in zip(n_above, n_tied, n, strict=True):

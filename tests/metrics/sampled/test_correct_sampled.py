@@ -26,7 +26,8 @@ from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
 
-N, M = 2000, 30
+N = 2000
+M = 30
 BASIC = ("none", "rank", "bv", "cls", "mle")
 METHODS = ("bv", "mle", "cls", "ls", "rank", "none")
 
@@ -92,7 +93,8 @@ def test_the_estimated_prior_is_the_maximum_likelihood_distribution():
     ("method", "prior"), [("bv", "uniform"), ("cls", None), ("mle", None), ("bv", None), ("rank", None)]
 )
 def test_the_standard_error_is_the_jackknife_over_users(method, prior):
-    n, m = 60, 6
+    n = 60
+    m = 6
     _, sampled = drawn(size=120, n=n, m=m)
     users = np.arange(120) // 10
 
@@ -175,7 +177,8 @@ def test_the_interval_of_two_positives_holds_every_mean_of_two():
 def test_a_refit_to_the_same_shares_is_the_estimate(method):
     _, sampled = drawn(size=25, n=60, m=6)
     result = correct_sampled(sampled, 60, 6, "recall@5", method, n_iterations=20)
-    data, target = result._request.data, ipseval.metric("recall@5")
+    data = result._request.data
+    target = ipseval.metric("recall@5")
     refit = build_refit(data, target, method, 0.01, 20)
     assert refit(data.share) == pytest.approx(result.estimate, rel=1e-12)
     # Counted twice, a positive moves the estimate as if it were there twice.
@@ -199,14 +202,15 @@ def test_the_interval_is_repeatable_and_holds_the_estimate(method):
 def test_the_interval_has_quantiles_of_resampled_users_with_two_more_that_are_first_and_last():
     # AUC of ranks 1, 2, 2 and 4 of 1 … 4: 1, 2/3, 2/3 and 0; those of the two more are 1 and 0.
     result = correct_sampled([1, 2, 2, 4], 50, 3, "auc", "rank")
-    values, rng = np.array([1, 2 / 3, 2 / 3, 0, 1, 0]), np.random.default_rng(3)
+    values = np.array([1, 2 / 3, 2 / 3, 0, 1, 0])
+    rng = np.random.default_rng(3)
     resamples = [rng.multinomial(4, np.full(6, 1 / 6)) @ values / 4 for _ in range(200)]
     low = norm.cdf(t.ppf(0.1, 3) * np.sqrt(4 / 3))
     interval = result.conf_int(0.8, n_resamples=200, rng=3)
     assert interval == pytest.approx(tuple(np.quantile(resamples, [low, 1 - low])))
 
 
-def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
+def test_the_two_added_users_count_as_the_mean_user_and_rank_first_and_last():
     ranked = ranked_with(
         [0, 2, 1], [0, 1, 0], uniform=False,
         above_estimate=np.array([0.0, 10.5, 2.0]), tied_estimate=np.array([0.0, 5.0, 0.0]),
@@ -227,7 +231,8 @@ def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
 def test_the_unbiased_form_of_a_corrected_metric_weighs_each_correction():
     # AUC at the ranks 1 and 1 + 49 · 2/4 of 50: 1 and 1/2; ŷ = 2 and 4 over s = 1 and 4 relevant items.
     metric = ipseval.metric("auc", sampled="rank")
-    ranked, inverse = ranked_with([0, 2], [0, 0]), np.array([2.0, 4.0])
+    ranked = ranked_with([0, 2], [0, 0])
+    inverse = np.array([2.0, 4.0])
     assert metric.unbiased(ranked, inverse, np.array([1.0, 4.0])).tolist() == [2.0, 0.5]
     assert metric.user_values(ranked, inverse).tolist() == [1.0, 0.5]
 
@@ -247,7 +252,9 @@ def test_lists_whose_lengths_are_within_two_percent_share_a_law():
         assert weight.tolist() == pytest.approx([1 / 104] * 104)
         uniform = fit_rank_distribution(groups, weight, 1).probabilities(0)  # before the first step
         assert uniform.tolist() == pytest.approx([1 / 104] * 104)
-        assert [group.shares.tolist() for group in groups] == [[0.25, 0, 0.25, 0, 0, 0], [0, 0.25, 0, 0.25, 0, 0]]
+        assert groups[0].shares.tolist() == [0.25, 0, 0.25, 0, 0, 0]
+        assert groups[1].shares.tolist() == [0, 0.25, 0, 0.25, 0, 0]
+        assert len(groups) == 2
     near_data = correct_sampled([1, 2], [100, 101], 5, "recall@3", "rank")._request.data
     assert group_by_size(near_data, ipseval.metric("recall@3")).group_of.tolist() == [0, 0]
     wide_data = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
@@ -256,7 +263,7 @@ def test_lists_whose_lengths_are_within_two_percent_share_a_law():
     assert group_by_size(many_data, ipseval.metric("recall@3")).group_of.max() == 15
 
 
-def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter_ones(monkeypatch):
+def test_groups_share_the_nodes_of_the_longest_lists_rounded_to_ranks_in_shorter_ones(monkeypatch):
     monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
     data = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "rank", replacement=False)._request.data
     short, long = group_by_size(data, ipseval.metric("auc")).groups
@@ -299,7 +306,9 @@ def test_many_lengths_of_lists_have_knots_one_percent_apart():
 def test_intervals_from_twenty_positives_cover(power, monkeypatch):
     # At commit 68d2490 (normal interval): .67 at power 2, .80 at power 3.
     monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
-    n, m, rng = 2000, 50, np.random.default_rng(power)
+    n = 2000
+    m = 50
+    rng = np.random.default_rng(power)
     truth = (10 / n) ** (1 / power)  # P(⌈n u^power⌉ <= 10)
     n_covered = 0
     for _ in range(60):
@@ -323,7 +332,8 @@ def ranked_with(n_above, n_tied, *, n=50, m=4, **sampling):
 def test_a_tie_is_the_mean_over_the_ranks_it_covers(method):
     # One positive tied over ranks 2 … 4 weighs like a third of a positive at each of them.
     tied_estimate = correct_sampled(ranked_with([0, 1], [0, 2]), metric="ap", method=method)
-    separate_estimate = correct_sampled([1, 1, 1, 2, 3, 4], 50, 4, "ap", method, users=["a", "a", "a", "b", "b", "b"])
+    users = ["a", "a", "a", "b", "b", "b"]
+    separate_estimate = correct_sampled([1, 1, 1, 2, 3, 4], 50, 4, "ap", method, users=users)
     assert tied_estimate.estimate == pytest.approx(separate_estimate.estimate, rel=1e-10)
 
 
@@ -377,7 +387,7 @@ def test_unknown_names_list_the_choices():
         correct_sampled([1], 9, 3, prior="flat")
 
 
-def test_full_ranks_have_nothing_to_correct():
+def test_full_ranks_are_refused_by_corrections():
     world = random_world(0)
     with pytest.raises(InputError, match="ranks among all candidates"):
         correct_sampled(rank_positives(world.scores, world.split))

@@ -1,4 +1,4 @@
-"""Corrections M̂ by sampled rank: published figures, optimality, refusal, scale."""
+"""Correction tables: published figures, optimality, errors and large numbers of candidates."""
 
 from __future__ import annotations
 
@@ -98,32 +98,40 @@ def test_the_expected_corrected_values_are_reproduced(key):
 
 
 def pmf(n, m, replacement):
-    j, above = np.arange(m + 1)[None, :], np.arange(n)[:, None]
+    j = np.arange(m + 1)[None, :]
+    above = np.arange(n)[:, None]
     return binom.pmf(j, m, above / (n - 1)) if replacement else hypergeom.pmf(j, n - 1, above, m)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_the_bias_variance_correction_solves_its_normal_equations(replacement):
-    n, m, g = 60, 12, 0.05
+    n = 60
+    m = 12
+    g = 0.05
     prior = np.linspace(3, 1, n) / np.linspace(3, 1, n).sum()
-    a, b = pmf(n, m, replacement), 1 / np.arange(1.0, n + 1)
+    a = pmf(n, m, replacement)
+    b = 1 / np.arange(1.0, n + 1)
     system = (1 - g) * a.T @ (a * prior[:, None]) + g * np.diag(a.T @ prior)
     solution = np.linalg.solve(system, a.T @ (prior * b))
     values = corrected_metric(n, m, "ap", "bv", replacement=replacement, variance_weight=g, prior=3 * prior)
     np.testing.assert_allclose(values, solution, rtol=1e-9)
 
 
-def test_the_whole_weight_on_variance_is_the_posterior_mean():
-    n, m = 40, 7
-    a, b = pmf(n, m, True), 1 / np.log2(np.arange(2.0, n + 2))
+def test_variance_weight_one_gives_the_posterior_mean():
+    n = 40
+    m = 7
+    a = pmf(n, m, True)
+    b = 1 / np.log2(np.arange(2.0, n + 2))
     np.testing.assert_allclose(
         corrected_metric(n, m, "ndcg", "bv", variance_weight=1), (a.T @ b) / a.sum(axis=0), rtol=1e-12
     )
 
 
 def test_constrained_least_squares_beats_every_other_non_increasing_table():
-    n, m = 50, 6
-    a, b = pmf(n, m, True), (np.arange(1, n + 1) <= 10).astype(float)
+    n = 50
+    m = 6
+    a = pmf(n, m, True)
+    b = (np.arange(1, n + 1) <= 10).astype(float)
     best = corrected_metric(n, m, "recall@10", "cls")
     assert (np.diff(best) <= 0).all()
     assert best[-1] >= 0
@@ -134,8 +142,9 @@ def test_constrained_least_squares_beats_every_other_non_increasing_table():
         assert np.sum((a @ candidate - b) ** 2) >= loss - 1e-12
 
 
-def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_no_end(monkeypatch):
-    n, m = 100, 20
+def test_constrained_least_squares_takes_many_steps_and_raises_if_they_do_not_converge(monkeypatch):
+    n = 100
+    m = 20
     values = corrected_metric(n, m, "rbp(0.9)", "cls")  # three to five steps for each sampled rank
     np.testing.assert_allclose(pmf(n, m, True) @ values, 0.1 * 0.9 ** np.arange(n), atol=1e-3)
 
@@ -208,7 +217,8 @@ def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replacement):
     monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
     law = _rank_law.compute_rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
-    gram, marginal = law.T @ law / n, law.sum(axis=0) / n
+    gram = law.T @ law / n
+    marginal = law.sum(axis=0) / n
     for metric in ("recall@10", "recall@777", "ap", "ndcg@50", "ndcg"):
         target = find_metric(metric)
         sums = _accumulate_normal_equations(
@@ -334,9 +344,10 @@ def test_every_label_of_a_metric_is_read_by_the_sampled_functions(label, values)
     assert table == pytest.approx(values, abs=1e-15)
 
 
-def test_an_additive_metric_of_ones_own_can_be_corrected():
+def test_a_custom_additive_metric_can_be_corrected():
     class InverseRoot(AdditiveMetric):
-        name, kind = "inverse_root", "mean"
+        name = "inverse_root"
+        kind = "mean"
 
         def _curve(self, rank, n_candidates):
             return rank**-0.5
@@ -348,7 +359,8 @@ def test_an_additive_metric_of_ones_own_can_be_corrected():
     assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
 
     class Below(AdditiveMetric):
-        name, kind = "below", "mean"
+        name = "below"
+        kind = "mean"
 
         def _curve(self, rank, n_candidates):
             return (n_candidates - rank) / (n_candidates - 1)  # warns of one candidate

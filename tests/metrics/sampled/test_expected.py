@@ -85,12 +85,14 @@ VALUES = {
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("metric", sorted(VALUES))
 def test_expectation_and_deviation_equal_the_enumeration_of_all_draws(metric, replacement):
-    n, m = 5, 3
+    n = 5
+    m = 3
     for rank in range(1, n + 1):
         competitors = [competitor for competitor in range(1, n + 1) if competitor != rank]
         draws = product(competitors, repeat=m) if replacement else combinations(competitors, m)
         values = [VALUES[metric](1 + sum(competitor < rank for competitor in draw), m) for draw in draws]
-        mean, std = float(np.mean(values)), float(np.std(values))
+        mean = float(np.mean(values))
+        std = float(np.std(values))
         assert expected_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(mean, abs=1e-14)
         assert std_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(std, abs=1e-14)
 
@@ -114,7 +116,8 @@ def test_sampling_without_replacement_shrinks_the_variance_by_the_finite_populat
 
 
 def test_average_precision_follows_its_closed_form():
-    rank, m = np.array([2, 40, 5000, 10_000]), 99
+    rank = np.array([2, 40, 5000, 10_000])
+    m = 99
     p = (rank - 1) / (N - 1)
     closed_form = (1 - (1 - p) ** (m + 1)) / ((m + 1) * p)
     np.testing.assert_allclose(expected_sampled(rank, N, m, "ap"), closed_form, rtol=1e-11)
@@ -165,7 +168,8 @@ def test_bad_input_is_named(call, message):
 
 
 def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monkeypatch):
-    ranks, metric = np.arange(1, 6), "ap"
+    ranks = np.arange(1, 6)
+    metric = "ap"
     unblocked = [function(ranks, 5, 3, metric, False) for function in (expected_sampled, std_sampled)]
     grid = _rank_law.build_rank_grid(5, 3, True)
     for entries, step in ((1, 1), (7, 1), (8, 2), (19, 4), (20, 5)):  # four sampled ranks

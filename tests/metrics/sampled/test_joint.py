@@ -1,4 +1,4 @@
-"""Both corrections at once: weights for what was not observed, M̂(r̃) for what was not ranked."""
+"""Propensity weights together with the correction of sampled ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sampled candidates: who is drawn, how ranks follow, what does not depend on what."""
+"""Sampled candidates: the pools that they are drawn from, and the resulting ranks."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_factors_are_ranked_like_their_product():
 
 
 def monte_carlo(n_repeats, statistic, **scheme):
-    """Return mean and standard error over draws of what is read off the ranks."""
+    """Return mean and standard error of a statistic of the ranks over draws."""
     values = np.array(
         [
             statistic(rank_positives(SCORES, SPLIT, candidates=SampledCandidates(rng=seed, **scheme)))
@@ -144,7 +144,8 @@ def test_popularity_draws_agree_with_the_exact_expectation_and_their_weighted_ra
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("metric", ["auc", "ap", "ndcg@5", "recall@5"])
 def test_monte_carlo_means_of_every_positive_agree_with_the_exact_expectation(metric, replacement):
-    m, repeats = 20, 500
+    m = 20
+    repeats = 500
     table = find_metric(metric, sampled="none").table(SPLIT.n_items, m)
     values = np.array(
         [
