@@ -24,7 +24,7 @@ from ipseval import ComputeOptions, Interactions, Split, fit_gamma, split_random
 from ipseval.errors import IdentificationWarning
 from ipseval.evaluation import evaluate_ranks
 from ipseval.metrics import AdditiveMetric
-from ipseval.metrics._additive import Atop
+from ipseval.metrics.additive import Atop
 from ipseval.propensity import PowerLawPropensity, count_recommendations
 from ipseval.ranking import RankedPositives, SampledCandidates, baselines, rank_positives, top_items
 from reproductions.data import load_citeulike_a

@@ -1,4 +1,4 @@
-"""Estimators: how values of users are weighted and averaged, and what is claimed of the result."""
+"""Estimators of a metric from observed positives, and their statistical guarantees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates that are linear in the contributions of positives: what AOA, SNIPS and IPS share."""
+"""Estimates as weighted means of the contributions of positives, which AOA, SNIPS and IPS share."""
 
 from __future__ import annotations
 
@@ -16,18 +16,28 @@ from ipseval.utils.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """An estimate as a weighted mean over positives: R = (Σ a c / Σ a) · mean V.
+    """Represent an estimate as a weighted mean over positives: R = (Σ a c / Σ a) · mean V.
 
-    Attributes
+    Parameters
     ----------
     weight : (n_pos,) float array
-        a, what each positive weighs in the estimate.
+        Weight a of each positive in the estimate.
     value : (n_pos,) float array
-        c, what it contributes; NaN where the metric is undefined for its user.
-    users : (n,) int array or None
-        Users whose V enters; None: V = 1.
-    volume : (n,) float array or None
-        V of these users, such as |S*_u| for a metric that sums over positives.
+        Contribution c of each positive; NaN where the metric is undefined for its user.
+    users : (n,) int array or None, default None
+        Users with a volume V; None for V = 1.
+    volume : (n,) float array or None, default None
+        V of these users, such as |S*_u| for a metric that is a sum over positives.
+
+    See Also
+    --------
+    Estimator.parts : Return the parts of an estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Parts(weight=np.array([1.0, 3.0]), value=np.array([1.0, 0.5])).total()
+    0.625
     """
 
     weight: FloatArray
@@ -36,37 +46,51 @@ class Parts:
     volume: FloatArray | None = None
 
     def total(self) -> float:
-        """Return R; NaN without weight."""
-        defined = ~np.isnan(self.value)
-        weight = self.weight[defined]
+        """Compute R; NaN if the weights do not have a positive sum."""
+        is_defined = ~np.isnan(self.value)
+        weight = self.weight[is_defined]
         if not weight.sum() > 0:
             return float("nan")
-        mean = float((weight * self.value[defined]).sum() / weight.sum())
-        return mean if self.volume is None else mean * float(self.volume.mean())
+        mean = float((weight * self.value[is_defined]).sum() / weight.sum())
+        if self.volume is None:
+            return mean
+        return mean * float(self.volume.mean())
 
 
 @dataclass(frozen=True, eq=False)
 class LinearForm:
-    """How an estimator combines contributions c and weights w; two forms of the same parts are equal.
+    """Describe how an estimator combines contributions c and weights w.
 
-    Per user: N_u = f_u Σwc/Σw, D_u = 1. Global: N_u = Σ b w c, D_u = Σ b w, times the mean of V_u.
+    Two forms with equal parameters are equal.
 
-    Attributes
+    Parameters
     ----------
     ranked : RankedPositives
-    per_user, weighted : bool
-        Which of the two; whether w is the inverse propensity or 1.
-    is_sum : bool
-        Whether the metric sums over positives.
-    users_equal : bool
+        The ranked positives.
+    per_user : bool
+        Whether the form is per user or global, see Notes.
+    weighted : bool
+        Whether w is the inverse propensity; False for w = 1.
+    is_sum : bool, default False
+        Whether the metric is a sum over positives.
+    users_equal : bool, default False
         Whether b is 1/|S*_u| in a global form, so that each user counts by its mean weight.
-    own : (n_pos,) float array or None
-        Weights of an estimator's own, which multiply b of a global form.
+    own : (n_pos,) float array or None, default None
+        Extra weights of the estimator, which multiply b of a global form.
 
     Raises
     ------
     InputError
-        When a per-user form has weights of its own.
+        For a per-user form with extra weights.
+
+    Notes
+    -----
+    The estimate is R = ΣN_u/ΣD_u, times the mean of V_u in global forms of sum metrics.
+
+    ==========  =================================
+    per user    N_u = f_u Σwc/Σw, D_u = 1
+    global      N_u = Σ b w c, D_u = Σ b w
+    ==========  =================================
     """
 
     ranked: RankedPositives
@@ -81,69 +105,114 @@ class LinearForm:
             raise InputError("own weights enter global forms only; got them in a per-user form.")
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LinearForm) and self._parts == other._parts
+        return isinstance(other, LinearForm) and self._key == other._key
 
     def __hash__(self) -> int:
-        return hash(self._parts)
+        return hash(self._key)
 
     @cached_property
-    def _parts(self) -> tuple[object, ...]:
-        own = None if self.own is None else self.own.tobytes()
-        return self.ranked, self.per_user, self.weighted, self.is_sum, self.users_equal, own
+    def _key(self) -> tuple[object, ...]:
+        """The values that two equal forms share."""
+        extra_weights = b""
+        if self.own is not None:
+            extra_weights = self.own.tobytes()
+        return self.ranked, self.per_user, self.weighted, self.is_sum, self.users_equal, extra_weights
 
     @cached_property
     def factor(self) -> FloatArray:
         """f_u of per-user forms, (n_users,): |S*_u| for sum metrics, otherwise 1."""
-        return self.ranked.counts.astype(np.float64) if self.is_sum else np.ones(self.ranked.counts.size)
+        counts = self.ranked.counts
+        if self.is_sum:
+            return counts.astype(np.float64)
+        return np.ones(counts.size)
 
     @cached_property
     def base(self) -> FloatArray:
-        """Return b of global forms, (n_pos,)."""
-        base = (1 / self.ranked.counts)[self.ranked.segment] if self.users_equal else self._ones
-        return base if self.own is None else base * self.own
+        """Factor b of each positive in global forms, (n_pos,)."""
+        base = self._ones
+        if self.users_equal:
+            base = (1 / self.ranked.counts)[self.ranked.segment]
+        if self.own is None:
+            return base
+        return base * self.own
 
     @cached_property
     def volume(self) -> FloatArray | None:
-        """V_u of global forms of sum metrics, (n_users,)."""
-        return self.factor if self.is_sum and not self.per_user else None
+        """V_u of global forms of sum metrics, (n_users,); else None."""
+        if self.is_sum and not self.per_user:
+            return self.factor
+        return None
 
     def coefficients(self, weights: FloatArray, times: FloatArray | None = None) -> FloatArray:
-        """Return v (n_pos,) with R = Σ v c when user u counts `times[u]` times (of those with positives)."""
+        """Compute the coefficient v of each contribution in the estimate R = Σ v c.
+
+        Parameters
+        ----------
+        weights : (n_pos,) float array
+            Inverse propensities.
+        times : (n_users_with_positives,) float array or None, default None
+            Number of times that each user counts, as in a bootstrap resample; None for once.
+
+        Returns
+        -------
+        (n_pos,) float array
+        """
         ranked = self.ranked
-        t = np.ones(ranked.users.size) if times is None else times
-        w = self._weights(weights)
+        user_times = times
+        if user_times is None:
+            user_times = np.ones(ranked.users.size)
+        w = self._effective_weights(weights)
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.per_user:
-                by_user = t * self.factor / (ranked.sum_by_user(w) * t.sum())
+                by_user = user_times * self.factor / (ranked.sum_by_user(w) * user_times.sum())
                 return np.asarray(w * by_user[ranked.segment])
-            v = self.base * w * t[ranked.segment]
-            scale = 1.0 if self.volume is None else (t @ self.volume) / t.sum()
-            return np.asarray(v * (scale / v.sum()))
+            v = self.base * w * user_times[ranked.segment]
+            mean_volume = 1.0
+            if self.volume is not None:
+                mean_volume = float((user_times @ self.volume) / user_times.sum())
+            return np.asarray(v * (mean_volume / v.sum()))
 
     def sums(self, weights: FloatArray, contributions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return N_u (n_users, k) and D_u (n_users,) of contributions (n_pos, k)."""
-        ranked, w = self.ranked, self._weights(weights)
+        """Compute the per-user sums N_u and D_u.
+
+        Parameters
+        ----------
+        weights : (n_pos,) float array
+            Inverse propensities.
+        contributions : (n_pos, k) float array
+            Contributions c of k metrics or models.
+
+        Returns
+        -------
+        (n_users_with_positives, k) and (n_users_with_positives,) float arrays
+        """
+        ranked = self.ranked
+        w = self._effective_weights(weights)
         if self.per_user:
             by_user = self.factor / ranked.sum_by_user(w)
-            return self.added(w * by_user[ranked.segment], contributions), np.ones(by_user.size)
+            numerator = self.added(w * by_user[ranked.segment], contributions)
+            return numerator, np.ones(by_user.size)
         v = self.base * w
         return self.added(v, contributions), ranked.sum_by_user(v)
 
     def added(self, values: FloatArray, contributions: FloatArray) -> FloatArray:
-        """Return Σ v c over each user's positives of v (n_pos,) and c (n_pos, k): (n_users, k)."""
-        by_user = copy(self._by_user)  # shares the places: they are checked once, not for every γ
-        by_user.data = values
-        return np.asarray(by_user @ contributions)
+        """Compute Σ v c over the positives of each user, for v (n_pos,) and c (n_pos, k): (n_users, k)."""
+        matrix = copy(self._user_matrix)  # shares the indices, which are then checked once only
+        matrix.data = values
+        return np.asarray(matrix @ contributions)
 
     @cached_property
-    def _by_user(self) -> sparse.csr_array:
-        """Which positives are whose, (n_users, n_pos)."""
+    def _user_matrix(self) -> sparse.csr_array:
+        """The indicator matrix of the positives of each user, (n_users, n_pos)."""
         shape = (self.ranked.users.size, len(self.ranked))
         ends = np.append(self.ranked.starts, shape[1])
         return sparse.csr_array((self._ones, np.arange(shape[1]), ends), shape=shape)
 
-    def _weights(self, weights: FloatArray) -> FloatArray:
-        return weights if self.weighted else self._ones
+    def _effective_weights(self, weights: FloatArray) -> FloatArray:
+        """Return w of each positive, which is 1 in unweighted forms."""
+        if self.weighted:
+            return weights
+        return self._ones
 
     @cached_property
     def _ones(self) -> FloatArray:

@@ -19,34 +19,42 @@ Target = Literal["user", "pooled"]
 
 
 def missing_method_message(estimator: Estimator, method: str) -> str:
-    """Return that an estimator from outside does not implement a method, in words; else ""."""
-    inherited = getattr(type(estimator), method) is getattr(Estimator, method)
-    return f"{estimator.label} does not implement {method}()" if inherited and from_outside(estimator) else ""
+    """Return a message if a custom estimator does not implement a method; else ""."""
+    is_inherited = getattr(type(estimator), method) is getattr(Estimator, method)
+    if is_inherited and from_outside(estimator):
+        return f"{estimator.label} does not implement {method}()"
+    return ""
 
 
 class Estimator(ABC):
-    """A way to weight and average the values of users. Everybody else asks it what it is.
+    """Base class of estimators: a way to weight and average the values of users.
 
-    A member gives `label`, `sums` and `positive_weights`, and overrides what else is true of it.
+    A subclass sets `label` and defines `sums` and `positive_weights`. It overrides the other attributes and
+    methods where their defaults do not apply.
 
     Attributes
     ----------
     label : str
-        What reports print.
+        Label in requests and results.
     weighted : bool
         Whether it needs a propensity.
     weighting : str
-        The weight of a positive in its estimates, in words.
+        Weight of a positive in the estimate, as a formula.
     target : {"user", "pooled"}
-        The average it estimates: over users, or over all relevant pairs.
+        Average that it estimates: over users, or over all relevant pairs.
     separable : bool
-        Whether the sums of a user depend on that user alone, so that partitions of users can be computed.
+        Whether the sums of a user depend on that user alone, so that parts of the users can be evaluated
+        separately.
     counts_all_users : bool
-        Whether users without observed positives count too.
+        Whether users without observed positives count in the average.
     needs_rewards : bool
-        Whether it reads impressions and a reward model, as of `ipseval.policies.evaluate_rewards`.
+        Whether it reads impressions and a reward model, as in `ipseval.policies.evaluate_rewards`.
     takes_root : bool
-        Whether its sums carry the root of a metric such as rmse.
+        Whether it supports metrics that are the root of a mean, such as rmse.
+
+    See Also
+    --------
+    ipseval.register : Register a custom estimator under its label.
     """
 
     label: str
@@ -60,35 +68,70 @@ class Estimator(ABC):
 
     @property
     def estimand(self) -> str:
-        """What it estimates: "mean over users", or "mean over interactions"."""
-        return "mean over interactions" if self.target == "pooled" else "mean over users"
+        """Average that it estimates: "mean over users", or "mean over interactions"."""
+        if self.target == "pooled":
+            return "mean over interactions"
+        return "mean over users"
 
     @abstractmethod
     def sums(self, sample: Sample, metric: Metric) -> UserSums:
-        """Return the per-user sums of `metric` on `sample`."""
+        """Compute the per-user sums from which the estimate of `metric` and its error follow."""
 
     @abstractmethod
     def positive_weights(self, sample: Sample) -> FloatArray:
-        """Return the weight of each positive in the estimates, up to a factor, (n_pos,)."""
+        """Return the weight of each positive in the estimate, (n_pos,); a common factor is arbitrary."""
 
     def with_parameter(self, text: str) -> Estimator:
-        """Return the member that a label with a parameter in parentheses names.
+        """Return the estimator for a label with a parameter in parentheses.
+
+        Parameters
+        ----------
+        text : str
+            The text in the parentheses.
 
         Raises
         ------
         InputError
-            When it takes no parameter, or not this one.
+            For an estimator without parameter, and for a value that it does not accept.
         """
         raise InputError(f"estimator {self.label} takes no parameter; got {text!r}.")
 
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return what is claimed of its estimates of `metric`; nothing where a member says nothing."""
+        """Return the statistical guarantee of estimates of `metric`.
+
+        Parameters
+        ----------
+        metric : Metric
+        is_probability : bool, default False
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}, default "absent"
+            Source of the numbers of relevant items.
+
+        Returns
+        -------
+        Claim
+            "no claim" unless a subclass states a guarantee.
+        """
         return Claim("no claim")
 
     def check(self, metric: Metric, *, is_probability: bool, n_relevant: NRelevant) -> None:
-        """Raise unless it can estimate `metric` with such a propensity; called before anything is ranked."""
+        """Raise if `metric` cannot be estimated with such a propensity; it is called before ranking.
+
+        Parameters
+        ----------
+        metric : Metric
+        is_probability : bool
+            Whether P is calibrated.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+
+        Raises
+        ------
+        InputError
+            For a metric that the estimator does not support.
+        """
         if metric.root and not self.takes_root:
             raise InputError(
                 f"{self.label} has no form for the root of a mean; use mse instead of {metric.label}."
@@ -97,24 +140,46 @@ class Estimator(ABC):
     def linear_form(
         self, metric: Metric, ranked: RankedPositives, *, is_probability: bool = False
     ) -> LinearForm | None:
-        """Return how it combines the contributions of `metric` and the weights; None: not linearly."""
+        """Return the linear form of the estimate in the contributions of `metric`; None if it has none.
+
+        It gives bounds under uncertain weights, and gradients with respect to them.
+        """
         return None
 
     def parts(self, sample: Sample, metric: Metric) -> Parts | None:
-        """Return what each positive adds to its estimate of `metric`; None: positives do not add up."""
+        """Return the estimate of `metric` as a weighted mean over positives; None if it is not one.
+
+        It gives the decomposition of differences by item and by group.
+        """
         return None
 
     def notes(self, *, one_positive_each: bool, n_relevant: NRelevant) -> tuple[str, ...]:
-        """Return what a reader must know of its estimates, in sentences."""
+        """Return notes on the estimates, for results.
+
+        Parameters
+        ----------
+        one_positive_each : bool
+            Whether every user has one positive.
+        n_relevant : {"known", "estimated", "absent"}
+            Source of the numbers of relevant items.
+        """
         return ()
 
     def log_products(self, sample: Sample, metric: Metric) -> FloatArray | None:
-        """Return log Σ|weight| over each user's terms where they multiply weights; None: they do not."""
+        """Return log Σ|weight| over the terms of each user's value, (n_users_with_positives,).
+
+        None for an estimate that does not multiply weights of different positives.
+        """
         return None
 
     def caution(self, counts: IntArray, unit: str = "user") -> str:
-        """Return why it needs more positives than `counts`, (n_users,), in words; else "".
+        """Return the reason why the estimator needs more positives; "" if it has enough.
 
-        `unit`: "user", or "query" where counts are of queries.
+        Parameters
+        ----------
+        counts : (n_users,) int array
+            Number of positives of each user.
+        unit : {"user", "query"}, default "user"
+            Unit of the counts.
         """
         return ""

@@ -1,4 +1,4 @@
-"""Estimate: a value with everything that is needed to judge it; claims and cards of metrics."""
+"""Estimates with their standard error, guarantee and notes; guarantees and cards of metrics."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ipseval.metrics.rating_metrics import RATING_METRICS, RatingMetric, rating_
 from ipseval.utils.checks import counted
 from ipseval.utils.types import FloatArray
 
-TIE_WORDS = {
+TIE_DESCRIPTIONS = {
     "mean": "mean rank, above + tied/2 + 1",
     "expected": "exact expectation over random tie breaking",
 }
@@ -32,15 +32,27 @@ def claim(
     is_probability: bool = False,
     n_relevant: NRelevant = "absent",
 ) -> Claim:
-    """Return what is claimed of an estimator for `metric`.
+    """Return the statistical guarantee of an estimator for a metric.
 
     Parameters
     ----------
-    estimator : label or Estimator
-    is_probability : bool
-        Whether P is on the scale of probabilities, or known up to a factor only.
-    n_relevant : {"known", "estimated", "absent"}
-        What is known of s_u.
+    metric : Metric
+        A metric, as returned by `ipseval.metric`.
+    estimator : str or Estimator
+        A label such as "snips-pooled", or an Estimator object.
+    is_probability : bool, default False
+        Whether P is calibrated; False for relative propensities.
+    n_relevant : {"known", "estimated", "absent"}, default "absent"
+        Source of the numbers of relevant items.
+
+    Returns
+    -------
+    Claim
+        The guarantee with its condition.
+
+    See Also
+    --------
+    card : Print the guarantees of all estimators for a metric.
 
     Examples
     --------
@@ -48,16 +60,31 @@ def claim(
     'consistent given relative propensities, for the average over all relevant pairs'
     """
     estimator = resolve_estimator(estimator)
-    # Contributions that are themselves estimated, from sampled ranks, carry their bias into weighted sums.
+    # Contributions that are estimated from sampled ranks are biased, and so are weighted sums of them.
     if estimator.weighted and metric.approximate:
         return Claim("no claim", metric.approximate)
     return estimator.claim(metric, is_probability=is_probability, n_relevant=n_relevant)
 
 
 def card(label: str | Metric) -> str:
-    """Return the card of a metric: formula, denominators, discount, ties, users left out, claims.
+    """Describe a metric: its formula and conventions, and the guarantees of all estimators.
 
-    Claims are those with P on the scale of probabilities and s_u known; each result states its own.
+    The guarantees are those for calibrated propensities and known numbers of relevant items; each result
+    states its own.
+
+    Parameters
+    ----------
+    label : str or Metric
+        A label such as "ndcg@10" or "mae", or a Metric object.
+
+    Returns
+    -------
+    str
+        The card, to be printed.
+
+    See Also
+    --------
+    claim : Return the guarantee of one estimator.
 
     Examples
     --------
@@ -76,25 +103,41 @@ def card(label: str | Metric) -> str:
         snips-pooled consistent given relative propensities, for the average over all relevant pairs
     """
     if isinstance(label, str):
-        label = rating_metric(label) if label in RATING_METRICS else metric(label)
-    words = label.definition
-    lines = [label.label, f"  formula      {words.formula}", f"  denominator  {words.denominator}"]
+        label = _find_metric(label)
+    definition = label.definition
+    lines = [label.label, f"  formula      {definition.formula}", f"  denominator  {definition.denominator}"]
     if not isinstance(label, RatingMetric):
         lines += [
-            f"  discount     {words.discount}",
-            f"  cutoff       {'none: the whole ranking' if label.cutoff is None else f'k = {label.cutoff}'}",
-            f"  ties         {TIE_WORDS[label.default_ties]} (default)",
+            f"  discount     {definition.discount}",
+            f"  cutoff       {_describe_cutoff(label)}",
+            f"  ties         {TIE_DESCRIPTIONS[label.default_ties]} (default)",
         ]
-    empty = "the constant of its formula" if label.counts_unobserved else "0"
+    value_without_positives = "0"
+    if label.counts_unobserved:
+        value_without_positives = "the constant of its formula"
     lines += [
-        f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
-        f"  with weights {words.plug_in}",
+        f"  left out     {definition.undefined}; ips counts a user without positives as "
+        f"{value_without_positives}",
+        f"  with weights {definition.plug_in}",
         "  claims",
     ]
     for name in ESTIMATORS_SHOWN:
-        text = claim(label, name, is_probability=True, n_relevant="known")
-        lines.append(f"    {name:<13}{text}")
+        guarantee = claim(label, name, is_probability=True, n_relevant="known")
+        lines.append(f"    {name:<13}{guarantee}")
     return "\n".join(lines)
+
+
+def _find_metric(label: str) -> Metric:
+    """Return the rating metric or the ranking metric of a label."""
+    if label in RATING_METRICS:
+        return rating_metric(label)
+    return metric(label)
+
+
+def _describe_cutoff(metric: Metric) -> str:
+    if metric.cutoff is None:
+        return "none: the whole ranking"
+    return f"k = {metric.cutoff}"
 
 
 FITTED = "the error holds that of the fitted weights"
@@ -102,28 +145,32 @@ FITTED = "the error holds that of the fitted weights"
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """One estimator of one metric for one recommender.
+    """The estimate of one metric by one estimator for one recommender.
 
-    Attributes
+    Parameters
     ----------
     metric, estimator : str
         Labels.
     sums : UserSums or MergedSums
-        Per-user sums, or their moments; everything else follows from them.
+        Per-user sums, or a substitute computed from their moments; value and error follow from them.
     n_positives : int
-        Positives that entered.
+        Number of positives in the estimate.
     claim : Claim
-        What is claimed of the number, with its condition.
-    notes : tuple of str
-        What a reader must know about this number.
-    of_lists : tuple of str
-        Which of these notes are about users without a list and about short lists.
-    flag : str
-        Why it should not be trusted, in words; "" where nothing is wrong.
-    suppressed : bool
-        True: value and standard error are NaN although the sums are there, for the reason in `flag`.
-    estimand : {"mean over users", "mean over interactions"}
-        What it estimates.
+        Statistical guarantee of the value, with its condition.
+    notes : tuple of str, default ()
+        Notes for readers of the value.
+    flag : str, default ""
+        Reason not to rely on the value; "" without one.
+    suppressed : bool, default False
+        Whether value and standard error are set to NaN for the reason in `flag`.
+    of_lists : tuple of str, default ()
+        Those notes that are about users without a list and about short lists.
+    estimand : {"mean over users", "mean over interactions"}, default "mean over users"
+        Average that is estimated.
+
+    See Also
+    --------
+    ipseval.evaluate : Compute estimates of all recommenders.
     """
 
     metric: str
@@ -138,33 +185,39 @@ class Estimate:
     estimand: str = "mean over users"
 
     def __repr__(self) -> str:
-        error = f" ± {self.standard_error:.4f}" if self.standard_error == self.standard_error else ""
+        error = ""
+        if not np.isnan(self.standard_error):
+            error = f" ± {self.standard_error:.4f}"
         counts = f"{counted(self.sums.n_users, 'user')}, {counted(self.n_positives, 'positive')}"
         return f"Estimate({self.metric} by {self.estimator}: {self.value:.4f}{error}; {counts}; {self.claim})"
 
     @cached_property
     def value(self) -> float:
-        """The estimate; NaN where it is undefined, with the reason in `notes`."""
-        return float("nan") if self.suppressed else self.sums.value()
+        """Value of the estimate; NaN where it is undefined, with the reason in `notes`."""
+        if self.suppressed:
+            return float("nan")
+        return self.sums.value()
 
     @property
     def trust(self) -> str:
-        """What a note says of the flag: that the estimate is suppressed, or only why it is flagged."""
-        return f"suppressed: {self.flag}" if self.suppressed else self.flag
+        """Note on the flag: its reason, marked as suppressed if the value is."""
+        if self.suppressed:
+            return f"suppressed: {self.flag}"
+        return self.flag
 
     @property
     def influence(self) -> FloatArray:
-        """ψ_u of each user in `sums.users`, with mean 0, under known weights; see `UserSums.effects`."""
+        """Influence ψ_u of each user in `sums.users` under known weights; see `UserSums.influence`."""
         return self.user_sums.influence()
 
     @property
     def user_sums(self) -> UserSums:
-        """The sums of each user.
+        """Sums of each user.
 
         Raises
         ------
         InputError
-            When only moments of the users were kept.
+            If the evaluation kept only moments of the users.
         """
         if isinstance(self.sums, UserSums):
             return self.sums
@@ -175,12 +228,14 @@ class Estimate:
 
     @cached_property
     def standard_error(self) -> float:
-        """√(n/(n − 1) Σ effect²) over users (delta method); NaN with fewer than two users."""
-        return float("nan") if self.suppressed else self.sums.standard_error()
+        """Standard error √(n/(n − 1) Σ effect²) over users (delta method); NaN with fewer than two users."""
+        if self.suppressed:
+            return float("nan")
+        return self.sums.standard_error()
 
 
 def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
-    """Return the estimate of `metric` by `estimator` on a weighted sample of ranked positives."""
+    """Compute the estimate of `metric` by `estimator` from a weighted sample of ranked positives."""
     estimator.check(metric, is_probability=sample.is_probability, n_relevant=sample.n_relevant_kind)
     return build_estimate(
         independent_sums(sample, metric, estimator),
@@ -193,7 +248,7 @@ def estimate(sample: Sample, metric: Metric, estimator: Estimator) -> Estimate:
 
 
 def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> UserSums:
-    """Return the sums of `metric` by `estimator` over independent units: users, whatever their queries."""
+    """Compute the sums of `metric` by `estimator` over independent units: users, not their queries."""
     sums = estimator.sums(sample, metric)
     if sample.ranked.cluster is None:
         return sums
@@ -201,7 +256,7 @@ def independent_sums(sample: Sample, metric: Metric, estimator: Estimator) -> Us
 
 
 def without_propensity_note(extent: Extent) -> str:
-    """Return how many positives have no propensity, in words."""
+    """Return a note on the number of positives without a propensity."""
     positives = counted(extent.n_without_propensity, "positive")
     return f"{positives} without a propensity left out of all averages, aoa too"
 
@@ -216,8 +271,8 @@ def build_estimate(
     n_relevant: NRelevant,
     of_lists: Iterable[str] = (),
 ) -> Estimate:
-    """Return the estimate that sums over users make, with its claim and what a reader must know of it."""
-    one_positive_each = extent.positives_per_user.size == 2
+    """Build an estimate with its guarantee and notes from sums over users."""
+    one_positive_each = extent.positives_per_user.size == 2  # no user has more than one
     notes = list(estimator.notes(one_positive_each=one_positive_each, n_relevant=n_relevant))
     if sums.n_undefined:
         notes.append(f"{counted(sums.n_undefined, extent.unit)} left out: the metric is undefined for them")
@@ -230,12 +285,12 @@ def build_estimate(
     elif sums.n_users == 1:
         notes.append("one user: no standard error")
     return Estimate(
-        metric.label,
-        estimator.label,
-        sums,
-        extent.n_positives,
-        claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
-        (*notes, *of_lists),
+        metric=metric.label,
+        estimator=estimator.label,
+        sums=sums,
+        n_positives=extent.n_positives,
+        claim=claim(metric, estimator, is_probability=is_probability, n_relevant=n_relevant),
+        notes=(*notes, *of_lists),
         of_lists=tuple(of_lists),
         estimand=estimator.estimand,
     )

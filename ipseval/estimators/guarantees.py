@@ -1,4 +1,4 @@
-"""What is claimed of an estimate, with its condition."""
+"""The statistical guarantee of an estimate, with its condition."""
 
 from __future__ import annotations
 
@@ -11,17 +11,26 @@ NRelevant = Literal["known", "estimated", "absent"]
 
 @dataclass(frozen=True)
 class Claim:
-    """A statistical property with its condition.
+    """The statistical guarantee of an estimate, with its condition.
 
-    Attributes
+    Parameters
     ----------
     level : str
-        "exactly unbiased": the expectation equals the truth. "consistent": bias and error vanish as users
-        grow. "nearly consistent": a small bias from the random |S*_u| stays. "not consistent": a bias of
-        order 1/|S*_u| stays however many users there are. "biased": biased unless P is constant.
-        "no claim": a plug-in.
-    condition : str
-        What it rests on.
+        "exactly unbiased": the expectation equals the true value. "consistent": bias and error vanish as the
+        number of users grows. "nearly consistent": a small bias from the random |S*_u| remains. "not
+        consistent": a bias of order 1/|S*_u| remains for any number of users. "biased": biased unless P is
+        constant. "no claim": no guarantee, as for a plug-in estimate.
+    condition : str, default ""
+        Condition of the guarantee, such as "given the propensities".
+
+    See Also
+    --------
+    claim : Return the guarantee of an estimator for a metric.
+
+    Examples
+    --------
+    >>> str(Claim("consistent", "given relative propensities"))
+    'consistent given relative propensities'
     """
 
     level: Level
@@ -29,5 +38,7 @@ class Claim:
 
     def __str__(self) -> str:
         if self.level == "no claim":
-            return f"plug-in: no claim ({self.condition})" if self.condition else "plug-in: no claim"
+            if self.condition:
+                return f"plug-in: no claim ({self.condition})"
+            return "plug-in: no claim"
         return f"{self.level} {self.condition}".strip()

@@ -1,4 +1,4 @@
-"""From labels to estimators: the registry, and the one grammar name or name(parameter)."""
+"""Labels of estimators, name or name(parameter): the registry, the parser, and names for display."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ IPS: Final = "ips"
 SNIPS: Final = "snips"
 SNIPS_GLOBAL: Final = "snips-global"
 SNIPS_POOLED: Final = "snips-pooled"
-ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)  # on the cards of metrics
+ESTIMATORS_SHOWN = (AOA, AOA_POOLED, IPS, SNIPS, SNIPS_GLOBAL, SNIPS_POOLED)  # in the card of a metric
 
-# Names that the literature uses for the same.
+# Other names of the estimators in the literature.
 ALIASES = {"naive": AOA, "ipw": IPS, "hajek": SNIPS_POOLED, "snipw": SNIPS_POOLED}
 _LABEL = re.compile(r"(?P<name>[^()]*)(?:\((?P<parameter>[^()]*)\))?")
 
 
 def _check_estimator(name: str, entry: Any) -> Estimator:
-    """Return an estimator that is registered by its own label; a class of them is called."""
+    """Return the estimator of a registry entry, which may be its class; raise for a wrong name or type."""
     estimator = entry
     if isinstance(entry, type) and issubclass(entry, Estimator):
         estimator = entry()
@@ -54,7 +54,7 @@ _BUILT_IN: dict[str, Any] = {
     SNIPS_GLOBAL: Snips(normalize="global"),
     SNIPS_POOLED: Snips(normalize="pooled"),
     "snips-shrunk": ShrunkSnips(),
-    # Those that read impressions are of a wing above, loaded where one is asked for.
+    # Estimators that read impressions are in a layer above, and are imported when they are requested.
     "dm": "ipseval.policies._estimators:DirectMethod",
     "dr": "ipseval.policies._estimators:DoublyRobust",
     "snips-impressions": "ipseval.policies._estimators:SnipsShown",
@@ -63,7 +63,7 @@ ESTIMATORS: Registry[Estimator] = Registry("estimator", "ipseval.estimators", _B
 
 
 def resolve_estimator(name: str | Estimator) -> Estimator:
-    """Return the estimator that `name` or `name(parameter)` names, in any case; an estimator as it is."""
+    """Return the estimator of a label, in any case; an Estimator object is returned as it is."""
     if isinstance(name, Estimator):
         return name
     if not isinstance(name, str):
@@ -79,13 +79,17 @@ def resolve_estimator(name: str | Estimator) -> Estimator:
 
 
 def default_estimators(*, weighted: bool) -> tuple[str, ...]:
-    """Return the labels that are used where none is named, with a propensity or without."""
-    return (AOA, SNIPS_GLOBAL) if weighted else (AOA,)
+    """Return the labels of the default estimators; `weighted` says whether there is a propensity."""
+    if weighted:
+        return (AOA, SNIPS_GLOBAL)
+    return (AOA,)
 
 
 def plain_estimator(target: Target) -> Estimator:
-    """Return the unweighted estimator of an average: what others are compared with."""
-    return ESTIMATORS[AOA_POOLED if target == "pooled" else AOA]
+    """Return the unweighted estimator (AOA) of an average, with which weighted ones are compared."""
+    if target == "pooled":
+        return ESTIMATORS[AOA_POOLED]
+    return ESTIMATORS[AOA]
 
 
 def can_exceed_range(label: str) -> bool:
@@ -94,7 +98,7 @@ def can_exceed_range(label: str) -> bool:
 
 
 def is_plain(label: str) -> bool:
-    """Return whether this is a label of the plain average."""
+    """Return whether this is a label of the unweighted average (AOA)."""
     return label in (AOA, AOA_POOLED)
 
 
@@ -123,11 +127,13 @@ def display_name(label: str) -> str:
     name, parenthesis, parameter = label.partition("(")
     if name not in DISPLAY_NAMES:
         return label
-    return DISPLAY_NAMES[name] + (f" ({parameter}" if parenthesis else "")
+    if not parenthesis:
+        return DISPLAY_NAMES[name]
+    return f"{DISPLAY_NAMES[name]} ({parameter}"
 
 
 def display_names(labels: Sequence[str]) -> dict[str, str]:
-    """Return label -> name of several estimators; snips-global is "SNIPS global" beside another SNIPS."""
+    """Return label -> name of several estimators; snips-global is "SNIPS global" among several SNIPS."""
     names = {label: display_name(label) for label in labels}
     variants = [label for label in labels if label.startswith(SNIPS)]
     if SNIPS_GLOBAL in names and len(variants) > 1:

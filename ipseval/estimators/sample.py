@@ -30,24 +30,28 @@ NRelevantLike = int | npt.ArrayLike | Literal["estimated"] | None
 class Sample:
     """The ranked positives of one recommender with their propensities: the input of every estimator.
 
-    Attributes
+    Parameters
     ----------
     ranked : RankedPositives
         Positives that have a propensity.
-    propensity : (n_pos,) float array or None
-        P of each positive; None when only unweighted estimators are asked for.
-    is_probability : bool
-        Whether P is on the scale of probabilities.
-    n_relevant : (n_users,) float array or None
-        s_u of every user of the population, where known.
-    n_relevant_kind : {"known", "estimated", "absent"}
-        "estimated": Σ 1/P of the user stands in for s_u.
-    ties : str
+    propensity : (n_pos,) float array or None, default None
+        P of each positive; None if all requested estimators are unweighted.
+    is_probability : bool, default False
+        Whether P is calibrated: a probability, not a number that is proportional to one.
+    n_relevant : (n_users,) float array or None, default None
+        s_u of every user of the population, where it is known.
+    n_relevant_kind : {"known", "estimated", "absent"}, default "absent"
+        Source of s_u; "estimated" uses Σ 1/P of the user in its place.
+    ties : str, default "default"
         The tie rule for all metrics.
-    n_without_propensity : int
-        Positives left out because they have none.
-    rewarded : object or None
-        Shown pairs and sums of a reward model, for estimators that read them.
+    n_without_propensity : int, default 0
+        Number of positives that were excluded because they have no propensity.
+    rewarded : object or None, default None
+        Impressions and sums of a reward model, for estimators that read them.
+
+    See Also
+    --------
+    Estimator.sums : Compute the per-user sums of an estimate from a sample.
     """
 
     ranked: RankedPositives
@@ -66,27 +70,31 @@ class Sample:
     def __repr__(self) -> str:
         scale = "no propensity"
         if self.propensity is not None:
-            scale = "probabilities" if self.is_probability else "propensity up to a factor"
+            scale = "propensity up to a factor"
+            if self.is_probability:
+                scale = "probabilities"
         return f"Sample({self.ranked!r}; {scale})"
 
     @cached_property
     def weights(self) -> FloatArray:
-        """Return w = 1/P of each positive, (n_pos,)."""
+        """Weight w = 1/P of each positive, (n_pos,)."""
         assert self.propensity is not None
         return readonly(1.0 / self.propensity)
 
     @cached_property
     def user_weight(self) -> FloatArray:
-        """Return Σw over each user's positives, (n_users_with_positives,)."""
+        """Σw over the positives of each user, (n_users_with_positives,)."""
         return readonly(self.ranked.sum_by_user(self.weights))
 
     def ranks_of(self, metric: Metric) -> RankedPositives:
-        """Return the ranks that a metric reads: with sampled candidates, of a list those of one list a user.
+        """Return the ranks for a metric.
+
+        With sampled candidates, a metric of a list needs the ranks within one list per user.
 
         Raises
         ------
         InputError
-            For a metric of lists, where each positive has competitors of its own.
+            For a metric of a list, if each positive has separately drawn competitors.
         """
         sampling = self.ranked.sampling
         if sampling is None or metric.reads_one_rank:
@@ -95,50 +103,79 @@ class Sample:
         return self.ranked.in_one_list
 
     def with_equal_propensities(self) -> Sample:
-        """Return the same positives with P = 1, all else the same."""
+        """Return a copy of the sample with P = 1 for all positives."""
         ones = readonly(np.ones(len(self.ranked)))
         return replace(self, propensity=ones, n_without_propensity=0, rewarded=None, _values={})
 
     def under(self, propensity: FloatArray, is_probability: bool) -> Sample:
-        """Return the sample under another P, (n_pos,); a positive without one (NaN) leaves as a pair.
+        """Return the sample with another propensity.
 
-        It is then no positive, no candidate and no relevant item of its user.
+        A positive without a propensity (NaN) is excluded as a user–item pair: it is then neither a positive
+        nor a candidate nor a relevant item of its user.
+
+        Parameters
+        ----------
+        propensity : (n_pos,) float array
+            P of each positive.
+        is_probability : bool
+            Whether P is calibrated.
+
+        Returns
+        -------
+        Sample
         """
-        lost = np.isnan(propensity)
+        is_missing = np.isnan(propensity)
+        n_missing = int(is_missing.sum())
         ranked = self.ranked
-        relevant = self.n_relevant
-        if lost.any():
-            if relevant is not None:
-                relevant = relevant - np.bincount(ranked.user[lost], minlength=relevant.size)
-            ranked = ranked.without(lost)
-            propensity = propensity[~lost]
+        n_relevant = self.n_relevant
+        if n_missing:
+            if n_relevant is not None:
+                missing_users = ranked.user[is_missing]
+                n_relevant = n_relevant - np.bincount(missing_users, minlength=n_relevant.size)
+            ranked = ranked.without(is_missing)
+            propensity = propensity[~is_missing]
+        rewarded = self.rewarded
+        if rewarded is not None:
+            rewarded = rewarded.without_weights()
         return replace(
             self,
             ranked=ranked,
             propensity=propensity,
             is_probability=is_probability,
-            n_relevant=relevant,
-            n_without_propensity=self.n_without_propensity + int(lost.sum()),
-            rewarded=None if self.rewarded is None else self.rewarded.without_weights(),
+            n_relevant=n_relevant,
+            n_without_propensity=self.n_without_propensity + n_missing,
+            rewarded=rewarded,
             _values={},
         )
 
     def contributions(self, metric: Metric) -> FloatArray | None:
-        """Return c (n_pos,) whose weighted mean, or sum, over a user's positives is the metric; or None."""
+        """Return the contribution c of each positive to a metric.
+
+        Returns
+        -------
+        (n_pos,) float array or None
+            None for a metric without such contributions (see `Metric.contributions`), and for a metric that
+            is undefined for some user.
+        """
         values = metric.contributions(self.ranks_of(metric), ties=self.ties)
-        return None if values is None or np.isnan(values).any() else values
+        if values is None or np.isnan(values).any():
+            return None
+        return values
 
     def user_values(self, metric: Metric, *, weighted: bool) -> FloatArray:
         """Return the metric of each user with positives, computed once per metric and weighting."""
         key = (metric, weighted)
         if key not in self._values:
-            weights = self.weights if weighted else None
-            self._values[key] = readonly(metric.user_values(self.ranks_of(metric), weights, ties=self.ties))
+            weights = None
+            if weighted:
+                weights = self.weights
+            values = metric.user_values(self.ranks_of(metric), weights, ties=self.ties)
+            self._values[key] = readonly(values)
         return self._values[key]
 
 
 def check_sampled_lists(per: str, metrics: Sequence[Metric]) -> None:
-    """Raise `InputError` for metrics of lists where each positive has drawn competitors of its own."""
+    """Raise `InputError` for metrics of lists if each positive has separately drawn competitors."""
     list_metrics = [metric.label for metric in metrics if not metric.reads_one_rank]
     if per == "positive" and list_metrics:
         raise InputError(
@@ -156,22 +193,27 @@ def weighted_sample(
     *,
     allow_empty: bool = False,
 ) -> Sample:
-    """Return the positives that have a propensity, with it; the others are counted."""
-    # A positive without a propensity leaves as a pair: it is no positive and no candidate of its user, so
-    # that the ranks of the others are counted without it. It leaves every estimator alike.
-    kind, relevant = _relevant(ranked, n_relevant)
-    whole = Sample(ranked, n_relevant=relevant, n_relevant_kind=kind, ties=ties)
+    """Return the sample of the positives that have a propensity; the others are excluded and counted.
+
+    `allow_empty` accepts a propensity that is missing for all positives.
+    """
+    # A positive without a propensity is excluded as a user–item pair, from all estimators alike: it is
+    # neither a positive nor a candidate of its user, and the ranks of the others are counted without it.
+    n_relevant_kind, n_relevant_by_user = _resolve_n_relevant(ranked, n_relevant)
+    sample = Sample(ranked, n_relevant=n_relevant_by_user, n_relevant_kind=n_relevant_kind, ties=ties)
     if propensity is None:
-        return whole
+        return sample
     propensity.check_ids(ranked)
     values = propensity.at(ranked.user, ranked.item)
-    unknown = np.isnan(values)
-    if unknown.all() and not allow_empty:
+    if np.isnan(values).all() and not allow_empty:
         raise PropensityError(NO_PROPENSITY)
-    return whole.under(values, propensity.is_probability)
+    return sample.under(values, propensity.is_probability)
 
 
-def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRelevant, FloatArray | None]:
+def _resolve_n_relevant(
+    ranked: RankedPositives, n_relevant: NRelevantLike
+) -> tuple[NRelevant, FloatArray | None]:
+    """Return the source of s_u, and s_u of every user (n_users,) where it is known."""
     if n_relevant is None:
         return "absent", None
     if isinstance(n_relevant, str):
@@ -180,49 +222,71 @@ def _relevant(ranked: RankedPositives, n_relevant: NRelevantLike) -> tuple[NRele
     if np.ndim(n_relevant) == 0:
         n_relevant = np.full(ranked.n_population, n_relevant)
     n_relevant = by_label(n_relevant, ranked.user_ids, "n_relevant")
-    relevant = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
-    n_bad = int((~(relevant >= 0) | np.isinf(relevant)).sum())
-    if n_bad:
-        raise InputError(f"n_relevant must be finite and >= 0; {n_bad} of {relevant.size} entries are not.")
-    n_over = int((relevant > ranked.item_ids.size).sum())
-    if n_over:
+    n_relevant_by_user = as_float_vector("n_relevant", n_relevant, size=ranked.n_population)
+    _check_n_relevant(ranked, n_relevant_by_user)
+    return "known", n_relevant_by_user
+
+
+def _check_n_relevant(ranked: RankedPositives, n_relevant: FloatArray) -> None:
+    """Raise `InputError` for numbers of relevant items that the data rule out."""
+    n_invalid = int((~(n_relevant >= 0) | np.isinf(n_relevant)).sum())
+    if n_invalid:
         raise InputError(
-            f"n_relevant is above the number of items, {ranked.item_ids.size:,}, for {n_over} users."
+            f"n_relevant must be finite and >= 0; {n_invalid} of {n_relevant.size} entries are not."
         )
-    n_short = int((relevant[ranked.users] < ranked.counts).sum())
-    if n_short:
+    n_items = ranked.item_ids.size
+    n_too_large = int((n_relevant > n_items).sum())
+    if n_too_large:
+        raise InputError(f"n_relevant is above the number of items, {n_items:,}, for {n_too_large} users.")
+    n_too_small = int((n_relevant[ranked.users] < ranked.counts).sum())
+    if n_too_small:
         raise InputError(
-            f"n_relevant is smaller than the number of observed positives for {n_short} users; the observed "
-            "positives are relevant items too."
+            f"n_relevant is smaller than the number of observed positives for {n_too_small} users; the "
+            "observed positives are relevant items too."
         )
-    return "known", relevant
 
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """How large a sample is."""
+    """The size of a sample: numbers of users, of positives and of excluded rows.
 
-    positives_per_user: IntArray  # users of the population with 0, 1, 2, … positives
-    n_without_propensity: int = 0  # positives left out because they have none
-    n_left_out: int = 0  # users left out because some model has no list of them
-    n_clusters: int = 0  # where users are queries: persons that they belong to; 0: users
+    Attributes
+    ----------
+    positives_per_user : int array
+        Numbers of users of the population with 0, 1, 2, … positives.
+    n_without_propensity : int
+        Positives that were excluded because they have no propensity.
+    n_left_out : int
+        Users who were excluded because some recommender has no list for them.
+    n_clusters : int
+        Number of persons, where the users of the evaluation are queries of persons; else 0.
+    """
+
+    positives_per_user: IntArray
+    n_without_propensity: int = 0
+    n_left_out: int = 0
+    n_clusters: int = 0
 
     def __repr__(self) -> str:
         return f"Extent({counted(self.n_positives, 'positive')} of {self.units})"
 
     @property
     def unit(self) -> str:
-        """What values are of, in a word: "user", or "query"."""
-        return "query" if self.n_clusters else "user"
+        """Noun for one evaluated unit: "user", or "query"."""
+        if self.n_clusters:
+            return "query"
+        return "user"
 
     @property
     def unit_plural(self) -> str:
-        """The same of several: "users", or "queries"."""
-        return "queries" if self.n_clusters else "users"
+        """Noun for several evaluated units: "users", or "queries"."""
+        if self.n_clusters:
+            return "queries"
+        return "users"
 
     @property
     def units(self) -> str:
-        """How many users, or queries and users, have positives, in words."""
+        """Number of users, or of queries and users, with positives, as text."""
         units = counted(self.n_users, self.unit)
         if not self.n_clusters:
             return units
@@ -230,35 +294,48 @@ class Extent:
 
     @classmethod
     def of(cls, sample: Sample) -> Extent:
-        """Return the extent of a sample."""
+        """Return the size of a sample."""
         ranked = sample.ranked
-        counts = np.bincount(ranked.counts, minlength=1)
-        counts[0] = ranked.n_population - ranked.users.size
-        n_out = 0 if ranked.left_out is None else int(ranked.left_out.sum())
-        n_clusters = 0 if ranked.cluster is None else np.unique(ranked.cluster[ranked.users]).size
-        return cls(counts, sample.n_without_propensity, n_out, n_clusters)
+        positives_per_user = np.bincount(ranked.counts, minlength=1)
+        positives_per_user[0] = ranked.n_population - ranked.users.size
+        n_left_out = 0
+        if ranked.left_out is not None:
+            n_left_out = int(ranked.left_out.sum())
+        n_clusters = 0
+        if ranked.cluster is not None:
+            n_clusters = np.unique(ranked.cluster[ranked.users]).size
+        return cls(
+            positives_per_user=positives_per_user,
+            n_without_propensity=sample.n_without_propensity,
+            n_left_out=n_left_out,
+            n_clusters=n_clusters,
+        )
 
     def merge(self, other: Extent) -> Extent:
-        """Return the extent of the users of both."""
-        counts = np.zeros(max(self.positives_per_user.size, other.positives_per_user.size), dtype=np.int64)
+        """Return the size of the union of two samples of different users."""
+        size = max(self.positives_per_user.size, other.positives_per_user.size)
+        positives_per_user = np.zeros(size, dtype=np.int64)
         for extent in (self, other):
-            counts[: extent.positives_per_user.size] += extent.positives_per_user
-        n_without = self.n_without_propensity + other.n_without_propensity
-        return Extent(counts, n_without, self.n_left_out + other.n_left_out)
+            positives_per_user[: extent.positives_per_user.size] += extent.positives_per_user
+        return Extent(
+            positives_per_user=positives_per_user,
+            n_without_propensity=self.n_without_propensity + other.n_without_propensity,
+            n_left_out=self.n_left_out + other.n_left_out,
+        )
 
     @property
     def n_positives(self) -> int:
-        """Positives that entered."""
+        """Number of positives in the sample."""
         return int(np.arange(self.positives_per_user.size) @ self.positives_per_user)
 
     @property
     def n_users(self) -> int:
-        """Users with positives."""
+        """Number of users with positives."""
         return int(self.positives_per_user[1:].sum())
 
     @property
     def n_population(self) -> int:
-        """All users, with or without positives."""
+        """Number of all users, with or without positives."""
         return int(self.positives_per_user.sum())
 
     @property
@@ -269,4 +346,6 @@ class Extent:
     @property
     def median_positives(self) -> float:
         """Median number of positives of users with positives; NaN without any."""
-        return float(np.median(self.counts)) if self.n_users else float("nan")
+        if not self.n_users:
+            return float("nan")
+        return float(np.median(self.counts))

@@ -13,7 +13,8 @@ from ipseval.estimators.base import Estimator, Target
 from ipseval.estimators.guarantees import Claim, NRelevant
 from ipseval.estimators.sample import Sample
 from ipseval.estimators.user_sums import UserSums
-from ipseval.metrics import AdditiveMetric, Metric
+from ipseval.metrics import Metric
+from ipseval.metrics.additive import is_mean_of_contributions
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import check_choice, check_fraction
 from ipseval.utils.types import BoolArray, FloatArray, IntArray
@@ -37,7 +38,7 @@ def normalized_user_values(sample: Sample, metric: Metric) -> FloatArray:
 
     A metric that is no mean of contributions c defines its own weighted value v_u, which is returned then.
     """
-    if not _is_mean_of_contributions(metric):
+    if not is_mean_of_contributions(metric):
         return sample.user_values(metric, weighted=True)
     ranked = sample.ranks_of(metric)
     contributions = metric.contributions(ranked, ties=sample.ties)
@@ -157,7 +158,7 @@ class Snips(Estimator):
     def claim(
         self, metric: Metric, *, is_probability: bool = False, n_relevant: NRelevant = "absent"
     ) -> Claim:
-        """Return what is claimed of the estimate, with its condition."""
+        """Return the statistical guarantee of the estimate, with its condition."""
         if self._counts_pairs(metric, is_probability):
             return Claim(
                 "consistent",
@@ -230,7 +231,7 @@ class Snips(Estimator):
 
 @dataclass(frozen=True)
 class ShrunkSnips(Estimator):
-    """Average a metric by SNIPS with a normaliser between that of the user and that of all users.
+    """Average a metric by SNIPS with a normaliser between the user's and the mean over all users.
 
     Parameters
     ----------
@@ -315,14 +316,3 @@ class ShrunkSnips(Estimator):
             overall_weight = float((total_weight / counts)[users].mean())
         normalizer = self.shrinkage * total_weight + (1 - self.shrinkage) * counts * overall_weight
         return overall_weight, np.asarray(normalizer)
-
-
-def _is_mean_of_contributions(metric: Metric) -> bool:
-    """Return whether the weighted value of a user is Σwc/Σw by definition: no subclass has replaced it."""
-    if metric.kind != "mean" or not isinstance(metric, AdditiveMetric):
-        return False
-    metric_class = type(metric)
-    return (
-        metric_class.user_values is Metric.user_values
-        and metric_class._user_values is AdditiveMetric._user_values
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipseval.metrics._additive import AdditiveMetric
+from ipseval.metrics.additive import AdditiveMetric
 from ipseval.metrics.base import Definition, Metric, Parameter
 from ipseval.metrics.labels import METRICS
 from ipseval.metrics.sampled.sampled_metric import metric

@@ -5,47 +5,47 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from ipseval.errors import InputError
+from ipseval.metrics._order_statistics import compute_mean_reciprocal
 from ipseval.metrics._ties import (
-    Table,
-    before,
-    mean_products,
-    mean_reciprocal,
-    miss_probability,
-    of_lists,
-    places,
+    TieGroups,
+    compute_by_user,
+    find_rank_ranges,
+    multiply_previous,
 )
-from ipseval.metrics.base import Definition, Metric
+from ipseval.metrics.base import MAX_QUADRATIC_SIZE, Definition, Metric
 from ipseval.ranking import RankedPositives
-from ipseval.utils.types import FloatArray, IntArray, TieRule
+from ipseval.utils.types import BoolArray, FloatArray, IntArray, TieRule
 
 
 @dataclass(frozen=True, repr=False)
-class FirstRelevant(Metric):
-    """A multilinear function of relevance, which is unbiased with 1/P in the place of relevance."""
+class FirstRelevantMetric(Metric):
+    """A multilinear function of relevance, which is unbiased with ŷ = 1/P in place of the relevance y."""
 
     kind = "list"
     needs_independence = True
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        return self._unbiased(ranked, np.ones(len(ranked)), None, rule)  # as if every P were 1
+        # The weights are not used: the value is that of the unbiased form where every P is 1.
+        return self._unbiased(ranked, np.ones(len(ranked)), None, rule)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        return of_lists(ranked, places(ranked, rule), inverse, partial(self._in_lists, rule))
+        ranges = find_rank_ranges(ranked, rule)
+        return compute_by_user(ranked, ranges, inverse, partial(self._compute_bucket, rule))
 
     @abstractmethod
-    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
+    def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:
         """Return the value of each user of a bucket from the relevance y of its positives."""
 
 
 @dataclass(frozen=True, repr=False)
-class Hit(FirstRelevant):
-    """1{min r ≤ k}: whether any relevant item is among the first k.
+class Hit(FirstRelevantMetric):
+    """Hit rate: whether any relevant item is among the first k, 1{min r ≤ k}.
 
     Weights act between users only. Unbiased form (multilinear in the relevance, observations independent):
     1 − Π_{r_i≤k} (1 − ŷ_i).
@@ -60,26 +60,33 @@ class Hit(FirstRelevant):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return np.ones_like(rank)
 
-    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
+    def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:
         assert self.cutoff is not None
-        miss, above, size = 1 - y, ties.above, ties.size
+        miss = 1 - relevance
+        n_above = groups.n_above
+        n_ranks = groups.n_ranks
         if rule == "mean":
-            above, size = above + size // 2, np.ones_like(size)  # the mean rank, rounded up
-        surely = above + size <= self.cutoff
-        missed = np.where(surely, miss, 1.0).prod(axis=1)
-        partly = ~surely & (above < self.cutoff)
-        users = np.flatnonzero(partly.any(axis=1))
+            n_above = n_above + n_ranks // 2  # the mean rank, rounded up
+            n_ranks = np.ones_like(n_ranks)
+        is_inside = n_above + n_ranks <= self.cutoff
+        no_hit = np.where(is_inside, miss, 1.0).prod(axis=1)
+
+        # At most one tie group of a user extends over the cutoff.
+        is_split = ~is_inside & (n_above < self.cutoff)
+        users = np.flatnonzero(is_split.any(axis=1))
         if users.size:
-            column = partly[users].argmax(axis=1)[:, None]
-            start = np.take_along_axis(above[users], column, axis=1)[:, 0]
-            total = np.take_along_axis(size[users], column, axis=1)[:, 0]
-            missed[users] *= miss_probability(miss[users], partly[users], self.cutoff - start, total)
-        return np.asarray(1 - missed)
+            column = is_split[users].argmax(axis=1)[:, None]
+            group_n_above = np.take_along_axis(n_above[users], column, axis=1)[:, 0]
+            group_n_ranks = np.take_along_axis(n_ranks[users], column, axis=1)[:, 0]
+            no_hit[users] *= compute_miss_probability(
+                miss[users], is_split[users], self.cutoff - group_n_above, group_n_ranks
+            )
+        return np.asarray(1 - no_hit)
 
 
 @dataclass(frozen=True, repr=False)
-class ReciprocalRank(FirstRelevant):
-    """1/min r, 0 beyond k.
+class ReciprocalRank(FirstRelevantMetric):
+    """Reciprocal rank of the best relevant item: 1/min r, and 0 beyond k.
 
     Weights act between users only. Unbiased form (observations independent): Σ_i (ŷ_i/r_i) Π_{j above i}
     (1 − ŷ_j).
@@ -93,37 +100,109 @@ class ReciprocalRank(FirstRelevant):
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
         return 1 / rank
 
-    def _in_lists(self, rule: TieRule, ties: Table, y: FloatArray) -> FloatArray:
-        miss, column = 1 - y, np.arange(y.shape[1])
+    def _compute_bucket(self, rule: TieRule, groups: TieGroups, relevance: FloatArray) -> FloatArray:
+        miss = 1 - relevance
         if rule == "mean":
-            # One shared rank per tie group: the order inside it does not matter for the product form.
-            reach = before(miss, np.broadcast_to(column, y.shape), product=True)
-            value = np.where(ties.is_real, self.at_rank(ties.above + (ties.size + 1) / 2, np.nan), 0.0)
-            return np.asarray((reach * y * value).sum(axis=1))
-        reach = before(miss, ties.first, product=True)
-        opens = ties.is_real & (ties.first == column)
-        gained = np.zeros(y.shape)
-        alone = opens & (ties.size == 1)
-        gained[alone] = (y * self.at_rank(ties.above + 1.0, np.nan))[alone]
-        user, start = np.nonzero(opens & (ties.size > 1))
-        if user.size:
-            gained[user, start] = self._tied_gain(ties, miss, user, start)
-        return np.asarray((reach * gained).sum(axis=1))
+            # The positives of a tie group have one rank, so that their order does not affect the sum.
+            column = np.broadcast_to(np.arange(miss.shape[1]), miss.shape)
+            none_above = multiply_previous(miss, column)
+            rank = groups.n_above + (groups.n_ranks + 1) / 2
+            value = np.where(groups.is_positive, self.at_rank(rank, np.nan), 0.0)
+            return np.asarray((none_above * relevance * value).sum(axis=1))
 
-    def _tied_gain(self, group: Table, miss: FloatArray, user: IntArray, start: IntArray) -> FloatArray:
-        """Return Σ_l μ_l (D_{l−1} − D_l) of each tie group, μ_l = E[c(l-th place)] of a random g-subset."""
-        # D_l is the mean of Π (1 − y) over l of the positives: which positive takes which place is
-        # independent.
-        count = group.last[user, start] - start + 1
-        column = start[:, None] + np.arange(int(count.max()))
-        is_member = np.arange(column.shape[1]) < count[:, None]
-        miss_here = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
-        above, size = group.above[user, start], group.size[user, start]
-        deepest = size if self.cutoff is None else np.clip(self.cutoff - above, 0, size)
-        most = min(column.shape[1], int(deepest.max()))  # the l-th place is l or later
-        means = mean_products(miss_here, is_member, most)
-        drop = np.where(is_member[:, :most], means[:, :-1] - means[:, 1:], 0.0)
-        row, level = np.nonzero(drop)
-        offset = above[row, None].astype(np.float64)
-        place = mean_reciprocal(offset, size[row], count[row], level + 1, deepest[row])[:, 0]
-        return np.asarray(np.bincount(row, drop[row, level] * place, minlength=user.size), dtype=np.float64)
+        none_above = multiply_previous(miss, groups.first_column)
+        is_start = groups.is_group_start
+        group_gain = np.zeros(miss.shape)
+        is_untied = is_start & (groups.n_ranks == 1)
+        untied_gain = relevance * self.at_rank(groups.n_above + 1.0, np.nan)
+        group_gain[is_untied] = untied_gain[is_untied]
+        user, start = np.nonzero(is_start & (groups.n_ranks > 1))
+        if user.size:
+            group_gain[user, start] = self._compute_tied_gain(groups, miss, user, start)
+        return np.asarray((none_above * group_gain).sum(axis=1))
+
+    def _compute_tied_gain(
+        self, groups: TieGroups, miss: FloatArray, user: IntArray, start: IntArray
+    ) -> FloatArray:
+        """Return Σ_l μ_l (D_{l−1} − D_l) of the tie groups that start at the given entries, (n_groups,)."""
+        # μ_l is the mean of c at the l-th rank of a random g-subset of the group's ranks, and D_l is the mean
+        # of Π (1 − y) over l of its positives: the ranks that are taken and their order are independent.
+        n_positives = groups.last_column[user, start] - start + 1
+        column = start[:, None] + np.arange(int(n_positives.max()))
+        is_member = np.arange(column.shape[1]) < n_positives[:, None]
+        member_miss = miss[user[:, None], np.minimum(column, miss.shape[1] - 1)]
+        n_above = groups.n_above[user, start]
+        n_ranks = groups.n_ranks[user, start]
+        last_position = n_ranks
+        if self.cutoff is not None:
+            last_position = np.clip(self.cutoff - n_above, 0, n_ranks)
+        # The l-th positive has position l or later, so that orders beyond the last position add nothing.
+        max_order = min(column.shape[1], int(last_position.max()))
+        means = compute_mean_products(member_miss, is_member, max_order)
+        drop = np.where(is_member[:, :max_order], means[:, :-1] - means[:, 1:], 0.0)
+        row, order = np.nonzero(drop)
+        offset = n_above[row, None].astype(np.float64)
+        mean_values = compute_mean_reciprocal(
+            offset, n_ranks[row], n_positives[row], order + 1, last_position[row]
+        )
+        gain = np.bincount(row, drop[row, order] * mean_values[:, 0], minlength=user.size)
+        return np.asarray(gain, dtype=np.float64)
+
+
+def compute_miss_probability(
+    miss: FloatArray, is_member: BoolArray, n_slots: IntArray, n_ranks: IntArray
+) -> FloatArray:
+    """Return E[Π miss over the members of a tie group in its first `n_slots` ranks], (n,).
+
+    The members, (n, width), take a random choice of the `n_ranks` ranks of the group; miss = 1 − y.
+    """
+    # If j of the first i members are in the slots, the next one is too with probability
+    # (n_slots − j)/(n_ranks − i). No term cancels for y in [0, 1].
+    if not miss[is_member].any():
+        return _compute_empty_probability(is_member, n_slots, n_ranks)
+    n, width = miss.shape
+    max_in_slots = min(width, int(n_slots.max()))
+    j = np.arange(max_in_slots + 1)
+    state = np.zeros((n, max_in_slots + 1))  # column j: E[Π miss, j members in the slots]
+    state[:, 0] = 1.0
+    n_placed = np.zeros(n, dtype=np.int64)
+    for column in range(width):
+        is_active = is_member[:, column]
+        n_free = np.maximum(n_ranks - n_placed, 1)[:, None]
+        inside = (n_slots[:, None] - j) / n_free
+        next_state = state * (1 - inside)
+        next_state[:, 1:] += (state * inside)[:, :-1] * miss[:, [column]]
+        state = np.where(is_active[:, None], next_state, state)
+        n_placed += is_active
+    return np.asarray(state.sum(axis=1), dtype=np.float64)
+
+
+def _compute_empty_probability(is_member: BoolArray, n_slots: IntArray, n_ranks: IntArray) -> FloatArray:
+    """Return the probability that no member has one of the first `n_slots` ranks of its group, (n,)."""
+    n_placed: IntArray = np.cumsum(is_member, axis=1) - is_member
+    outside = 1 - n_slots[:, None] / np.maximum(n_ranks[:, None] - n_placed, 1)
+    return np.asarray(np.where(is_member, outside, 1.0).cumprod(axis=1)[:, -1])
+
+
+def compute_mean_products(miss: FloatArray, is_member: BoolArray, max_order: int) -> FloatArray:
+    """Return D_l, the mean of Π miss over all l-subsets of the members, (n, max_order + 1), with D_0 = 1."""
+    n, width = miss.shape
+    means = np.zeros((n, max_order + 1))
+    means[:, 0] = 1.0
+    if not miss[is_member].any():
+        return means
+    if max_order > MAX_QUADRATIC_SIZE:
+        raise InputError(
+            f"the unbiased value of {width:,} tied positives of a user takes time of the square of that; ask "
+            f"for a cutoff of at most {MAX_QUADRATIC_SIZE:,}, or for a self-normalised estimator."
+        )
+    order = np.arange(max_order + 1)
+    n_members = np.zeros(n, dtype=np.int64)
+    for column in range(width):
+        is_active = is_member[:, column]
+        n_members += is_active
+        share = order / np.maximum(n_members, 1)[:, None]
+        next_means = means * np.maximum(1 - share, 0)
+        next_means[:, 1:] += means[:, :-1] * miss[:, [column]] * share[:, 1:]
+        means = np.where(is_active[:, None], next_means, means)
+    return means

@@ -1,128 +1,171 @@
-"""Metrics beside the best order of the same positives: NDCG, precision and RBP."""
+"""Metrics that compare a list with its ideal order: ndcg, precision and rbp.
+
+Their numerators are sums of a function of the rank, to which `average_over_ties` in `_ties.py` applies the
+tie rule. The ideal list has the positives at ranks 1, 2, …, so that it has no ties.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics._additive import log_discount, over_ties
-from ipseval.metrics._ties import MOST_LEVELS, by_bucket
-from ipseval.metrics.base import Definition, Metric, Parameter, buckets, cached, one_of, place_in_user
+from ipseval.metrics._ties import average_over_ties
+from ipseval.metrics._user_buckets import build_user_buckets, count_preceding_rows
+from ipseval.metrics.additive import compute_log_discount
+from ipseval.metrics.base import (
+    MAX_QUADRATIC_SIZE,
+    Definition,
+    Metric,
+    Parameter,
+    build_choice_parser,
+    cache_last,
+)
 from ipseval.metrics.gains import GAIN, Gain, compute_gains
 from ipseval.ranking import RankedPositives
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 
 
 @dataclass(frozen=True, repr=False)
-class ArrangedMetric(Metric):
-    """Σ w_i g_i c(r_i) over the same sum with w_i g_i in descending order at ranks 1, …, s: at most 1."""
+class IdealListMetric(Metric):
+    """A sum Σ w_i g_i c(r_i) over its value for the ideal list: w_i g_i in descending order at ranks 1, …, s.
 
-    # An absolute metric (`relative` False) multiplies it by Σ_{j≤s} c(j), so that equal weights give Σ
-    # c(r_i). c must not rise with the rank.
+    The ratio is at most 1. A metric that is not relative is the ratio times Σ_{j≤s} c(j), so that equal
+    weights give Σ c(r_i). The function c, which is `_curve`, must not increase with the rank.
+
+    Attributes
+    ----------
+    is_relative : bool
+        Whether the value is the ratio itself.
+    gain : {"binary", "linear", "exponential"}
+        The gains g_i of the relevant items; 1 for "binary".
+    """
 
     kind = "list"
-    relative: ClassVar[bool] = False
+    is_relative: ClassVar[bool] = False
 
     @property
     def adds_up(self) -> bool:
-        """Whether the value for a known S is a sum over S: not where it is divided by that of the best."""
-        return not self.relative
+        """Whether the value for a known S is a sum over S, which a relative metric is not."""
+        return not self.is_relative
 
     def rank_contributions(
         self, ranked: RankedPositives, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
-        """Return c(r) of each row, (n_rows,), for a metric that adds up; else None."""
-        return self._plain_contributions(ranked, self._rule(ranked, ties)) if self.adds_up else None
-
-    def _plain_contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
-        return cached(ranked, (self, rule), lambda: over_ties(self.at_rank, ranked, rule, self.cutoff))
+        """Return c(r) of each row, (n_rows,); None for a relative metric."""
+        if not self.adds_up:
+            return None
+        return self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
 
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
-        """Return c (n_pos,) with the value Σwc/Σw: what a positive gains, over what the best list gains."""
-        value = self._plain_contributions(ranked, self._rule(ranked, ties))
-        w = np.ones(len(ranked)) if weights is None else weights
-        worth = self._worth(ranked, weights)
-        worth = w if worth is None else worth
+        """Return c (n_pos,) with the value Σwc/Σw: the gain of a positive over the gain of the ideal list."""
+        discount = self._compute_discounts(ranked, self._resolve_tie_rule(ranked, ties))
+        w = weights
+        if w is None:
+            w = np.ones(len(ranked))
+        gain = self._compute_weighted_gains(ranked, weights)
+        if gain is None:
+            gain = w
         with np.errstate(invalid="ignore", divide="ignore"):
-            scale = ranked.sum_by_user(w) / self._best_worth(ranked, worth)
-        scale = scale if self.relative else scale * self._best(ranked.counts)
-        return np.where(np.isfinite(scale), scale, np.nan)[ranked.segment] * (worth / w) * value
+            scale = ranked.sum_by_user(w) / self._compute_ideal_value(ranked, gain)
+        if not self.is_relative:
+            scale = scale * self._sum_ideal_discounts(ranked.counts)
+        scale_of_positive = np.where(np.isfinite(scale), scale, np.nan)[ranked.segment]
+        return scale_of_positive * (gain / w) * discount
 
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        value = self._plain_contributions(ranked, rule)
-        worth = self._worth(ranked, weights)
-        if worth is None:
-            total = ranked.sum_by_user(value)
-            return total / self._best(ranked.counts) if self.relative else total
-        best = self._best_worth(ranked, worth)
+        discount = self._compute_discounts(ranked, rule)
+        gain = self._compute_weighted_gains(ranked, weights)
+        if gain is None:
+            total = ranked.sum_by_user(discount)
+            if self.is_relative:
+                return total / self._sum_ideal_discounts(ranked.counts)
+            return total
         with np.errstate(invalid="ignore", divide="ignore"):
-            share = ranked.sum_by_user(worth * value) / best
-        return share if self.relative else share * self._best(ranked.counts)
+            share = ranked.sum_by_user(gain * discount) / self._compute_ideal_value(ranked, gain)
+        if self.is_relative:
+            return share
+        return share * self._sum_ideal_discounts(ranked.counts)
 
-    def _worth(self, ranked: RankedPositives, weights: FloatArray | None) -> FloatArray | None:
-        """Return weight times gain of each positive, (n_pos,); None: all 1."""
-        kind = getattr(self, "gain", "binary")
-        if kind == "binary":
+    def _compute_discounts(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        """Return c of each positive under the tie rule, without its gain, (n_pos,)."""
+        return cache_last(
+            ranked, (self, rule), lambda: average_over_ties(self.at_rank, ranked, rule, self.cutoff)
+        )
+
+    def _compute_weighted_gains(
+        self, ranked: RankedPositives, weights: FloatArray | None
+    ) -> FloatArray | None:
+        """Return w_i g_i of each positive, (n_pos,); None where all are 1."""
+        gain_kind = getattr(self, "gain", "binary")
+        if gain_kind == "binary":
             return weights
-        gain = compute_gains(ranked, kind, self.label)
-        return gain if weights is None else weights * gain
+        gain = compute_gains(ranked, gain_kind, self.label)
+        if weights is None:
+            return gain
+        return weights * gain
 
-    def _best_worth(self, ranked: RankedPositives, worth: FloatArray) -> FloatArray:
-        """Return Σ worth·c of the best arrangement of each user's positives."""
-        value = self.at_rank(np.arange(1.0, int(ranked.counts.max(initial=0)) + 1), np.nan)
-        return ranked.sum_by_user(largest_first(ranked, worth) * value[place_in_user(ranked)])
+    def _compute_ideal_value(self, ranked: RankedPositives, gain: FloatArray) -> FloatArray:
+        """Return Σ g c of the ideal list of each user, for weighted gains g (n_pos,)."""
+        discount = self._compute_first_discounts(int(ranked.counts.max(initial=0)))
+        return ranked.sum_by_user(sort_descending(ranked, gain) * discount[count_preceding_rows(ranked)])
 
-    def _best(self, counts: IntArray) -> FloatArray:
-        """Return Σ_{j≤s} c(j) of each number s of relevant items."""
-        return self._best_table(int(counts.max(initial=0)))[counts]
+    def _sum_ideal_discounts(self, counts: IntArray) -> FloatArray:
+        """Return Σ_{j≤s} c(j) for each number s of relevant items."""
+        return self._accumulate_discounts(int(counts.max(initial=0)))[counts]
 
-    def _best_table(self, most: int) -> FloatArray:
-        """Return Σ_{j≤s} c(j) for s = 0 … `most`."""
-        return np.concatenate([[0.0], np.cumsum(self.at_rank(np.arange(1.0, most + 1), np.nan))])
+    def _accumulate_discounts(self, max_count: int) -> FloatArray:
+        """Return Σ_{j≤s} c(j) for s = 0 … `max_count`."""
+        return np.concatenate([[0.0], np.cumsum(self._compute_first_discounts(max_count))])
 
-
-def largest_first(ranked: RankedPositives, worth: FloatArray) -> FloatArray:
-    """Return `worth` (n_pos,) by user, and of each user from the largest to the smallest."""
-    if not worth.size or worth.min() == worth.max():  # as they are
-        return worth
-    fixed = not worth.flags.writeable
-    if fixed and ranked.derived.get("largest first", (None,))[0] is worth:
-        known: FloatArray = ranked.derived["largest first"][1]
-        return known
-    by_count = np.argsort(ranked.counts, kind="stable")
-    size, begin = np.unique(ranked.counts[by_count], return_index=True)
-    made = np.empty_like(worth)
-    for width, users in zip(size, np.split(by_count, begin[1:]), strict=True):
-        rows = ranked.starts[users, None] + np.arange(width)
-        made[rows] = np.sort(worth[rows], axis=1)[:, ::-1]
-    if fixed:
-        ranked.derived["largest first"] = (worth, readonly(made))
-    return made
+    def _compute_first_discounts(self, max_rank: int) -> FloatArray:
+        """Return c(1) … c(max_rank)."""
+        return self.at_rank(np.arange(1.0, max_rank + 1), np.nan)
 
 
-CELLS = 8_000_000
+def sort_descending(ranked: RankedPositives, values: FloatArray) -> FloatArray:
+    """Return values of the positives (n_pos,), sorted within each user from the largest to the smallest."""
+    if not values.size or values.min() == values.max():
+        return values
+    # The weights of a sample are read-only, and every metric of an evaluation sorts the same array.
+    is_cacheable = not values.flags.writeable
+    if is_cacheable and ranked.derived.get("largest first", (None,))[0] is values:
+        cached_values: FloatArray = ranked.derived["largest first"][1]
+        return cached_values
+    users_by_count = np.argsort(ranked.counts, kind="stable")
+    distinct_counts, first_users = np.unique(ranked.counts[users_by_count], return_index=True)
+    user_groups = np.split(users_by_count, first_users[1:])
+    sorted_values = np.empty_like(values)
+    for count, users in zip(distinct_counts, user_groups, strict=True):
+        rows = ranked.starts[users, None] + np.arange(count)
+        sorted_values[rows] = np.sort(values[rows], axis=1)[:, ::-1]
+    if is_cacheable:
+        ranked.derived["largest first"] = (values, readonly(sorted_values))
+    return sorted_values
+
+
+MAX_CELLS = 8_000_000  # entries of the array of suffixes that is computed at once
 
 
 @dataclass(frozen=True, repr=False)
-class Ndcg(ArrangedMetric):
-    """dcg@k / ideal dcg@k, the ideal list holding min(s, k) relevant items (or the largest gains).
+class Ndcg(IdealListMetric):
+    """Normalised discounted cumulative gain: dcg@k / ideal dcg@k.
 
-    NaN for a user whose gains are all 0. Unbiased form for binary relevance (observations independent):
-    Σ_i ŷ_i d(r_i) H_i, where H_i is the multilinear extension of 1/IDCG(1 + number of other relevant items).
+    The ideal list has min(s, k) relevant items, or the largest gains. NaN for a user whose gains are all 0.
+    Unbiased form for binary relevance (observations independent): Σ_i ŷ_i d(r_i) H_i, where H_i is the
+    multilinear extension of 1/IDCG(1 + number of other relevant items).
     """
 
     gain: Gain = "binary"
 
     name = "ndcg"
     summary = "dcg over the best possible dcg"
-    relative = True
+    is_relative = True
     needs_independence = True
     parameters = MappingProxyType({"gain": GAIN})
     definition = Definition(
@@ -134,63 +177,76 @@ class Ndcg(ArrangedMetric):
     )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        return log_discount(rank)
+        return compute_log_discount(rank)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         if self.gain != "binary":
             raise InputError(f"{self.label} has no unbiased form for graded gains; ask for aoa or snips.")
-        value = inverse * self._plain_contributions(ranked, rule)
+        value = inverse * self._compute_discounts(ranked, rule)
         result = np.empty(ranked.starts.size)
-        for members, rows in buckets(ranked):
-            width = rows.shape[1]
-            # The ideal list is full from k relevant items on, so that no larger number need be told apart.
-            levels = width if self.cutoff is None else min(width, self.cutoff)
-            if levels > MOST_LEVELS:
-                raise InputError(
-                    f"the unbiased {self.label} of a user with {width:,} positives takes memory and time of "
-                    f"the square of that; ask for a cutoff of at most {MOST_LEVELS:,}, or for mean_dcg."
-                )
-            inverse_ideal = 1 / self._best_table(levels)[1:]
-            step = max(1, CELLS // (levels * (width + 1)))
-            for start in range(0, members.size, step):
+        for bucket in build_user_buckets(ranked):
+            width = bucket.rows.shape[1]
+            inverse_ideal = 1 / self._accumulate_discounts(self._max_ideal_size(width))[1:]
+            step = max(1, MAX_CELLS // (inverse_ideal.size * (width + 1)))
+            bucket_inverse = bucket.gather(inverse)
+            bucket_value = bucket.gather(value)
+            for start in range(0, bucket.users.size, step):
                 part = slice(start, start + step)
-                others = _expected_without_each(by_bucket(inverse, rows[part]), inverse_ideal)
-                result[members[part]] = (by_bucket(value, rows[part]) * others).sum(axis=1)
+                inverse_ideal_means = _leave_one_out_expectations(bucket_inverse[part], inverse_ideal)
+                result[bucket.users[part]] = (bucket_value[part] * inverse_ideal_means).sum(axis=1)
         return result
 
+    def _max_ideal_size(self, n_positives: int) -> int:
+        """Return the largest number of relevant items in an ideal list of users with so many positives."""
+        # The ideal list is full from k relevant items on.
+        size = n_positives
+        if self.cutoff is not None:
+            size = min(n_positives, self.cutoff)
+        if size > MAX_QUADRATIC_SIZE:
+            raise InputError(
+                f"the unbiased {self.label} of a user with {n_positives:,} positives takes memory and time "
+                f"of the square of that; ask for a cutoff of at most {MAX_QUADRATIC_SIZE:,}, or for mean_dcg."
+            )
+        return size
 
-def _expected_without_each(y: FloatArray, h: FloatArray) -> FloatArray:
-    """Return f_{−i} = Σ_t h(t) [x^t] Π_{j≠i} (1 − y_j + y_j x) of every entry of each row, as y."""
-    # It is E h(number of the other relevant items) if y were chances. The identity is multilinear, so with y
-    # = O/P it is unbiased for h at the true number. Prefix products times suffix functionals: nothing is
-    # divided out.
+
+def _leave_one_out_expectations(y: FloatArray, h: FloatArray) -> FloatArray:
+    """Return f_{−i} = Σ_t h(t) [x^t] Π_{j≠i} (1 − y_j + y_j x) of every entry of each row, as y.
+
+    If y were probabilities, this is the mean of h(number of the other relevant items). The identity is
+    multilinear, so that with y = O/P it is unbiased for h at the true number. h(t) is constant from the last
+    entry of `h` on.
+    """
+    # Products of the factors before i, times functionals of the factors after i: nothing is divided out.
     n, width = y.shape
-    levels = h.size  # h(t) = h(levels − 1) beyond
-    suffix = np.empty((width + 1, n, levels))
+    n_levels = h.size
+    suffix = np.empty((width + 1, n, n_levels))
     suffix[width] = h
     for i in range(width - 1, -1, -1):
         suffix[i, :, :-1] = (1 - y[:, [i]]) * suffix[i + 1, :, :-1] + y[:, [i]] * suffix[i + 1, :, 1:]
         suffix[i, :, -1] = h[-1]
-    prefix = np.zeros((n, levels))
+    prefix = np.zeros((n, n_levels))
     prefix[:, 0] = 1.0
     result = np.empty_like(y)
     for i in range(width):
         result[:, i] = (prefix * suffix[i + 1]).sum(axis=1)
-        moved = prefix * (1 - y[:, [i]])
-        moved[:, 1:] += prefix[:, :-1] * y[:, [i]]
-        moved[:, -1] += prefix[:, -1] * y[:, i]
-        prefix = moved
+        next_prefix = prefix * (1 - y[:, [i]])
+        next_prefix[:, 1:] += prefix[:, :-1] * y[:, [i]]
+        next_prefix[:, -1] += prefix[:, -1] * y[:, i]
+        prefix = next_prefix
     return result
 
 
-DENOMINATOR = Parameter("k", one_of("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone")
+DENOMINATOR = Parameter(
+    "k", build_choice_parser("k", "min"), "k, or min(k, s): a perfect list then scores 1 for everyone"
+)
 
 
 @dataclass(frozen=True, repr=False)
-class Precision(ArrangedMetric):
-    """Σ 1{r_i ≤ k} / k; with denominator "min", Σ 1{r_i ≤ k} / min(k, s)."""
+class Precision(IdealListMetric):
+    """Precision: Σ 1{r_i ≤ k} / k, or Σ 1{r_i ≤ k} / min(k, s) with denominator "min"."""
 
     denominator: Literal["k", "min"] = "k"
 
@@ -201,18 +257,18 @@ class Precision(ArrangedMetric):
     parameters = MappingProxyType({"denominator": DENOMINATOR})
 
     @property
-    def relative(self) -> bool:  # type: ignore[override]  # follows from the denominator
-        """Whether the value is divided by the best one, min(k, s)/k."""
+    def is_relative(self) -> bool:  # type: ignore[override]  # follows from the denominator
+        """Whether the value is divided by the precision of the ideal list, min(k, s)/k."""
         return self.denominator == "min"
 
     @property
     def needs_n_relevant(self) -> bool:  # type: ignore[override]
-        """Only min(k, s) needs s."""
+        """Whether the unbiased form divides by min(k, s)."""
         return self.denominator == "min"
 
     @property
     def definition(self) -> Definition:  # type: ignore[override]
-        """The words of the card."""
+        """Formula and conventions of the metric, which depend on the denominator."""
         weighted = "Σ_{r_i≤k} w_i over the sum of the min(k, m) largest weights, m = |S*_u|"
         if self.denominator == "min":
             return Definition("Σ_{i∈S} 1{r_i ≤ k} / min(k, s)", "min(k, s)", plug_in=weighted)
@@ -221,18 +277,24 @@ class Precision(ArrangedMetric):
         )
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        if self.is_relative:
+            return np.ones_like(rank)
         assert self.cutoff is not None
-        return np.full_like(rank, 1.0 if self.relative else 1 / self.cutoff)
+        return np.full_like(rank, 1 / self.cutoff)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
+        total = ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))
+        if not self.is_relative:
+            return total
         assert self.cutoff is not None
-        hits = ranked.sum_by_user(inverse * self._plain_contributions(ranked, rule))
-        return hits / np.minimum(n_relevant, self.cutoff) if self.relative else hits
+        assert n_relevant is not None
+        return np.asarray(total / np.minimum(n_relevant, self.cutoff))
 
 
-def _unit(text: str) -> float:
+def _parse_probability(text: str) -> float:
+    """Return the number in (0, 1) that a label names."""
     try:
         value = float(text)
     except ValueError:
@@ -243,15 +305,15 @@ def _unit(text: str) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Rbp(ArrangedMetric):
-    """(1 − p) Σ p^(r_i − 1)."""
+class Rbp(IdealListMetric):
+    """Rank-biased precision: (1 − p) Σ p^(r_i − 1)."""
 
     p: float = 0.8
 
     name = "rbp"
     summary = "rank-biased precision"
     parameters = MappingProxyType(
-        {"p": Parameter(0.8, _unit, "chance to go on to the next item", shown=True)}
+        {"p": Parameter(0.8, _parse_probability, "chance to go on to the next item", shown=True)}
     )
     definition = Definition(
         "(1 − p) Σ_{i∈S} p^(r_i − 1)",
@@ -264,6 +326,6 @@ class Rbp(ArrangedMetric):
         return np.asarray((1 - self.p) * self.p ** (rank - 1))
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        return ranked.sum_by_user(inverse * self._plain_contributions(ranked, rule))
+        return ranked.sum_by_user(inverse * self._compute_discounts(ranked, rule))

@@ -1,4 +1,4 @@
-"""Metric, the base of every metric: what it says of itself, and the checks made once for all of them."""
+"""The base class of all metrics, with the checks and conversions that they share."""
 
 from __future__ import annotations
 
@@ -16,13 +16,37 @@ from ipseval.utils.checks import check_choice, check_positive_int
 from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule, readonly
 
 Kind = Literal["mean", "sum", "pairwise", "list"]
-MOST = 10_000_000  # the largest cutoff: short lists are counted by length up to it
+MAX_CUTOFF = 10_000_000  # short lists are counted by length up to the largest cutoff
 TIE_RULES = ("mean", "min", "max", "expected")
+
+# Number of positives of one user up to which unbiased forms run that take quadratic time and memory.
+MAX_QUADRATIC_SIZE = 4_000
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The words of a metric card: formula and conventions for a known relevant set S with ranks r."""
+    """The formula and conventions of a metric, for a known relevant set S with ranks r.
+
+    `ipseval.estimators.card` prints them.
+
+    Parameters
+    ----------
+    formula : str
+        The value of one user.
+    denominator : str
+        What the value is divided by, or "none".
+    discount : str, default "none"
+        The weight of a relevant item at rank r, or "none".
+    undefined : str, default "users without positives"
+        Users for whom the value is not defined.
+    plug_in : str
+        The value of one user from weighted positives.
+
+    Examples
+    --------
+    >>> Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s").discount
+    'none'
+    """
 
     formula: str
     denominator: str
@@ -33,9 +57,18 @@ class Definition:
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a metric label: its default, how its text is read, and what it does.
+    """A parameter of a metric label, such as p in "rbp(p=0.8)".
 
-    `parse` raises `InputError` for text that is no value of it. `shown` prints it also at its default.
+    Parameters
+    ----------
+    default : object
+        Value of the parameter where the label does not set it.
+    parse : callable
+        Converts the text of the label to a value, and raises `InputError` for text that it cannot convert.
+    description : str
+        Meaning of the parameter.
+    shown : bool, default False
+        Whether labels print the parameter also where it has its default.
     """
 
     default: Any
@@ -46,41 +79,52 @@ class Parameter:
 
 @dataclass(frozen=True, repr=False)
 class Metric(ABC):
-    """A ranking metric: from the ranks of a user's positives to one number per user.
+    """Compute one number per user from the ranks of the user's positives (base class of all metrics).
 
-    A subclass sets the class attributes and `_user_values`, and what else it has; `AdditiveMetric` asks for
-    less. `METRICS` gives it a label.
+    A subclass sets the class attributes `name`, `kind` and `definition` and defines `_user_values`. It
+    overrides the other attributes and methods where their defaults do not apply. Subclasses of
+    `AdditiveMetric` define the value of one rank only. A metric in `METRICS` can be requested by its label.
 
     Parameters
     ----------
-    cutoff : int or None
-        k of `@k`; None for the whole ranking.
-    label : str
-        What reports print. Default: name, parameters and cutoff, as `ipseval.metric` parses them.
+    cutoff : int or None, default None
+        The k of ``@k``; None for the whole ranking.
+    label : str, default ""
+        Label in reports; "" for name, parameters and cutoff, as `ipseval.metric` parses them.
 
     Attributes
     ----------
     kind : {"mean", "sum", "pairwise", "list"}
-        mean: (1/s) Σ c(r); sum: Σ c(r); pairwise: a sum over pairs of positives; list: anything else.
+        "mean": (1/s) Σ c(r). "sum": Σ c(r). "pairwise": a sum over pairs of positives. "list": any other
+        function of the ranks.
+    takes_cutoff : {"required", "optional", "none"}
+        Whether the label has a cutoff.
     default_ties : {"mean", "expected"}
-        The tie rule behind `ties="default"`.
+        The tie rule that ``ties="default"`` stands for.
     needs_n_relevant : bool
-        Whether the unbiased form divides by s_u = |S_u| and so has to be given it.
+        Whether the unbiased form divides by the number of relevant items s_u = |S_u|.
     needs_independence : bool
-        Whether the unbiased form multiplies observations of different items, which is unbiased only when
+        Whether the unbiased form multiplies observations of different items, which is unbiased only if
         they are independent given S_u.
     value_range : (float, float)
-        Where plain and weighted values of a user lie.
-    has_pairs, counts_unobserved : bool
-        Whether `pair_sums` gives a ratio of pairs; whether `unobserved` is not 0.
+        Range of the values of a user, with and without weights.
+    has_pairs : bool
+        Whether `pair_sums` returns the two sums of a ratio of pairs.
+    counts_unobserved : bool
+        Whether `unobserved` returns values other than 0.
     linear_in_rank : bool
         Whether `at_rank` is linear in the rank, so that uniformly sampled ranks keep its mean.
     corrects_sampling : bool
-        Whether it reads sampled ranks and stands for the full ranking.
+        Whether the metric estimates its value in the full ranking from sampled ranks.
     approximate : str
-        Why nothing is claimed of any estimator; "" where claims stand.
+        Reason why estimators of the metric have no statistical guarantee; "" if they have one.
     root : bool
-        Whether an estimate is the square root of what the users' values average to.
+        Whether an estimate is the square root of the average over users.
+
+    See Also
+    --------
+    AdditiveMetric : Base of metrics that are sums or means over positives.
+    ipseval.metric : Create a metric from its label.
     """
 
     cutoff: int | None = None
@@ -105,19 +149,25 @@ class Metric(ABC):
     root: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        k = self.cutoff
-        if k is None and self.takes_cutoff == "required":
-            raise InputError(f"metric {self.name!r} needs a cutoff, e.g. {self.name}@10.")
-        if k is not None and self.takes_cutoff == "none":
-            raise InputError(f"metric {self.name!r} takes no cutoff; it reads the whole ranking.")
-        if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
-            raise InputError(f"metric {self.name!r}: the cutoff must be an integer >= 1; got {k!r}.")
-        if k is not None and k > MOST:
-            raise InputError(f"metric {self.name!r}: the cutoff must be at most {MOST:,}; got {k:,}.")
-        for key, parameter in self.parameters.items():
-            parameter.parse(str(getattr(self, key)))
+        self._check_cutoff()
+        for name, parameter in self.parameters.items():
+            parameter.parse(str(getattr(self, name)))
         if not self.label:
-            object.__setattr__(self, "label", self._printed())
+            object.__setattr__(self, "label", self._format_label())
+
+    def _check_cutoff(self) -> None:
+        """Raise `InputError` for a cutoff that is missing, not allowed, or not an integer in its range."""
+        k = self.cutoff
+        if k is None:
+            if self.takes_cutoff == "required":
+                raise InputError(f"metric {self.name!r} needs a cutoff, e.g. {self.name}@10.")
+            return
+        if self.takes_cutoff == "none":
+            raise InputError(f"metric {self.name!r} takes no cutoff; it reads the whole ranking.")
+        if not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1:
+            raise InputError(f"metric {self.name!r}: the cutoff must be an integer >= 1; got {k!r}.")
+        if k > MAX_CUTOFF:
+            raise InputError(f"metric {self.name!r}: the cutoff must be at most {MAX_CUTOFF:,}; got {k:,}.")
 
     def __repr__(self) -> str:
         return self.label
@@ -125,37 +175,67 @@ class Metric(ABC):
     def user_values(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
-        """Return the metric of each user that has positives, (n_users_with_positives,).
+        """Compute the metric of each user that has positives.
 
-        Without weights: the textbook value with S*_u in place of S_u. With weights w (n_pos,) > 0: the
-        weighted form, which stays in `value_range`. Only proportions within a user matter, and constant
-        weights change nothing. NaN where the metric is undefined for the user. With sampled candidates a
-        metric of lists is given `ranked.in_one_list`, as `evaluate` does: otherwise it may leave its range.
+        Parameters
+        ----------
+        ranked : RankedPositives
+            Ranks of the positives. With sampled candidates, a metric of a list needs `ranked.in_one_list`,
+            which `evaluate` passes; otherwise its values can leave `value_range`.
+        weights : (n_pos,) float array or None, default None
+            Positive weights of the positives. Only their proportions within a user matter.
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule; "default" stands for `default_ties`.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array
+            Without weights, the textbook value with the observed positives S*_u in place of S_u. With
+            weights, the weighted form, which stays in `value_range`; constant weights give the value without
+            weights. NaN where the metric is undefined for the user.
+
+        Raises
+        ------
+        InputError
+            For lists that are shorter than the cutoff, and for an unknown tie rule.
         """
-        return self._user_values(ranked, weights, self._rule(ranked, ties))
+        return self._user_values(ranked, weights, self._resolve_tie_rule(ranked, ties))
 
     def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray | None:
-        """Return c (n_pos,) with the weighted value Σwc/Σw, times |S*_u| for sums; None: it is not linear."""
+        """Return the contribution c of each positive, which does not depend on the weights.
+
+        Returns
+        -------
+        (n_pos,) float array or None
+            c such that the weighted value of a user is Σwc/Σw, times |S*_u| for metrics of kind "sum"; None
+            for a metric that is not linear in such contributions.
+        """
         return None
 
     def attributed(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
-        """Return c (n_pos,) with `user_values` = Σwc/Σw, times |S*_u| for sums; None: it does not add up.
+        """Return the contribution c of each positive under the given weights.
 
-        Unlike `contributions` it may depend on the weights, as the best arrangement of a list does.
+        Unlike the result of `contributions`, c may depend on the weights, as the ideal list of ndcg does.
+
+        Returns
+        -------
+        (n_pos,) float array or None
+            c such that `user_values` is Σwc/Σw, times |S*_u| for metrics of kind "sum"; None for a metric
+            that is not a sum over positives.
         """
         return self.contributions(ranked, ties=ties)
 
     @property
     def has_unbiased(self) -> bool:
-        """Whether there is an unbiased form, which `ips` needs: `_unbiased`, or `unbiased` itself."""
-        kind = type(self)
-        return kind._unbiased is not Metric._unbiased or kind.unbiased is not Metric.unbiased
+        """Whether the class defines the unbiased form that `ips` needs, as `_unbiased` or `unbiased`."""
+        metric_class = type(self)
+        return metric_class._unbiased is not Metric._unbiased or metric_class.unbiased is not Metric.unbiased
 
     @property
     def reads_one_rank(self) -> bool:
-        """Whether it is a mean over single positives, of whose rank the other positives are no part."""
+        """Whether the value of a positive depends on its own rank, and not on the other positives."""
         return self.kind == "mean" or self.linear_in_rank or self.corrects_sampling
 
     @property
@@ -166,8 +246,16 @@ class Metric(ABC):
     def rank_contributions(
         self, ranked: RankedPositives, *, ties: TieChoice = "default"
     ) -> FloatArray | None:
-        """Return c(r) of each row, relevant or not, (n_rows,), for a metric that adds up; else None."""
-        return self.contributions(ranked, ties=ties) if self.adds_up else None
+        """Return the contribution c(r) of each row, whether it is relevant or not.
+
+        Returns
+        -------
+        (n_rows,) float array or None
+            None for a metric that does not add up (see `adds_up`).
+        """
+        if not self.adds_up:
+            return None
+        return self.contributions(ranked, ties=ties)
 
     def unbiased(
         self,
@@ -177,24 +265,40 @@ class Metric(ABC):
         *,
         ties: TieChoice = "default",
     ) -> FloatArray:
-        """Return each user's unbiased estimate from ŷ = 1/P (n_pos,), (n_users_with_positives,).
+        """Compute the unbiased estimate of each user's value from inverse propensities.
 
-        `n_relevant` is s_u of those users, needed where `needs_n_relevant`.
+        Parameters
+        ----------
+        ranked : RankedPositives
+            Ranks of the observed positives.
+        inverse : (n_pos,) float array
+            ŷ = 1/P of each positive.
+        n_relevant : (n_users_with_positives,) float array or None
+            s_u of these users; may be None for a metric that does not need it (see `needs_n_relevant`).
+        ties : {"default", "mean", "expected", "min", "max"}, default "default"
+            The tie rule. "min" and "max" need rankings without tied positives.
+
+        Returns
+        -------
+        (n_users_with_positives,) float array
 
         Raises
         ------
         InputError
-            For a metric without an unbiased form; without s_u where it is needed; for "min" and "max" with
-            tied positives; and where products of 1/P leave the range of floating-point numbers.
+            For a metric without an unbiased form; for a missing s_u; for "min" and "max" with tied
+            positives; and for products of 1/P beyond the range of floating-point numbers.
         """
-        rule = self._unbiased_rule(ranked, ties)
+        rule = self._resolve_unbiased_tie_rule(ranked, ties)
         if self.needs_n_relevant and n_relevant is None:
             raise InputError(
                 f"the unbiased {self.label} divides by the number of relevant items; pass n_relevant."
             )
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             values = self._unbiased(ranked, inverse, n_relevant, rule)
-        n_bad = int((~np.isfinite(values)).sum()) if self.needs_independence else 0
+        if not self.needs_independence:
+            return values
+
+        n_bad = int((~np.isfinite(values)).sum())
         if n_bad:
             raise InputError(
                 f"the unbiased {self.label} multiplies 1/P over the positives of a user. For {n_bad} of "
@@ -204,23 +308,39 @@ class Metric(ABC):
         return values
 
     def unobserved(self, n_candidates: FloatArray, n_relevant: FloatArray) -> FloatArray:
-        """Return the unbiased value of users without observed positives, in the shape of both: 0 for most."""
+        """Return the unbiased value of users without observed positives, in the shape of the arguments.
+
+        It is 0 for all metrics but those with `counts_unobserved`.
+        """
         return np.zeros(np.broadcast(n_candidates, n_relevant).shape)
 
     def mass(self, ranked: RankedPositives) -> FloatArray | None:
-        """Return how much each user of the population counts in the unbiased mean; None: all alike."""
+        """Return the weight of each user of the population in the unbiased mean; None for equal weights."""
         return None
 
     def pair_sums(
         self, ranked: RankedPositives, inverse: FloatArray, *, ties: TieChoice = "default"
     ) -> tuple[FloatArray, FloatArray] | None:
-        """Return unbiased estimates of each user's won pairs and of its pairs; None: no ratio of pairs."""
+        """Return unbiased estimates of the won pairs and of all pairs of each user.
+
+        None for a metric that is not a ratio of pairs (see `has_pairs`).
+        """
         return None
 
     def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
-        """Return the value for one relevant item at rank r >= 1 of n, in the shape of `rank`.
+        """Compute the value for a user with one relevant item at a given rank.
 
-        Ranks may lie between integers.
+        Parameters
+        ----------
+        rank : float array
+            Ranks r >= 1, which may lie between integers.
+        n_candidates : float or array
+            Number of candidates, n.
+
+        Returns
+        -------
+        float array
+            In the common shape of the arguments.
 
         Raises
         ------
@@ -230,22 +350,36 @@ class Metric(ABC):
         n = np.asarray(n_candidates, dtype=np.float64)
         if self.cutoff is None:
             return self._curve(rank, n)
-        ranks, each = np.broadcast_arrays(rank, n)
-        near = ranks <= self.cutoff
-        value = np.zeros(near.shape)  # most ranks are beyond: their curve is not computed
-        value[near] = self._curve(ranks[near], each[near] if n.ndim else n)
+        # Most ranks are beyond the cutoff, and their curve is not computed.
+        ranks, sizes = np.broadcast_arrays(rank, n)
+        is_inside = ranks <= self.cutoff
+        inside_n = n
+        if n.ndim:
+            inside_n = sizes[is_inside]
+        value = np.zeros(is_inside.shape)
+        value[is_inside] = self._curve(ranks[is_inside], inside_n)
         return value
 
     def curve(self, n_candidates: int) -> FloatArray:
-        """Return the value for one relevant item at every rank 1 … n, (n_candidates,).
+        """Compute the value for a user with one relevant item, for every rank 1 … n.
 
-        This is what the metric thinks of a rank; `ipseval.metrics.sampled.rank_curves` sets beside it what
-        ranking among sampled candidates makes of it.
+        Parameters
+        ----------
+        n_candidates : int
+            Number of candidates, n >= 2.
+
+        Returns
+        -------
+        (n_candidates,) float array
 
         Raises
         ------
         InputError
             For n < 2, and for a metric that is not a function of the rank of one relevant item.
+
+        See Also
+        --------
+        ipseval.metrics.sampled.rank_curves : Compare the curve with its expectation among sampled candidates.
 
         Examples
         --------
@@ -258,37 +392,44 @@ class Metric(ABC):
 
     @abstractmethod
     def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
-        """Return what `user_values` does, for ranks that are deep enough and a tie rule that exists."""
+        """Return the values of `user_values`, for a list that reaches the cutoff and a resolved tie rule."""
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
-        """Return what `unbiased` does, with s_u where it is needed and no tie rule that S would decide."""
+        """Return the values of `unbiased`, for a checked `n_relevant` and a resolved tie rule."""
         raise InputError(f"{self.label} has no unbiased form; use aoa or a self-normalised estimator.")
 
     def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
-        """Return the value for one relevant item, smooth in the rank; the cutoff is applied outside."""
+        """Return the value for one relevant item as a smooth function of its rank, without the cutoff."""
         raise InputError(f"{self.label} is not a function of the rank of one relevant item.")
 
-    def _rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
-        depth = ranked.max_rank  # where lists end
-        if depth is not None and (self.cutoff is None or self.cutoff > depth):
-            reads, misses = "the whole ranking", ""
-            if self.cutoff is not None:
-                reads = f"the first {self.cutoff} ranks"
-                misses = f", or pad the lists with misses: ranked.padded({self.cutoff})"
-            raise InputError(
-                f"{self.label} reads {reads}, but the lists end at rank {depth}; use a cutoff of at most "
-                f"{depth}, or pass the scores of all items{misses}."
-            )
+    def _resolve_tie_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+        """Return the tie rule of a request; raise for lists that end before the cutoff."""
+        self._check_list_length(ranked)
         if ties == "default":
             return self.default_ties
         check_choice("ties", ties, ("default", *TIE_RULES))
         return ties
 
-    def _unbiased_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
-        """Return the tie rule of an unbiased form; refuse one that needs positives not observed."""
-        rule = self._rule(ranked, ties)
+    def _check_list_length(self, ranked: RankedPositives) -> None:
+        """Raise `InputError` for top-K lists that are shorter than the cutoff."""
+        depth = ranked.max_rank
+        if depth is None or (self.cutoff is not None and self.cutoff <= depth):
+            return
+        requirement = "the whole ranking"
+        padding_advice = ""
+        if self.cutoff is not None:
+            requirement = f"the first {self.cutoff} ranks"
+            padding_advice = f", or pad the lists with misses: ranked.padded({self.cutoff})"
+        raise InputError(
+            f"{self.label} reads {requirement}, but the lists end at rank {depth}; use a cutoff of at most "
+            f"{depth}, or pass the scores of all items{padding_advice}."
+        )
+
+    def _resolve_unbiased_tie_rule(self, ranked: RankedPositives, ties: TieChoice) -> TieRule:
+        """Return the tie rule of an unbiased form; raise for a rule that needs the unobserved positives."""
+        rule = self._resolve_tie_rule(ranked, ties)
         if rule in ("min", "max") and ranked.has_ties:
             raise InputError(
                 f"the unbiased {self.label} is defined for ties='mean' or 'expected' only: {rule!r} would "
@@ -297,60 +438,45 @@ class Metric(ABC):
             )
         return rule
 
-    def _printed(self) -> str:
-        values = {key: getattr(self, key) for key in self.parameters}
-        shown = [
-            # repr of a float has as many digits as it takes to read the same number back.
-            f"{value!r}" if isinstance(value, float) else f"{key}={value}"
-            for key, value in values.items()
-            if self.parameters[key].shown or value != self.parameters[key].default
-        ]
-        inside = f"({','.join(shown)})" if shown else ""
-        return self.name + inside + ("" if self.cutoff is None else f"@{self.cutoff}")
+    def _format_label(self) -> str:
+        """Return the label that `ipseval.metric` parses to this metric."""
+        arguments = []
+        for name, parameter in self.parameters.items():
+            value = getattr(self, name)
+            if value == parameter.default and not parameter.shown:
+                continue
+            if isinstance(value, float):
+                # repr of a float has as many digits as are needed to read the same number back.
+                arguments.append(repr(value))
+            else:
+                arguments.append(f"{name}={value}")
+        label = self.name
+        if arguments:
+            label += f"({','.join(arguments)})"
+        if self.cutoff is not None:
+            label += f"@{self.cutoff}"
+        return label
 
 
-def one_of(*allowed: str) -> Callable[[str], str]:
-    """Return a parser of one of the given words."""
+def build_choice_parser(*choices: str) -> Callable[[str], str]:
+    """Return a parser for a `Parameter` that accepts one of the given words."""
 
     def parse(text: str) -> str:
-        if text not in allowed:
-            raise InputError(f"{text!r} is not one of {', '.join(allowed)}")
+        if text not in choices:
+            raise InputError(f"{text!r} is not one of {', '.join(choices)}")
         return text
 
     return parse
 
 
-def cached(ranked: RankedPositives, key: tuple[Any, ...], compute: Callable[[], FloatArray]) -> FloatArray:
-    """Return `compute()`, or its last value if the key is the same: plain and weighted values alternate."""
+def cache_last(
+    ranked: RankedPositives, key: tuple[Metric, TieRule], compute: Callable[[], FloatArray]
+) -> FloatArray:
+    """Return `compute()`, or the value of the previous call if that had the same key.
+
+    Values with and without weights are requested in turn, and share their contributions.
+    """
     if ranked.derived.get("cached", (None,))[0] != key:
         ranked.derived["cached"] = (key, readonly(compute()))
-    found: FloatArray = ranked.derived["cached"][1]
-    return found
-
-
-def mean_rank(ranked: RankedPositives) -> FloatArray:
-    """Return the 1-based rank of each positive, the mean of its places among ties, (n_pos,)."""
-    return ranked.n_above + 0.5 * ranked.n_tied + 1.0
-
-
-def place_in_user(ranked: RankedPositives) -> IntArray:
-    """Return how many positives of its user come before each positive, in the order of the rows, (n_pos,)."""
-    return np.arange(len(ranked)) - np.repeat(ranked.starts, ranked.counts)
-
-
-def buckets(ranked: RankedPositives) -> list[tuple[IntArray, IntArray]]:
-    """Return (positions in `ranked.users`, rows (n_bucket, width)) of users with about as many positives."""
-    # Rows are sorted from best to worst and padded with −1. Sums along their second axis stay within one
-    # user, so that no user's rounding touches another's.
-    if "buckets" not in ranked.derived:
-        made = []
-        width_class = np.ceil(np.log2(ranked.counts)).astype(np.int64)
-        for size in np.unique(width_class):
-            members = np.flatnonzero(width_class == size)
-            count = ranked.counts[members, None]
-            column = np.arange(int(count.max()))
-            rows = ranked.by_rank[np.minimum(ranked.starts[members, None] + column, len(ranked) - 1)]
-            made.append((readonly(members), readonly(np.where(column < count, rows, -1))))
-        ranked.derived["buckets"] = made
-    found: list[tuple[IntArray, IntArray]] = ranked.derived["buckets"]
-    return found
+    value: FloatArray = ranked.derived["cached"][1]
+    return value

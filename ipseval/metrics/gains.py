@@ -1,4 +1,4 @@
-"""Gains of graded metrics: the relevance grade of a held-out positive, as it is or as 2^grade − 1."""
+"""Gains of graded metrics: the relevance grade of a held-out positive, or 2^grade − 1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics.base import Parameter, one_of
+from ipseval.metrics.base import Parameter, build_choice_parser
 from ipseval.utils.types import AnyArray, FloatArray
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from ipseval.ranking import RankedPositives
 
 Gain = Literal["binary", "linear", "exponential"]
-GAIN = Parameter("binary", one_of("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1")
+GAIN = Parameter(
+    "binary", build_choice_parser("binary", "linear", "exponential"), "1, relevance, or 2^relevance − 1"
+)
 
 # Squares of gains times weights enter standard errors. Weights lie between 1e-100 and 1e100, so within these
 # limits the squares neither overflow nor become 0.
@@ -43,7 +45,7 @@ def compute_gains(ranked: RankedPositives, gain: str, label: str) -> FloatArray:
 
 
 def convert_grades(grades: AnyArray, gain: str) -> FloatArray:
-    """Return the gains of grades that were checked, (n,)."""
+    """Return the gains of checked grades, (n,)."""
     if gain == "linear":
         return np.asarray(grades, dtype=np.float64)
     # Near 0 the difference 2^grade − 1 loses its digits; expm1 keeps them.
@@ -58,7 +60,9 @@ def check_grades(grades: AnyArray, gain: str, label: str) -> None:
             f"the gain of {label} must be finite and at least 0; got {_first_value(grades, unusable)}. "
             "Shift the grades so that the lowest is 0, or leave out the rows with a negative grade."
         )
-    largest = LARGEST_EXPONENT if gain == "exponential" else LARGEST_GAIN
+    largest = LARGEST_GAIN
+    if gain == "exponential":
+        largest = LARGEST_EXPONENT
     too_large = grades > largest
     if too_large.any():
         raise InputError(
@@ -90,6 +94,7 @@ def _first_value(grades: AnyArray, is_wrong: AnyArray) -> str:
 
 
 def _advise_smaller_grades(gain: str) -> str:
+    """Return the suggested fix for grades that are too large."""
     if gain == "exponential":
         return "Use gain=linear, or grades on a smaller scale such as 0 to 4."
     return "Divide all grades by the same number."

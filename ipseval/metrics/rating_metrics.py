@@ -8,29 +8,38 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ipseval.errors import InputError
-from ipseval.metrics._additive import AdditiveMetric
+from ipseval.metrics.additive import AdditiveMetric
 from ipseval.metrics.base import Definition
 from ipseval.ranking import RankedPositives
 from ipseval.utils.registry import lookup
 from ipseval.utils.types import FloatArray, TieRule
 
 
-def _definition(formula: str) -> Definition:
-    average = "|U|·|I|: all user–item pairs, rated or not"
-    return Definition(formula, average, undefined="users without ratings")
+def _define(formula: str) -> Definition:
+    """Return the definition of an average over all user–item pairs."""
+    denominator = "|U|·|I|: all user–item pairs, rated or not"
+    return Definition(formula, denominator, undefined="users without ratings")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RatedPairs(RankedPositives):
-    """Rated pairs: error (n_pairs,), predicted − rated, and n_pairs (n_users,) that the average is over."""
+    """Rated pairs: their errors, predicted − rated, and the number of pairs of each user.
+
+    Attributes
+    ----------
+    error : (n_pairs,) float array
+        Predicted rating minus observed rating.
+    n_pairs : (n_users,) float array
+        Number of pairs of each user that the average is over, rated or not.
+    """
 
     error: FloatArray | None = None
     n_pairs: FloatArray | None = None
 
     def _rows(self, rows: Any, **changes: Any) -> RankedPositives:
-        part = vars(super()._rows(rows, **changes))
+        fields = vars(super()._rows(rows, **changes))
         assert self.error is not None
-        return RatedPairs.trusted(**{**part, "error": self.error[rows], "n_pairs": self.n_pairs})
+        return RatedPairs.trusted(**{**fields, "error": self.error[rows], "n_pairs": self.n_pairs})
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,18 +54,21 @@ class RatingMetric(AdditiveMetric):
     power: ClassVar[int]
 
     def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
-        return np.asarray(np.abs(self._rated(ranked).error) ** self.power)
+        error = self._require_ratings(ranked).error
+        assert error is not None
+        return np.asarray(np.abs(error) ** self.power)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
         return ranked.sum_by_user(self._contributions(ranked, rule) * inverse)
 
     def mass(self, ranked: RankedPositives) -> FloatArray | None:
         """Return the number of pairs of each user."""
-        return np.asarray(self._rated(ranked).n_pairs)
+        return np.asarray(self._require_ratings(ranked).n_pairs)
 
-    def _rated(self, ranked: RankedPositives) -> Any:
+    def _require_ratings(self, ranked: RankedPositives) -> RatedPairs:
+        """Return the rated pairs; raise `InputError` for ranks without ratings."""
         if not isinstance(ranked, RatedPairs):
             raise InputError(f"{self.label} is an error of predicted ratings; use evaluate_ratings.")
         return ranked
@@ -64,29 +76,33 @@ class RatingMetric(AdditiveMetric):
 
 @dataclass(frozen=True, repr=False)
 class Mae(RatingMetric):
-    """Σ |ŷ_ui − y_ui| / (|U|·|I|)."""
+    """Mean absolute error: Σ |ŷ_ui − y_ui| / (|U|·|I|)."""
 
-    name, power = "mae", 1
+    name = "mae"
     summary = "mean absolute error of predicted ratings"
-    definition = _definition("Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)")
+    power = 1
+    definition = _define("Σ_{u,i} |ŷ_ui − y_ui| / (|U|·|I|)")
 
 
 @dataclass(frozen=True, repr=False)
 class Mse(RatingMetric):
-    """Σ (ŷ_ui − y_ui)² / (|U|·|I|)."""
+    """Mean squared error: Σ (ŷ_ui − y_ui)² / (|U|·|I|)."""
 
-    name, power = "mse", 2
+    name = "mse"
     summary = "mean squared error of predicted ratings"
-    definition = _definition("Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|)")
+    power = 2
+    definition = _define("Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|)")
 
 
 @dataclass(frozen=True, repr=False)
 class Rmse(RatingMetric):
-    """√(Σ (ŷ_ui − y_ui)² / (|U|·|I|))."""
+    """Root mean squared error: √(Σ (ŷ_ui − y_ui)² / (|U|·|I|))."""
 
-    name, power, root = "rmse", 2, True
+    name = "rmse"
     summary = "root mean squared error of predicted ratings"
-    definition = _definition("√(Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|))")
+    power = 2
+    root = True
+    definition = _define("√(Σ_{u,i} (ŷ_ui − y_ui)² / (|U|·|I|))")
 
 
 RATING_METRICS: dict[str, type[RatingMetric]] = {"mae": Mae, "mse": Mse, "rmse": Rmse}

@@ -16,7 +16,7 @@ from tests.inside.reporting import Result
 from tests.inside.utils import CLASSES, PLACES
 
 # Bases of others, and a metric of validation alone.
-NOT_STORED = {"AdditiveMetric", "ArrangedMetric", "RatingMetric", "_ItemMean"}
+NOT_STORED = {"AdditiveMetric", "IdealListMetric", "RatingMetric", "_ItemMean"}
 # Those from `DensityRatioFit` on stand behind Any and callables of a propensity.
 ROOTS = (
     *(

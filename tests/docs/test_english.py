@@ -125,7 +125,9 @@ def test_the_collection_sees_errors_warnings_and_notes():
     assert "effective sample size" in everything
     assert "rank all recommenders on one split" in everything
     assert "the order of recommenders may change" in everything
-    assert "What is claimed of an estimate, with its condition." in {text for _, text in first_lines()}
+    assert "The statistical guarantee of an estimate, with its condition." in {
+        text for _, text in first_lines()
+    }
     assert len(list(prose())) > 300
 
 

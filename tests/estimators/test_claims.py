@@ -1,4 +1,4 @@
-"""What is claimed of each estimator: every kind of metric, scale of P and knowledge of s_u, and its words."""
+"""The guarantee of each estimator, for every kind of metric, scale of P and source of s_u."""
 
 from __future__ import annotations
 
@@ -51,36 +51,38 @@ def metric(label: str):
 
 
 @pytest.mark.parametrize("estimator", CLAIMS)
-def test_what_is_claimed_follows_from_the_estimator_and_the_kind_of_metric(estimator):
+def test_the_guarantee_follows_from_the_estimator_and_the_kind_of_metric(estimator):
     for label, words in zip(METRICS, CLAIMS[estimator], strict=True):
-        found = claim(metric(label), estimator, is_probability=True, n_relevant="known")
-        assert (label, str(found)) == (label, words)
+        guarantee = claim(metric(label), estimator, is_probability=True, n_relevant="known")
+        assert (label, str(guarantee)) == (label, words)
 
 
 @pytest.mark.parametrize("known", ["known", "estimated", "absent"])
 @pytest.mark.parametrize("scale", [True, False])
 def test_only_pairs_need_the_scale_and_only_ips_of_a_mean_or_list_needs_the_relevant_items(scale, known):
-    changed = {
-        (estimator, label): str(found)
-        for estimator, words in CLAIMS.items()
-        for label, usual in zip(METRICS, words, strict=True)
-        if str(found := claim(metric(label), estimator, is_probability=scale, n_relevant=known)) != usual
-    }
-    expected = {} if known == "known" else {("ips", one): S_ESTIMATED for one in ("recall@5", "auc", "ap")}
+    changes = {}
+    for estimator, full_guarantees in CLAIMS.items():
+        for label, full_guarantee in zip(METRICS, full_guarantees, strict=True):
+            guarantee = str(claim(metric(label), estimator, is_probability=scale, n_relevant=known))
+            if guarantee != full_guarantee:
+                changes[estimator, label] = guarantee
+    expected = {}
+    if known != "known":
+        expected = {("ips", label): S_ESTIMATED for label in ("recall@5", "auc", "ap")}
     if not scale:
         expected["snips-pooled", "auc"] = PLUG_IN
-    assert changed == expected
+    assert changes == expected
 
 
-def test_by_default_nothing_is_known_of_the_scale_and_of_the_relevant_items():
+def test_guarantees_assume_an_unknown_scale_and_unknown_relevant_items_by_default():
     for estimator in CLAIMS:
         for label in METRICS:
-            least = claim(metric(label), estimator, is_probability=False, n_relevant="absent")
-            assert claim(metric(label), estimator) == least
-            assert resolve_estimator(estimator).claim(metric(label)) == least
+            weakest = claim(metric(label), estimator, is_probability=False, n_relevant="absent")
+            assert claim(metric(label), estimator) == weakest
+            assert resolve_estimator(estimator).claim(metric(label)) == weakest
 
 
-def test_no_claim_is_made_of_a_class_that_says_nothing():
+def test_an_estimator_without_a_stated_guarantee_has_none():
     class Mine(Estimator):
         label = "mine"
 
@@ -114,15 +116,15 @@ OF_REWARDS = ("dm", "dr", "snips-impressions")
 
 
 @pytest.mark.parametrize("label", WEIGHTING)
-def test_an_estimator_says_what_a_positive_weighs_and_which_average_it_estimates(label):
-    one = resolve_estimator(label)
-    assert one.weighting == WEIGHTING[label]
-    assert one.weighted == (label not in ("aoa", "aoa-pooled", "dm"))
-    assert one.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", *OF_REWARDS) else "user")
-    assert one.counts_all_users == (label in ("ips", *OF_REWARDS))
-    assert one.needs_rewards == (label in OF_REWARDS)
-    assert one.separable == (label not in ("snips-shrunk", *OF_REWARDS))
-    assert one.takes_root == (label not in ("snips-shrunk", *OF_REWARDS))
+def test_the_attributes_of_each_estimator_have_their_known_values(label):
+    estimator = resolve_estimator(label)
+    assert estimator.weighting == WEIGHTING[label]
+    assert estimator.weighted == (label not in ("aoa", "aoa-pooled", "dm"))
+    assert estimator.target == ("pooled" if label in ("aoa-pooled", "snips-pooled", *OF_REWARDS) else "user")
+    assert estimator.counts_all_users == (label in ("ips", *OF_REWARDS))
+    assert estimator.needs_rewards == (label in OF_REWARDS)
+    assert estimator.separable == (label not in ("snips-shrunk", *OF_REWARDS))
+    assert estimator.takes_root == (label not in ("snips-shrunk", *OF_REWARDS))
 
 
 @pytest.mark.parametrize(
@@ -138,9 +140,9 @@ def test_an_estimator_says_what_a_positive_weighs_and_which_average_it_estimates
         ("dm", False, "absent", ["the interval leaves out the noise of the reward model"]),
     ],
 )
-def test_what_a_reader_must_know_is_said_where_it_is_so(label, one_each, known, words):
-    found = resolve_estimator(label).notes(one_positive_each=one_each, n_relevant=known)
-    assert list(found) == words
+def test_notes_of_an_estimator_appear_under_their_condition(label, one_each, known, words):
+    notes = resolve_estimator(label).notes(one_positive_each=one_each, n_relevant=known)
+    assert list(notes) == words
 
 
 REFUSED = [
@@ -169,26 +171,26 @@ TAKEN = [
     *[("ips", label, True, "known") for label in METRICS],
     *[("ips", label, True, "estimated") for label in METRICS],
     *[("ips", label, True, "absent") for label in ("dcg@5", "precision@5")],
-    *[(one, label, False, "absent") for one in ("aoa", "snips", "snips-global") for label in METRICS],
-    *[(one, "dcg@5", True, "absent") for one in ("dr", "snips-impressions")],
+    *[(name, label, False, "absent") for name in ("aoa", "snips", "snips-global") for label in METRICS],
+    *[(name, "dcg@5", True, "absent") for name in ("dr", "snips-impressions")],
     ("dm", "dcg@5", False, "absent"),
 ]
 
 
 @pytest.mark.parametrize(("label", "of", "scale", "known", "error", "words"), REFUSED)
-def test_an_estimator_refuses_what_it_cannot_estimate_and_says_why(label, of, scale, known, error, words):
+def test_an_estimator_refuses_unsupported_metrics_with_the_reason(label, of, scale, known, error, words):
     with pytest.raises(error, match=words):
         resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
 
 
 @pytest.mark.parametrize(("label", "of", "scale", "known"), TAKEN)
-def test_an_estimator_takes_what_it_can_estimate(label, of, scale, known):
+def test_an_estimator_accepts_supported_metrics(label, of, scale, known):
     resolve_estimator(label).check(metric(of), is_probability=scale, n_relevant=known)
 
 
 def test_estimates_may_leave_the_range_of_their_metric_where_weights_are_not_normalised():
     labels = ("ips", "ips(clip=3)", "dr", "dr(item)", "aoa", "snips", "snips-global", "ips-cv")
-    assert [one for one in labels if can_exceed_range(one)] == ["ips", "ips(clip=3)", "dr", "dr(item)"]
+    assert [label for label in labels if can_exceed_range(label)] == ["ips", "ips(clip=3)", "dr", "dr(item)"]
 
 
 @pytest.mark.parametrize(
@@ -199,22 +201,22 @@ def test_estimates_may_leave_the_range_of_their_metric_where_weights_are_not_nor
         ("auc", "none: the whole ranking", "mean rank, above + tied/2 + 1", "the constant of its formula"),
     ],
 )
-def test_a_card_says_what_is_read_how_ties_are_broken_and_what_is_claimed(label, cutoff, ties, empty):
+def test_a_card_has_cutoff_tie_rule_and_guarantees(label, cutoff, ties, empty):
     lines = card(label).split("\n")
-    words = metric(label).definition
+    definition = metric(label).definition
     assert lines[:9] == [
         label,
-        f"  formula      {words.formula}",
-        f"  denominator  {words.denominator}",
-        f"  discount     {words.discount}",
+        f"  formula      {definition.formula}",
+        f"  denominator  {definition.denominator}",
+        f"  discount     {definition.discount}",
         f"  cutoff       {cutoff}",
         f"  ties         {ties} (default)",
-        f"  left out     {words.undefined}; ips counts a user without positives as {empty}",
-        f"  with weights {words.plug_in}",
+        f"  left out     {definition.undefined}; ips counts a user without positives as {empty}",
+        f"  with weights {definition.plug_in}",
         "  claims",
     ]
-    shown = {"aoa": "aoa          ", "ips": "ips          ", "snips-pooled": "snips-pooled "}
-    for name, start in shown.items():
-        found = claim(metric(label), name, is_probability=True, n_relevant="known")
-        assert f"    {start}{found}" in lines[9:]
+    line_starts = {"aoa": "aoa          ", "ips": "ips          ", "snips-pooled": "snips-pooled "}
+    for name, start in line_starts.items():
+        guarantee = claim(metric(label), name, is_probability=True, n_relevant="known")
+        assert f"    {start}{guarantee}" in lines[9:]
     assert len(lines) == 15

@@ -26,34 +26,41 @@ from tests.inside.metrics import Recall
 
 def ranked() -> RankedPositives:
     """User 0 has ranks 1 and 3, user 1 rank 2, user 2 nothing; three items and three users."""
-    above = np.array([0, 2, 1])
+    n_above = np.array([0, 2, 1])
     return RankedPositives(
-        np.array([0, 0, 1]), np.array([0, 1, 2]), above, np.zeros(3, dtype=int), np.full(3, 3), np.arange(3),
-        np.arange(3), candidates_by_user=np.full(3, 3),
-    )  # fmt: skip
+        user=np.array([0, 0, 1]),
+        item=np.array([0, 1, 2]),
+        n_above=n_above,
+        n_tied=np.zeros(3, dtype=int),
+        n_candidates=np.full(3, 3),
+        user_ids=np.arange(3),
+        item_ids=np.arange(3),
+        candidates_by_user=np.full(3, 3),
+    )
 
 
-def found(**options) -> pd.Series:
+def evaluate_one(**options) -> pd.Series:
+    """Return the only row of an evaluation of the ranks under known propensities."""
     settings = {"metrics": ["recall@1"], "estimators": ["ips"], "low_ess": "ignore"} | options
-    known = ipseval.KnownPropensity(item=[0.5, 0.25, 1.0]).fit(ids())
-    return ipseval.evaluate_ranks({"m": ranked()}, propensity=known, **settings).frame.iloc[0]
+    propensity = ipseval.KnownPropensity(item=[0.5, 0.25, 1.0]).fit(ids())
+    return ipseval.evaluate_ranks({"m": ranked()}, propensity=propensity, **settings).frame.iloc[0]
 
 
 def ids() -> ipseval.Interactions:
-    nothing = np.zeros(0, dtype=int)
-    return ipseval.Interactions(nothing, nothing, np.arange(3), np.arange(3))
+    empty = np.zeros(0, dtype=int)
+    return ipseval.Interactions(empty, empty, np.arange(3), np.arange(3))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_users_without_relevant_items_leave_ips_and_every_item_may_be_relevant():
     # Only rank 1 counts: 1/.5 over s_0 = 3 items, all there are; user 1 has 0; user 2 has none and leaves.
-    assert found(n_relevant=[3, 1, 0])["estimate"] == pytest.approx((2 / 3 + 0) / 2)
-    assert found(n_relevant=[3, 1, 2])["estimate"] == pytest.approx((2 / 3 + 0 + 0) / 3)
+    assert evaluate_one(n_relevant=[3, 1, 0])["estimate"] == pytest.approx((2 / 3 + 0) / 2)
+    assert evaluate_one(n_relevant=[3, 1, 2])["estimate"] == pytest.approx((2 / 3 + 0 + 0) / 3)
     with pytest.raises(InputError, match="above the number of items, 3, for 1 users"):
-        found(n_relevant=[4, 1, 2])
+        evaluate_one(n_relevant=[4, 1, 2])
 
 
-def test_own_weights_enter_global_forms_only():
+def test_extra_weights_are_refused_in_per_user_forms():
     LinearForm(ranked(), False, True, own=np.ones(3))
     with pytest.raises(InputError, match="global forms only"):
         LinearForm(ranked(), True, True, own=np.ones(3))
@@ -69,41 +76,45 @@ def test_coefficients_of_a_global_mean_sum_to_one_and_of_a_global_sum_to_the_mea
 
 
 def test_coefficients_and_sums_of_a_form_per_user_and_of_one_of_equal_users():
-    weights, times = np.array([2.0, 4.0, 1.0]), np.array([2.0, 1.0])
+    weights = np.array([2.0, 4.0, 1.0])
+    times = np.array([2.0, 1.0])
     per_user = LinearForm(ranked(), True, True)  # half of each user's share of weight
     assert per_user.coefficients(weights) == pytest.approx([1 / 6, 1 / 3, 1 / 2])
     assert per_user.coefficients(weights, times) == pytest.approx([2 / 9, 4 / 9, 1 / 3])
-    summed = LinearForm(ranked(), True, True, is_sum=True)  # times the number of positives
-    assert summed.coefficients(weights) == pytest.approx([1 / 3, 2 / 3, 1 / 2])
-    assert summed.volume is None
-    equal = LinearForm(ranked(), False, True, users_equal=True)  # half of the weights of user 0: 1, 2 and 1
-    assert equal.coefficients(weights) == pytest.approx([1 / 4, 2 / 4, 1 / 4])
-    plain = LinearForm(ranked(), False, False, own=np.array([1.0, 2.0, 5.0]))
-    assert plain.coefficients(weights) == pytest.approx([1 / 8, 2 / 8, 5 / 8])
+    sum_form = LinearForm(ranked(), True, True, is_sum=True)  # times the number of positives
+    assert sum_form.coefficients(weights) == pytest.approx([1 / 3, 2 / 3, 1 / 2])
+    assert sum_form.volume is None
+    user_mean_form = LinearForm(
+        ranked(), False, True, users_equal=True
+    )  # half of the weights of user 0: 1, 2 and 1
+    assert user_mean_form.coefficients(weights) == pytest.approx([1 / 4, 2 / 4, 1 / 4])
+    unweighted_form = LinearForm(ranked(), False, False, own=np.array([1.0, 2.0, 5.0]))
+    assert unweighted_form.coefficients(weights) == pytest.approx([1 / 8, 2 / 8, 5 / 8])
     values = np.array([[1.0], [0.5], [3.0]])
     for form, numerator, denominator in (
         (per_user, [2 / 3, 3], [1, 1]),
-        (summed, [4 / 3, 3], [1, 1]),
-        (equal, [2, 3], [3, 1]),
-        (plain, [2, 15], [3, 5]),
+        (sum_form, [4 / 3, 3], [1, 1]),
+        (user_mean_form, [2, 3], [3, 1]),
+        (unweighted_form, [2, 15], [3, 5]),
     ):
-        found = form.sums(weights, values)
-        assert (found[0][:, 0], found[1]) == (pytest.approx(numerator), pytest.approx(denominator))
+        sums = form.sums(weights, values)
+        assert (sums[0][:, 0], sums[1]) == (pytest.approx(numerator), pytest.approx(denominator))
     assert (per_user == LinearForm(ranked(), True, True), per_user == "per user") == (False, False)
-    same = LinearForm(per_user.ranked, True, True)
-    assert (per_user == same, hash(per_user) == hash(same), per_user == replace(same, is_sum=True)) == (
-        True, True, False,
-    )  # fmt: skip
+    equal_form = LinearForm(per_user.ranked, True, True)
+    assert per_user == equal_form
+    assert hash(per_user) == hash(equal_form)
+    assert per_user != replace(equal_form, is_sum=True)
 
 
 def test_equal_propensities_give_plain_values_also_where_weighted_ones_are_known():
-    sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@1")
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]))
+    recall = ipseval.metric("recall@1")
     assert sample.user_values(recall, weighted=True).tolist() == pytest.approx([1 / 3, 0])
     equal = replace(sample, n_without_propensity=2).with_equal_propensities()
     assert (equal.user_values(recall, weighted=True).tolist(), equal.n_without_propensity) == ([0.5, 0], 0)
 
 
-def test_a_sample_says_whether_its_propensities_are_probabilities():
+def test_the_repr_of_a_sample_names_the_scale_of_its_propensities():
     for options, words in (
         ((), "no propensity"),
         ((np.ones(3),), "propensity up to a factor"),
@@ -112,12 +123,12 @@ def test_a_sample_says_whether_its_propensities_are_probabilities():
         assert repr(Sample(ranked(), *options)).endswith(f"; {words})")
 
 
-def test_a_positive_without_a_propensity_leaves_with_its_relevant_item():
+def test_a_positive_without_a_propensity_is_excluded_with_its_relevant_item():
     sample = Sample(ranked(), n_relevant=np.array([3.0, 1.0, 2.0]), n_without_propensity=2)
-    under = sample.under(np.array([np.nan, 0.5, 0.25]), True)
-    assert (under.n_relevant.tolist(), under.n_without_propensity) == ([2, 1, 2], 3)
-    assert (under.propensity.tolist(), under.is_probability) == ([0.5, 0.25], True)
-    assert under.ranked.n_above.tolist() == [1, 1]  # item 1 has one place less above it
+    reweighted = sample.under(np.array([np.nan, 0.5, 0.25]), True)
+    assert (reweighted.n_relevant.tolist(), reweighted.n_without_propensity) == ([2, 1, 2], 3)
+    assert (reweighted.propensity.tolist(), reweighted.is_probability) == ([0.5, 0.25], True)
+    assert reweighted.ranked.n_above.tolist() == [1, 1]  # item 1 has one place less above it
     assert sample.under(np.ones(3), False).n_relevant.tolist() == [3, 1, 2]
 
 
@@ -138,26 +149,26 @@ def test_numbers_of_relevant_items_that_cannot_be_are_refused(given, words):
 
 def test_numbers_of_relevant_items_may_be_one_for_all_or_those_of_the_positives():
     kinds = {None: "absent", "estimated": "estimated"}
-    for given, kind in kinds.items():
-        found = weighted_sample(ranked(), None, given, "default")
-        assert (found.n_relevant, found.n_relevant_kind) == (None, kind)
-    for given, known in ((2, [2, 2, 2]), ([2, 1, 0], [2, 1, 0])):
-        found = weighted_sample(ranked(), None, given, "default")
-        assert (found.n_relevant.tolist(), found.n_relevant_kind) == (known, "known")
-    of_another = {"pair": np.array([0.5]), "pair_key": np.array([6])}  # item 0 of user 2
-    unknown = ipseval.propensity.Propensity(None, True, "known", 3, **of_another)
+    for n_relevant, kind in kinds.items():
+        sample = weighted_sample(ranked(), None, n_relevant, "default")
+        assert (sample.n_relevant, sample.n_relevant_kind) == (None, kind)
+    for n_relevant, expected in ((2, [2, 2, 2]), ([2, 1, 0], [2, 1, 0])):
+        sample = weighted_sample(ranked(), None, n_relevant, "default")
+        assert (sample.n_relevant.tolist(), sample.n_relevant_kind) == (expected, "known")
+    pair_of_user_2 = {"pair": np.array([0.5]), "pair_key": np.array([6])}  # item 0 of user 2
+    unknown = ipseval.propensity.Propensity(None, True, "known", 3, **pair_of_user_2)
     with pytest.raises(PropensityError, match=r"^no test positive has a propensity: "):
         weighted_sample(ranked(), unknown, None, "default")
     assert len(weighted_sample(ranked(), unknown, None, "default", allow_empty=True).ranked) == 0
-    some = ipseval.propensity.Propensity(np.array([0.5, np.nan, np.nan]), True, "known", 3)
-    assert len(weighted_sample(ranked(), some, None, "default").ranked) == 1
+    partial = ipseval.propensity.Propensity(np.array([0.5, np.nan, np.nan]), True, "known", 3)
+    assert len(weighted_sample(ranked(), partial, None, "default").ranked) == 1
 
 
-def test_an_extent_counts_users_left_out_and_persons_behind_queries():
+def test_an_extent_counts_excluded_users_and_the_persons_of_queries():
     sample = Sample(replace(ranked(), left_out=np.array([False, False, True])), n_without_propensity=4)
-    found = Extent.of(sample)
-    assert found.positives_per_user.tolist() == [1, 1, 1]
-    assert (found.n_without_propensity, found.n_left_out, found.n_clusters) == (4, 1, 0)
+    extent = Extent.of(sample)
+    assert extent.positives_per_user.tolist() == [1, 1, 1]
+    assert (extent.n_without_propensity, extent.n_left_out, extent.n_clusters) == (4, 1, 0)
     queries = Extent.of(Sample(replace(ranked(), cluster=np.array([0, 0, 1]), cluster_ids=np.arange(2))))
     assert (queries.n_left_out, queries.n_clusters) == (0, 1)  # query 2, of the other person, has no positive
     assert Extent.of(Sample(ranked().select(np.zeros(3, dtype=bool)))).positives_per_user.tolist() == [3]
@@ -165,23 +176,24 @@ def test_an_extent_counts_users_left_out_and_persons_behind_queries():
 
 def test_the_shrunk_estimate_lies_between_its_ends_and_has_the_error_of_the_formula_written_out():
     # Users with weights 2 and 4, and 1; w̄ = (3 + 1)/2. Of λ = ¼ the normalisers are 6/4 + 3 and 1/4 + 3/2.
-    sample, recall = Sample(ranked(), np.array([0.5, 0.25, 1.0])), ipseval.metric("recall@2")
-    some = resolve_estimator("snips-shrunk(0.25)")
-    sums = some.sums(sample, recall)  # ranks 1, 3 and 2
-    assert some.label == "snips-shrunk(0.25)"
+    sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]))
+    recall = ipseval.metric("recall@2")
+    shrunk = resolve_estimator("snips-shrunk(0.25)")
+    sums = shrunk.sums(sample, recall)  # ranks 1, 3 and 2
+    assert shrunk.label == "snips-shrunk(0.25)"
     # Σwc = 2 and 1. The effect of w̄, −(2/4.5 · ¾ · 2/4.5 + 1/1.75 · ¾ · 1/1.75)/2, times distances 1 and −1.
     slope = -(0.75 * (2 / 4.5) ** 2 + 0.75 * (1 / 1.75) ** 2) / 2
     assert sums.numerator == pytest.approx([2 / 4.5 + slope, 1 / 1.75 - slope])
-    assert some.positive_weights(sample) == pytest.approx([2 / 4.5, 4 / 4.5, 1 / 1.75])
+    assert shrunk.positive_weights(sample) == pytest.approx([2 / 4.5, 4 / 4.5, 1 / 1.75])
     for end, label in ((1, "snips"), (0, "snips-global")):
-        found = resolve_estimator(f"snips-shrunk({end})").sums(sample, recall)
-        assert found.value() == pytest.approx(resolve_estimator(label).sums(sample, recall).value())
-    for bad in ("1.5", "-0.1", "much"):
+        end_sums = resolve_estimator(f"snips-shrunk({end})").sums(sample, recall)
+        assert end_sums.value() == pytest.approx(resolve_estimator(label).sums(sample, recall).value())
+    for shrinkage in ("1.5", "-0.1", "much"):
         with pytest.raises(InputError, match="shrinkage must be"):
-            resolve_estimator(f"snips-shrunk({bad})")
+            resolve_estimator(f"snips-shrunk({shrinkage})")
 
 
-def test_weights_of_positives_are_over_what_their_users_values_are_divided_by():
+def test_weights_of_positives_are_divided_by_the_normaliser_of_the_estimate():
     sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
     for label, expected in (
         ("aoa", [1 / 2, 1 / 2, 1]),
@@ -194,21 +206,23 @@ def test_weights_of_positives_are_over_what_their_users_values_are_divided_by():
         ("dr", [2, 4, 1]),
     ):
         assert resolve_estimator(label).positive_weights(sample) == pytest.approx(expected), label
-    absent = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True)
-    assert resolve_estimator("ips").positive_weights(absent).tolist() == [2, 4, 1]
+    without_n_relevant = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True)
+    assert resolve_estimator("ips").positive_weights(without_n_relevant).tolist() == [2, 4, 1]
 
 
 @pytest.mark.parametrize("label", ["aoa", "aoa-pooled", "ips", "snips", "snips-global", "snips-pooled"])
 @pytest.mark.parametrize("metric", ["recall@2", "dcg", "mean_dcg@2", "atop", "ndcg@2", "rbp"])
 def test_parts_and_linear_forms_give_the_value_of_the_sums(label, metric):
     sample = Sample(ranked(), np.array([0.5, 0.25, 1.0]), True, np.array([3.0, 2, 1]), "known")
-    one, of = resolve_estimator(label), ipseval.metric(metric)
-    expected = one.sums(sample, of).value()
-    parts, form = one.parts(sample, of), one.linear_form(of, sample.ranked, is_probability=True)
+    estimator = resolve_estimator(label)
+    measure = ipseval.metric(metric)
+    expected = estimator.sums(sample, measure).value()
+    parts = estimator.parts(sample, measure)
+    form = estimator.linear_form(measure, sample.ranked, is_probability=True)
     assert (parts is None) == (label == "ips" and metric in ("ndcg@2", "rbp"))
     assert parts is None or parts.total() == pytest.approx(expected)
     assert (form is None) == (label == "ips")
-    values = sample.contributions(of)
+    values = sample.contributions(measure)
     if form is not None and values is not None:
         assert form.coefficients(sample.weights) @ values == pytest.approx(expected)
 
@@ -220,9 +234,9 @@ def test_parts_of_ips_are_of_the_users_that_count():
         ("recall@1", [2 / 3, 4 / 3, 1 / 2], [0, 1], [2, 1 / 2]),
         ("dcg", [2, 4, 1], [0, 1], [6, 1]),
     ):
-        found = ips.parts(sample, ipseval.metric(label))
-        assert (found.users.tolist(), found.weight) == (users, pytest.approx(weight))
-        assert found.volume == pytest.approx(volume)
+        parts = ips.parts(sample, ipseval.metric(label))
+        assert (parts.users.tolist(), parts.weight) == (users, pytest.approx(weight))
+        assert parts.volume == pytest.approx(volume)
     for estimator in ("ips", "snips-pooled", "snips"):
         assert resolve_estimator(estimator).parts(sample, ipseval.metric("ap")) is None
     # Up to a factor, as nothing else is known, there is no ratio of pairs.
@@ -230,26 +244,31 @@ def test_parts_of_ips_are_of_the_users_that_count():
 
 
 def test_ips_counts_neither_users_left_out_nor_those_without_a_relevant_item():
-    out = replace(ranked(), left_out=np.array([False, True, False]))
-    ips, propensity = resolve_estimator("ips"), np.array([0.5, 0.25, 1.0])
-    for known, users in ((None, [0, 2]), (np.array([2.0, 1, 0]), [0])):
-        found = ips.sums(Sample(out, propensity, True, known, "known"), ipseval.metric("dcg@1"))
-        assert (found.users.tolist(), found.numerator[0], found.n_undefined) == (users, 2.0, 3 - len(users))
-    unknown = replace(ranked(), candidates_by_user=None)
+    ranks = replace(ranked(), left_out=np.array([False, True, False]))
+    ips = resolve_estimator("ips")
+    propensity = np.array([0.5, 0.25, 1.0])
+    for n_relevant, users in ((None, [0, 2]), (np.array([2.0, 1, 0]), [0])):
+        sums = ips.sums(Sample(ranks, propensity, True, n_relevant, "known"), ipseval.metric("dcg@1"))
+        assert (sums.users.tolist(), sums.numerator[0], sums.n_undefined) == (users, 2.0, 3 - len(users))
+    without_candidates = replace(ranked(), candidates_by_user=None)
     with pytest.raises(InputError, match="ips of auc needs the number of candidates of every user"):
-        ips.sums(Sample(unknown, propensity, True, np.array([2.0, 1, 1]), "known"), ipseval.metric("auc"))
+        ips.sums(
+            Sample(without_candidates, propensity, True, np.array([2.0, 1, 1]), "known"),
+            ipseval.metric("auc"),
+        )
 
 
 def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
-    tied = replace(ranked(), n_tied=np.array([1, 0, 1]))
-    pooled, auc = resolve_estimator("snips-pooled"), ipseval.metric("auc")
+    tied_ranks = replace(ranked(), n_tied=np.array([1, 0, 1]))
+    pooled = resolve_estimator("snips-pooled")
+    auc = ipseval.metric("auc")
     with pytest.raises(InputError, match=r"ties='min' it needs .* relevant; 2 of 3 positives are tied"):
-        pooled.sums(Sample(tied, np.ones(3), True, ties="min"), auc)
-    for taken in (
+        pooled.sums(Sample(tied_ranks, np.ones(3), True, ties="min"), auc)
+    for sample in (
         Sample(ranked(), np.ones(3), True, ties="min"),
-        Sample(tied, np.ones(3), True, ties="mean"),
+        Sample(tied_ranks, np.ones(3), True, ties="mean"),
     ):
-        assert pooled.sums(taken, auc).n_users == 2
+        assert pooled.sums(sample, auc).n_users == 2
 
 
 @pytest.mark.parametrize(
@@ -270,61 +289,68 @@ def test_a_ratio_of_pairs_is_refused_for_ties_that_relevance_decides():
         ]),
     ],
 )  # fmt: skip
-def test_what_a_reader_must_know_of_an_estimate_is_said_once(sums, extent, notes):
-    numerator, n_undefined = np.array(sums[0]), sums[1]
-    own = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
-    found = build_estimate(
-        own, ipseval.metric("recall@5"), resolve_estimator("snips"), Extent(np.array(extent[0]), extent[1]),
-        is_probability=False, n_relevant="absent", of_lists=["one list is short"],
-    )  # fmt: skip
-    assert list(found.notes) == [*notes, "one list is short"]
-    assert (found.of_lists, found.suppressed, found.flag) == (("one list is short",), False, "")
+def test_an_estimate_has_each_note_once(sums, extent, notes):
+    numerator = np.array(sums[0])
+    n_undefined = sums[1]
+    user_sums = UserSums(np.arange(numerator.size), numerator, np.ones(numerator.size), None, n_undefined)
+    estimate = build_estimate(
+        user_sums,
+        ipseval.metric("recall@5"),
+        resolve_estimator("snips"),
+        Extent(np.array(extent[0]), extent[1]),
+        is_probability=False,
+        n_relevant="absent",
+        of_lists=["one list is short"],
+    )
+    assert list(estimate.notes) == [*notes, "one list is short"]
+    assert (estimate.of_lists, estimate.suppressed, estimate.flag) == (("one list is short",), False, "")
 
 
 def test_an_estimate_is_printed_with_its_error_where_it_has_one():
-    users, none = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2)), Claim("no claim")
-    made = Estimate("recall@5", "aoa", users, 3, none)
-    assert repr(made) == (
+    users = UserSums(np.arange(2), np.array([0.0, 1.0]), np.ones(2))
+    no_claim = Claim("no claim")
+    estimate = Estimate("recall@5", "aoa", users, 3, no_claim)
+    assert repr(estimate) == (
         "Estimate(recall@5 by aoa: 0.5000 ± 0.5000; 2 users, 3 positives; plug-in: no claim)"
     )
-    hidden = replace(made, suppressed=True, flag="few")
-    assert repr(hidden) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no claim)"
-    assert (hidden.trust, replace(made, flag="few").trust) == ("suppressed: few", "few")
+    suppressed = replace(estimate, suppressed=True, flag="few")
+    assert repr(suppressed) == "Estimate(recall@5 by aoa: nan; 2 users, 3 positives; plug-in: no claim)"
+    assert (suppressed.trust, replace(estimate, flag="few").trust) == ("suppressed: few", "few")
 
 
-def test_labels_are_read_in_any_case_and_refused_in_words():
+def test_labels_are_read_in_any_case_and_wrong_ones_are_refused():
     assert resolve_estimator(" Hajek ").label == resolve_estimator("SNIPW").label == "snips-pooled"
     assert resolve_estimator("Snips-Shrunk( 0.25 )").label == "snips-shrunk(0.25)"
     assert resolve_estimator("snips-shrunk").label == "snips-shrunk(0)"
-    for bad, words in (
+    for label, words in (
         ("snips(2)", "estimator snips takes no parameter; got '2'"),
         ("snips(2", "does not parse; expected a name or name"),
         (7, "an estimator is a label such as 'snips' or an Estimator object; got 7"),
     ):
         with pytest.raises(InputError, match=words):
-            resolve_estimator(bad)
+            resolve_estimator(label)
 
 
 def test_only_the_doubly_robust_estimate_of_a_sum_is_exactly_unbiased():
-    level = [claim(ipseval.metric(one), "dr", is_probability=True).level for one in ("dcg", "recall@5")]
-    assert level == ["exactly unbiased", "consistent"]
+    levels = [claim(ipseval.metric(label), "dr", is_probability=True).level for label in ("dcg", "recall@5")]
+    assert levels == ["exactly unbiased", "consistent"]
 
 
 def test_estimates_that_no_user_moves_have_a_covariance_of_zero():
     users = np.arange(4)
     constant = UserSums.of(users, np.full(4, 0.3), np.ones(4))
-    moving = UserSums.of(users, np.array([0.0, 1.0, 1.0, 0.0]), np.ones(4))
-    found = Moments.of([constant, moving]).covariance()
-    np.testing.assert_array_equal(found[0], [0.0, 0.0])
-    assert found[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users
+    varied = UserSums.of(users, np.array([0.0, 1.0, 1.0, 0.0]), np.ones(4))
+    covariance = Moments.of([constant, varied]).covariance()
+    np.testing.assert_array_equal(covariance[0], [0.0, 0.0])
+    assert covariance[1, 1] == pytest.approx(1 / 3 / 4)  # the variance over the number of users
 
 
 def test_only_lists_of_a_positive_of_its_own_refuse_metrics_of_lists():
-    every = [ipseval.metric(label) for label in ("ap", "recall@2", "ndcg@2")]
-    check_sampled_lists("user", every)
-    check_sampled_lists("positive", every[1:2])
+    metrics = [ipseval.metric(label) for label in ("ap", "recall@2", "ndcg@2")]
+    check_sampled_lists("user", metrics)
+    check_sampled_lists("positive", metrics[1:2])
     with pytest.raises(InputError, match=r"^ap, ndcg@2: a metric of a list, but with per='positive'"):
-        check_sampled_lists("positive", every)
+        check_sampled_lists("positive", metrics)
 
 
 def test_fewer_than_five_positives_in_the_median_are_too_few_for_weights_within_each_user():
@@ -339,8 +365,8 @@ def test_fewer_than_five_positives_in_the_median_are_too_few_for_weights_within_
         ),
         ([1, 1], "user", "1 test positive: every user has one positive, so snips is identical to aoa"),
     ):
-        said = f"the median {unit} has {words}. Prefer snips-global or snips-pooled."
-        assert snips.caution(np.array(counts), unit) == said
+        message = f"the median {unit} has {words}. Prefer snips-global or snips-pooled."
+        assert snips.caution(np.array(counts), unit) == message
     assert " user has 2 test positives: " in snips.caution(np.full(3, 2))
 
 

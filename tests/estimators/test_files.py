@@ -33,16 +33,16 @@ def test_each_label_is_an_instance_of_the_class_whose_docstring_has_its_formula(
 
 @pytest.mark.parametrize("kind", FILES)
 def test_each_class_is_defined_in_the_file_that_has_its_name_and_inherits_from_the_base_alone(kind):
-    defined_in = []
+    file_names = []
     for path in DIRECTORY.glob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         if any(isinstance(node, ast.ClassDef) and node.name == kind.__name__ for node in tree.body):
-            defined_in.append(path.name)
-    assert defined_in == [FILES[kind]]
+            file_names.append(path.name)
+    assert file_names == [FILES[kind]]
     assert [base.__name__ for base in kind.__bases__] == ["Estimator"]
 
 
-def test_the_division_of_snips_stands_in_its_file():
+def test_the_division_of_snips_is_in_its_file():
     tree = ast.parse((DIRECTORY / "snips.py").read_text(encoding="utf-8"))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     divisions = [

@@ -1,4 +1,4 @@
-"""Distrust travels: what an estimate is flagged for stands wherever the estimate is used."""
+"""The flag of an estimate appears in every table that uses the estimate."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def steep(low_ess="ignore", estimators=("aoa", "snips-pooled"), **options):
 
 
 TABLES = {
-    "compare": lambda one: one.compare(),
-    "bounds": lambda one: one.bounds([1.0, 2.0]),
-    "tipping points": lambda one: one.tipping_points([-1, 0, 1, 2]),
+    "compare": lambda evaluation: evaluation.compare(),
+    "bounds": lambda evaluation: evaluation.bounds([1.0, 2.0]),
+    "tipping points": lambda evaluation: evaluation.tipping_points([-1, 0, 1, 2]),
 }
 NUMBERS = ["difference", "p_value", "estimate", "lower", "upper"]
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_table_says_which_estimates_are_not_to_be_trusted(table):
+def test_every_table_notes_the_flags_of_estimates(table):
     rows = TABLES[table](steep()).set_index("estimator")
     assert rows.loc["snips-pooled", "note"].str.contains("effective sample size").all()
     assert (rows.loc["aoa", "note"] == "").all()
@@ -55,13 +55,13 @@ def test_every_table_says_which_estimates_are_not_to_be_trusted(table):
 @pytest.mark.parametrize("table", TABLES)
 def test_no_table_shows_numbers_of_suppressed_estimates(table):
     rows = TABLES[table](steep("nan")).set_index("estimator")
-    hidden = rows.loc["snips-pooled"]
-    assert hidden["note"].str.startswith("suppressed: effective sample size").all()
-    shown = [name for name in NUMBERS if name in rows]
-    assert hidden[shown].isna().all(axis=None)
-    assert rows.loc["aoa", shown].notna().all(axis=None)
+    suppressed = rows.loc["snips-pooled"]
+    assert suppressed["note"].str.startswith("suppressed: effective sample size").all()
+    number_columns = [name for name in NUMBERS if name in rows]
+    assert suppressed[number_columns].isna().all(axis=None)
+    assert rows.loc["aoa", number_columns].notna().all(axis=None)
     if "statement" in rows:
-        assert (hidden["statement"] == "").all()
+        assert (suppressed["statement"] == "").all()
 
 
 def test_products_of_weights_are_weighed_by_user():
@@ -97,7 +97,7 @@ def default_world(low_ess):
     )
 
 
-def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
+def test_an_unbiased_estimate_with_a_useless_error_is_suppressed():
     with pytest.warns(
         PositivityWarning, match="ndcg@10 by ips: products of weights: effective sample size 1 of"
     ):
@@ -111,8 +111,8 @@ def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
     )
     assert rows.loc["recall@10", "estimate"].between(0, 1).all()
     assert (rows.loc["recall@10", "note"] == "").all()
-    shown = default_world("ignore").frame.set_index("metric")
-    assert (shown.loc["ndcg@10", "std_error"] > 1).all()
+    rows_without_check = default_world("ignore").frame.set_index("metric")
+    assert (rows_without_check.loc["ndcg@10", "std_error"] > 1).all()
     with pytest.raises(PropensityError, match="ndcg@10 by ips"):
         default_world("raise")
 
@@ -120,13 +120,14 @@ def test_an_exactly_unbiased_estimate_of_no_use_is_not_shown():
 def swapped(seed):
     """Two recommenders that are equal at every γ: the rows of two users with the same items are exchanged."""
     rng = np.random.default_rng(seed)
-    n_users, n_items = 20, 12
+    n_users = 20
+    n_items = 12
     user = np.repeat(np.arange(n_users), 4)
     item = np.concatenate([np.sort(rng.choice(n_items, 4, replace=False)) for _ in range(n_users // 2)] * 2)
-    above = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)])
-    models = {"a": above, "b": np.roll(above, above.size // 2)}
+    n_above = np.concatenate([rng.permutation(n_items)[:4] for _ in range(n_users)])
+    models = {"a": n_above, "b": np.roll(n_above, n_above.size // 2)}
     sizes = {"n_users": n_users, "n_items": n_items}
-    ranks = {name: ranked(user, item, one, **sizes) for name, one in models.items()}
+    ranks = {name: ranked(user, item, model_ranks, **sizes) for name, model_ranks in models.items()}
     return ranks, 1.0 + rng.integers(1, 60, n_items)
 
 
@@ -150,20 +151,21 @@ def test_a_difference_that_is_the_same_for_every_user_has_no_effect_size(gap):
     # Values .3, .3, … against .3 + gap: .1 is not exact in binary.
     from ipseval.estimators import Claim, Estimate, UserSums
 
-    users, ones = np.arange(7), np.ones(7)
+    users = np.arange(7)
+    ones = np.ones(7)
     base = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
-    made = {
+    estimates = {
         (name, "m", "e"): Estimate("m", "e", UserSums(users, values, ones), 7, Claim("no claim"))
         for name, values in (("a", base + gap), ("b", base))
     }
-    row = ipseval.inference.compare(made).iloc[0]
+    row = ipseval.inference.compare(estimates).iloc[0]
     assert (row["std_error"], row["p_value"], row["note"]) == (0.0, 0.0, "the same difference for every user")
     assert np.isnan(row["effect_size"])
 
 
 def test_bounds_of_estimates_without_flags_are_those_of_the_function():
     result = steep(estimators=("aoa",))
-    mine = result.bounds(2.0)
+    table = result.bounds(2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert mine.equals(bounds(result.samples, *result.definitions, factors=[2.0]))
+        assert table.equals(bounds(result.samples, *result.definitions, factors=[2.0]))

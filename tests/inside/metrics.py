@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 from ipseval.metrics import _ideal_list
-from ipseval.metrics._additive import Dcg, Recall
-from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _expected_without_each, largest_first
-from ipseval.metrics._pairwise import Auc, _subset_sums
-from ipseval.metrics._ties import (
-    Prefix,
-    gauss_sum,
-    mean_products,
-    mean_reciprocal,
-    mean_reciprocals,
-    miss_probability,
-    order_statistic,
+from ipseval.metrics._auc import Auc
+from ipseval.metrics._average_precision import _compute_subset_sums
+from ipseval.metrics._first_relevant import compute_mean_products, compute_miss_probability
+from ipseval.metrics._ideal_list import Ndcg, Precision, Rbp, _leave_one_out_expectations, sort_descending
+from ipseval.metrics._order_statistics import (
+    compute_gauss_rule,
+    compute_mean_reciprocal,
+    compute_order_statistic,
+    interpolate_mean_reciprocals,
 )
-from ipseval.metrics.base import buckets, mean_rank
+from ipseval.metrics._ties import PrefixSums, compute_mean_rank
+from ipseval.metrics._user_buckets import build_user_buckets
+from ipseval.metrics.additive import Dcg, Recall
 from ipseval.metrics.rating_metrics import RATING_METRICS, RatedPairs, rating_metric
-from ipseval.metrics.sampled import _expected as _laws
-from ipseval.metrics.sampled import _tables
-from ipseval.metrics.sampled._correct import _between, _knots, prior_kind
-from ipseval.metrics.sampled._data import with_best_and_worst
-from ipseval.metrics.sampled._tables import (
-    _groups,
-    _shown,
-    _sums,
-    correction_table,
-    fit_rank_distribution,
-    mean_over_ties,
-    ratio,
-    refitted,
+from ipseval.metrics.sampled import (
+    _correction_table,
+    _expectation,
+    _rank_distribution,
+    _rank_law,
 )
+from ipseval.metrics.sampled._correction import _interpolate_tables, _select_knots, classify_prior
+from ipseval.metrics.sampled._correction_table import (
+    _accumulate_normal_equations,
+    _format_condition,
+    average_tied_values,
+    compute_correction_table,
+)
+from ipseval.metrics.sampled._rank_distribution import (
+    build_refit,
+    divide_or_zero,
+    fit_rank_distribution,
+    group_by_size,
+)
+from ipseval.metrics.sampled._sampled_ranks import add_extreme_users

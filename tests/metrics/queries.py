@@ -1,4 +1,4 @@
-"""1,000 random queries: relevance, grades and scores, and the ranks that follow from them."""
+"""1,000 random queries with relevance, grades, scores and the resulting ranks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 
 from ipseval.ranking import RankedPositives
 
-N_QUERIES, N_ITEMS = 1000, 40
+N_QUERIES = 1000
+N_ITEMS = 40
 
 
 @dataclass
@@ -21,15 +22,15 @@ class Queries:
     @cached_property
     def ranked(self) -> RankedPositives:
         """Ranks by comparing every pair of scores."""
-        above = (self.scores[:, None, :] > self.scores[:, :, None]).sum(axis=2)
-        tied = (self.scores[:, None, :] == self.scores[:, :, None]).sum(axis=2) - 1
+        n_above = (self.scores[:, None, :] > self.scores[:, :, None]).sum(axis=2)
+        n_tied = (self.scores[:, None, :] == self.scores[:, :, None]).sum(axis=2) - 1
         user, item = np.nonzero(self.relevant)
         n_queries, n_items = self.relevant.shape
         return RankedPositives(
             user,
             item,
-            above[user, item],
-            tied[user, item],
+            n_above[user, item],
+            n_tied[user, item],
             np.full(user.size, n_items),
             np.arange(n_queries),
             np.arange(n_items),
@@ -47,8 +48,8 @@ def random_queries(seed: int = 0, *, levels: int | None = None) -> Queries:
     """Scores without ties, or of `levels` values; 1 to 15 relevant items, ranked better than chance."""
     rng = np.random.default_rng(seed)
     count = rng.integers(1, 16, size=N_QUERIES)
-    place = rng.random((N_QUERIES, N_ITEMS)).argsort(axis=1)
-    relevant = place < count[:, None]
+    position = rng.random((N_QUERIES, N_ITEMS)).argsort(axis=1)
+    relevant = position < count[:, None]
     grade = np.where(relevant, rng.integers(1, 5, size=relevant.shape), 0)
     scores = rng.normal(size=relevant.shape) + relevant
     if levels is not None:

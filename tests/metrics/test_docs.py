@@ -1,4 +1,4 @@
-"""The page on metrics says what the registry says, and its examples run."""
+"""The documentation of metrics lists all registered metrics, and its examples run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_metric_is_on_the_page():
 
 
 @pytest.mark.filterwarnings("ignore::ipseval.errors.PositivityWarning")  # two positives make a short example
-def test_the_examples_run_and_print_what_their_comments_say(
+def test_the_examples_print_the_output_in_their_comments(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ):
     # The page registers it: gone again after the test.
@@ -37,7 +37,7 @@ def test_the_examples_run_and_print_what_their_comments_say(
 
 
 @pytest.mark.slow
-def test_the_table_of_rating_errors_is_what_its_command_prints(shared_data):
+def test_the_table_of_rating_errors_is_the_output_of_its_command(shared_data):
     data = shared_data("coat").parent
     command = [sys.executable, "-W", "ignore", "reproductions/ratings_coat.py", "--data", str(data)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,4 +1,4 @@
-"""Expectation of ips over every observation pattern, for every metric, against the truth by plain loops."""
+"""The expectation of ips over every observation pattern equals the true value, for every metric."""
 
 from __future__ import annotations
 
@@ -17,15 +17,24 @@ from ipseval.ranking import RankedPositives
 from tests.conftest import examples
 from tests.golden import oracle
 
-N_USERS, N_ITEMS = 3, 7
+N_USERS = 3
+N_ITEMS = 7
 PARAMETERS = {"rbp": "(0.8)"}
-LABELS = [
-    name + PARAMETERS.get(name, "") + (f"@{k}" if k else "")
-    for name, family in METRICS.items()
-    for k in (None, 1, 3, 9)
-    if (k is None) != (family.takes_cutoff == "required") or family.takes_cutoff == "optional"
-    if not (k and family.takes_cutoff == "none")
-] + ["precision(denominator=min)@3"]
+
+
+def all_labels() -> list[str]:
+    """Return labels of every metric without a cutoff and with cutoffs, where the metric allows them."""
+    labels = []
+    for name, family in METRICS.items():
+        base = name + PARAMETERS.get(name, "")
+        if family.takes_cutoff != "required":
+            labels.append(base)
+        if family.takes_cutoff != "none":
+            labels += [f"{base}@{k}" for k in (1, 3, 9)]
+    return [*labels, "precision(denominator=min)@3"]
+
+
+LABELS = all_labels()
 
 scores = st.lists(st.integers(0, 4), min_size=N_ITEMS, max_size=N_ITEMS)
 relevant = st.sets(st.integers(0, N_ITEMS - 1), max_size=3)
@@ -39,17 +48,17 @@ worlds = st.tuples(
 
 def ranked_positives(rows: list[tuple[int, list[int], tuple[int, ...]]], n_users: int) -> RankedPositives:
     """One row (user, scores, observed items) per user that has any."""
-    found = [
+    positives = [
         (
             user,
             item,
-            sum(other > values[item] for other in values),
-            sum(other == values[item] for other in values) - 1,
+            sum(score > values[item] for score in values),
+            sum(score == values[item] for score in values) - 1,
         )
         for user, values, items in rows
         for item in sorted(items)
     ]
-    columns = np.array(found, dtype=np.int64).reshape(-1, 4).T
+    columns = np.array(positives, dtype=np.int64).reshape(-1, 4).T
     return RankedPositives(
         *columns,
         np.full(columns.shape[1], N_ITEMS),
@@ -83,20 +92,26 @@ def truth(label: str, values: list[list[int]], sets: list[set[int]]) -> float:
         for row, items in zip(values, sets, strict=True)
         if items
     ]
-    plain = {"hits": "recall", "precision(denominator=min)": "precision"}.get(name, name.partition("(")[0])
-    found = [oracle.user_value(plain, int(k) if k else None, user, weighted=False) for user in users]
+    oracle_name = {"hits": "recall", "precision(denominator=min)": "precision"}.get(
+        name, name.partition("(")[0]
+    )
+    user_values = [
+        oracle.user_value(oracle_name, int(k) if k else None, user, weighted=False) for user in users
+    ]
     if "min" in name:
-        found = [v * int(k) / min(int(k), len(user.weights)) for v, user in zip(found, users, strict=True)]
-    return sum(found) / len(found)
+        user_values = [
+            v * int(k) / min(int(k), len(user.weights)) for v, user in zip(user_values, users, strict=True)
+        ]
+    return sum(user_values) / len(user_values)
 
 
 def test_every_metric_of_the_registry_is_enumerated():
     assert {label.partition("@")[0].partition("(")[0] for label in LABELS} == set(METRICS)
-    known = {
+    claims = {
         label: claim(ipseval.metric(label), "ips", is_probability=True, n_relevant="known")
         for label in LABELS
     }
-    assert {one.level for one in known.values()} == {"exactly unbiased"}
+    assert {known_claim.level for known_claim in claims.values()} == {"exactly unbiased"}
 
 
 @settings(max_examples=examples(50))
@@ -104,7 +119,9 @@ def test_every_metric_of_the_registry_is_enumerated():
 def test_the_expectation_of_ips_over_the_patterns_of_each_user_is_the_truth(world):
     """Each (user, pattern) is a user of its own, so that one call evaluates all of them."""
     values, sets, chance = world
-    rows, weight, sizes = [], [], []
+    rows = []
+    weight = []
+    sizes = []
     n_users = sum(bool(items) for items in sets)
     for row, items in zip(values, sets, strict=True):
         if items:
@@ -138,7 +155,7 @@ def test_the_expectation_of_ips_over_the_joint_patterns_of_all_users_is_the_trut
             total[label] += probability * result.estimate("m", label, "ips").value
     # An evaluation needs a positive; without any, every user has the value of a user without observations.
     sizes = np.array([len(items) for items in sets if items], dtype=float)
-    nothing = ipseval.metric("auc").unobserved(np.full(sizes.size, float(N_ITEMS)), sizes)
-    total["auc"] += empty * float(nothing.mean())
+    unobserved_values = ipseval.metric("auc").unobserved(np.full(sizes.size, float(N_ITEMS)), sizes)
+    total["auc"] += empty * float(unobserved_values.mean())
     for label in LABELS:
         assert total[label] == pytest.approx(truth(label, values, sets), abs=1e-11), label

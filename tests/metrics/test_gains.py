@@ -124,9 +124,9 @@ def test_gains_at_the_limits_are_computed():
     tail = 1e-17 * np.log(2)
     for label, expected in (("dcg(gain=exponential)", 2.0**166), ("cg(gain=exponential)@9", 2.0**166)):
         assert metric(label).user_values(ranked) == pytest.approx([expected], rel=1e-12)
-    alone = rank(SCORES, [{3: 1e-17}])
-    assert metric("cg(gain=exponential)@9").user_values(alone) == pytest.approx([tail], rel=1e-12)
-    assert metric("ndcg(gain=exponential)").user_values(alone) == pytest.approx([1 / np.log2(5)], rel=1e-12)
+    single = rank(SCORES, [{3: 1e-17}])
+    assert metric("cg(gain=exponential)@9").user_values(single) == pytest.approx([tail], rel=1e-12)
+    assert metric("ndcg(gain=exponential)").user_values(single) == pytest.approx([1 / np.log2(5)], rel=1e-12)
 
 
 def graded_split(grades: list[float]) -> ipseval.Split:

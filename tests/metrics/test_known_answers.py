@@ -135,12 +135,16 @@ TRUTH = {
     "rr": 1.0,
     "hit@5": 1.0,
 }
-RANKS, CHANCE, N = np.array([1, 4, 5, 8]), np.array([0.2, 0.6, 0.25, 0.3]), 9
+RANKS = np.array([1, 4, 5, 8])
+CHANCE = np.array([0.2, 0.6, 0.25, 0.3])
+N = 9
 
 
 # The AUC-type mean of 1 − z/n of Yang et al., as an additive metric of a user's own making.
 class YangAuc(AdditiveMetric):
-    name, kind, definition = "yang_auc", "mean", ipseval.metric("atop").definition
+    name = "yang_auc"
+    kind = "mean"
+    definition = ipseval.metric("atop").definition
     reads_n = True
 
     def _curve(self, rank, n_candidates):
@@ -152,35 +156,37 @@ YANG_AUC = YangAuc()
 
 def patterns():
     for seen in itertools.product([False, True], repeat=4):
-        chosen = np.array(seen)
-        yield chosen, float(np.prod(np.where(chosen, CHANCE, 1 - CHANCE)))
+        is_observed = np.array(seen)
+        yield is_observed, float(np.prod(np.where(is_observed, CHANCE, 1 - CHANCE)))
 
 
 @pytest.fixture(scope="module", name="evaluations")
 def of_every_pattern() -> list[tuple[float, ipseval.Evaluation]]:
-    found = []
-    for chosen, probability in patterns():
-        if chosen.any():
-            ranked = one_user(list(RANKS[chosen]), N)
+    evaluations = []
+    for is_observed, probability in patterns():
+        if is_observed.any():
+            ranked = one_user(list(RANKS[is_observed]), N)
             result = ipseval.evaluate_ranks(
                 {"m": ranked},
-                propensity=ipseval.KnownPropensity(item=pad(CHANCE[chosen])).fit(ranked),
+                propensity=ipseval.KnownPropensity(item=pad(CHANCE[is_observed])).fit(ranked),
                 metrics=[*TRUTH, YANG_AUC],
                 estimators=["ips"],
                 n_relevant=4,
                 low_ess="ignore",
             )
-            found.append((probability, result))
-    return found
+            evaluations.append((probability, result))
+    return evaluations
 
 
 @pytest.mark.parametrize("label", [*TRUTH, "yang_auc"])
 def test_expectation_of_ips_over_all_observation_patterns_is_the_truth(evaluations, label: str):
     metric = YANG_AUC if label == "yang_auc" else ipseval.metric(label)
-    expectation = sum(probability * one.estimate("m", label, "ips").value for probability, one in evaluations)
+    expectation = sum(
+        probability * evaluation.estimate("m", label, "ips").value for probability, evaluation in evaluations
+    )
     if label == "auc":
-        nothing = math.prod(1 - CHANCE)
-        expectation += nothing * float(metric.unobserved(np.array([9.0]), np.array([4.0]))[0])
+        empty_probability = math.prod(1 - CHANCE)
+        expectation += empty_probability * float(metric.unobserved(np.array([9.0]), np.array([4.0]))[0])
     full = one_user(list(RANKS), N)
     truth = float(metric.user_values(full)[0])
     assert expectation == pytest.approx(truth, abs=1e-12)
@@ -188,16 +194,16 @@ def test_expectation_of_ips_over_all_observation_patterns_is_the_truth(evaluatio
 
 
 def pad(chance: np.ndarray) -> np.ndarray:
-    """Propensities of all items: those of the positives come first."""
+    """Return propensities of all items, beginning with the positives."""
     return np.concatenate([chance, np.ones(N - chance.size)])
 
 
 def test_snips_mean_dcg_given_an_observation_differs_from_the_truth_by_the_tabulated_amount():
     metric = ipseval.metric("mean_dcg")
     total = mass = 0.0
-    for chosen, probability in patterns():
-        if chosen.any():
-            values = metric.user_values(one_user(list(RANKS[chosen]), N), 1 / CHANCE[chosen])
+    for is_observed, probability in patterns():
+        if is_observed.any():
+            values = metric.user_values(one_user(list(RANKS[is_observed]), N), 1 / CHANCE[is_observed])
             total, mass = total + probability * float(values[0]), mass + probability
     assert mass == pytest.approx(0.832, abs=1e-12)
     assert total / mass == pytest.approx(0.4896512529, abs=1e-10)
@@ -205,8 +211,8 @@ def test_snips_mean_dcg_given_an_observation_differs_from_the_truth_by_the_tabul
 
 
 def test_a_value_at_a_rank_has_the_shape_of_ranks_and_numbers_of_candidates_together():
-    found = ipseval.metric("rr@3").at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
-    np.testing.assert_allclose(found, [[1, 1 / 2], [1 / 3, 0]])
+    values = ipseval.metric("rr@3").at_rank(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([5, 6]))
+    np.testing.assert_allclose(values, [[1, 1 / 2], [1 / 3, 0]])
     np.testing.assert_allclose(ipseval.metric("rr@3").at_rank(2.0, np.array([5, 6])), [1 / 2, 1 / 2])
 
 

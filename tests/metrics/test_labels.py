@@ -1,4 +1,4 @@
-"""Labels: what is printed reads back, what cannot be read says so."""
+"""Labels of metrics: printing, parsing, and errors for wrong labels."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_case_and_other_names_of_a_metric_do_not_matter(label, meant):
         ("rbp(q=0.5)", "parameter of rbp"),
     ],
 )
-def test_a_label_that_is_none_gets_an_answer(label, advice):
+def test_an_unknown_label_is_refused_with_advice(label, advice):
     with pytest.raises(InputError, match=advice):
         metric(label)
 
@@ -138,7 +138,8 @@ def test_a_class_checks_its_parameters_as_a_label_does(make):
 class Gained(Metric):
     """Σwg of a user, which grows with the weights."""
 
-    name, kind = "gained", "list"
+    name = "gained"
+    kind = "list"
     definition = Definition("Σ w g", "1")
 
     def _user_values(self, ranked, weights, rule):
@@ -159,9 +160,9 @@ def test_a_new_metric_has_the_same_value_with_weights_of_one():
 
 def test_a_class_of_metrics_is_one_with_its_own_name_in_small_letters():
     assert METRICS.check("gained", Gained) is Gained
-    for other, came in ((3, "an int"), (int, "a type"), (None, "None")):
-        with pytest.raises(InputError, match=rf"^a metric is a class .*; got {came}\.$"):
-            METRICS.check("x", other)
+    for entry, description in ((3, "an int"), (int, "a type"), (None, "None")):
+        with pytest.raises(InputError, match=rf"^a metric is a class .*; got {description}\.$"):
+            METRICS.check("x", entry)
     for name in ("2x", "Odd", "a b"):
         with pytest.raises(InputError, match=f"has the name '{name}' and is registered as '{name}'; both"):
             METRICS.check(name, type("Odd", (Gained,), {"name": name}))
@@ -171,16 +172,16 @@ def test_the_default_of_a_parameter_is_that_of_its_class():
     assert {Rbp().p, Rbp.parameters["p"].default} == {0.8}
     assert {Dcg().gain, Ndcg().gain, Dcg.parameters["gain"].default} == {"binary"}
     assert {Precision(5).denominator, Precision.parameters["denominator"].default} == {"k"}
-    for one, needs in ((Precision(5), False), (Precision(5, "min"), True)):
-        assert (one.needs_n_relevant, one.relative) == (needs, needs)
+    for precision, needs in ((Precision(5), False), (Precision(5, "min"), True)):
+        assert (precision.needs_n_relevant, precision.is_relative) == (needs, needs)
 
 
 def test_a_cutoff_is_a_whole_number_of_at_least_one():
     assert ipseval.metric("recall@10000000").cutoff == 10_000_000
     assert (Dcg(np.int64(3)).label, Dcg(1).label, Dcg().label) == ("dcg@3", "dcg@1", "dcg")
-    for bad in (0, True, 2.0, "2"):
+    for cutoff in (0, True, 2.0, "2"):
         with pytest.raises(InputError, match="metric 'dcg': the cutoff must be an integer >= 1; got"):
-            Dcg(bad)
+            Dcg(cutoff)
 
 
 def test_a_new_metric_is_tried_on_one_two_and_four_positives_of_a_hundred_items_with_one_tie():

@@ -11,7 +11,7 @@ from scipy.stats import hypergeom
 
 import ipseval
 from ipseval.metrics import metric
-from tests.inside.metrics import mean_reciprocal, mean_reciprocals
+from tests.inside.metrics import compute_mean_reciprocal, interpolate_mean_reciprocals
 
 
 def tied(n: int, others: int) -> ipseval.RankedPositives:
@@ -30,9 +30,9 @@ def test_the_memory_of_tied_positives_does_not_grow_with_the_square_of_their_num
     n = 2000  # more than 1,000, from which on levels are interpolated; its square is 4 million
     weights = np.random.default_rng(0).uniform(1, 10, n)
     for label in LABELS:
-        for given in (None, weights):
+        for user_weights in (None, weights):
             tracemalloc.start()
-            (value,) = metric(label).user_values(tied(n, 100), given)
+            (value,) = metric(label).user_values(tied(n, 100), user_weights)
             peak = tracemalloc.get_traced_memory()[1]
             tracemalloc.stop()
             assert 0 <= value <= 1, label
@@ -50,28 +50,29 @@ def test_hit_and_rr_of_tied_positives_are_those_of_a_random_order():
     assert law.sum() == pytest.approx(1)
     assert metric("rr").user_values(ranked)[0] == pytest.approx((law / p).sum(), rel=1e-12)
     # Beside a user of whose 30 positives two are among the first 30 places: (30 − p)/C(30, 2).
-    above, others = np.append([0, 0], np.arange(30, 58)), np.append([29, 29], np.zeros(28, int))
-    two = sum((30 - place) / 435 / place for place in range(1, 30))
-    both = ipseval.RankedPositives(
-        np.repeat([0, 1], 30), np.tile(np.arange(30), 2), np.append(ranked.n_above, above),
-        np.append(ranked.n_tied, others), np.full(60, 70), range(2), range(70),
+    n_above = np.append([0, 0], np.arange(30, 58))
+    n_tied = np.append([29, 29], np.zeros(28, int))
+    second_value = sum((30 - rank) / 435 / rank for rank in range(1, 30))
+    two_users = ipseval.RankedPositives(
+        np.repeat([0, 1], 30), np.tile(np.arange(30), 2), np.append(ranked.n_above, n_above),
+        np.append(ranked.n_tied, n_tied), np.full(60, 70), range(2), range(70),
     )  # fmt: skip
-    assert metric("rr").user_values(both) == pytest.approx([(law / p).sum(), two], rel=1e-12)
+    assert metric("rr").user_values(two_users) == pytest.approx([(law / p).sum(), second_value], rel=1e-12)
 
 
 @pytest.mark.parametrize(("g", "size"), [(1200, 1200), (1100, 2000), (1300, 1310)])
-def test_levels_in_between_are_within_a_billionth_of_the_exact_ones(g, size):
+def test_interpolated_orders_are_within_a_billionth_of_the_exact_ones(g, size):
     level = np.arange(1, g + 1)
     spread = 0.3 * np.sqrt(level * (g - level) / g)
     offset = np.stack([spread, -spread], axis=1)
-    some = np.append(np.arange(0, g, 9), g - 1)
-    given = (offset[some], *(np.full(some.size, one) for one in (size, g)), level[some])
-    exact = mean_reciprocal(*given, np.full(some.size, size))
-    assert mean_reciprocals(offset, size, size, level)[some] == pytest.approx(exact, rel=1e-9)
-    cut = mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
-    assert np.array_equal(mean_reciprocals(offset, size, 20, level), cut)
+    knots = np.append(np.arange(0, g, 9), g - 1)
+    arguments = (offset[knots], *(np.full(knots.size, number) for number in (size, g)), level[knots])
+    exact = compute_mean_reciprocal(*arguments, np.full(knots.size, size))
+    assert interpolate_mean_reciprocals(offset, size, size, level)[knots] == pytest.approx(exact, rel=1e-9)
+    with_cutoff = compute_mean_reciprocal(offset, np.full(g, size), np.full(g, g), level, np.full(g, 20))
+    assert np.array_equal(interpolate_mean_reciprocals(offset, size, 20, level), with_cutoff)
 
 
-def test_the_unbiased_rr_of_very_many_tied_positives_is_refused_in_words():
+def test_the_unbiased_rr_of_very_many_tied_positives_is_refused():
     with pytest.raises(ipseval.InputError, match=r"of 5,000 tied .* time of the square .* at most 4,000"):
         metric("rr").unbiased(tied(5000, 100), np.full(5000, 1.5), None)

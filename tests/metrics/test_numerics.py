@@ -1,4 +1,4 @@
-"""Digits kept at depth: long rankings, large tie groups, lists that end, weights that multiply."""
+"""Numerical accuracy for long rankings, large tie groups, short lists and products of weights."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ import pytest
 import ipseval
 from ipseval.ranking import RankedPositives
 from tests.inside.metrics import (
-    Prefix,
-    _expected_without_each,
-    _subset_sums,
-    gauss_sum,
-    largest_first,
-    mean_products,
-    mean_reciprocal,
-    miss_probability,
-    order_statistic,
+    PrefixSums,
+    _compute_subset_sums,
+    _leave_one_out_expectations,
+    compute_gauss_rule,
+    compute_mean_products,
+    compute_mean_reciprocal,
+    compute_miss_probability,
+    compute_order_statistic,
+    sort_descending,
 )
 from tests.inside.utils import readonly
 
@@ -69,7 +69,8 @@ def test_expected_reciprocal_rank_of_a_constant_scorer_over_20000_items_is_exact
     # E[1/min] = Σ_p C(n − p, g − 1) / (p C(n, g)), with 50 decimals.
     getcontext().prec = 50
     n = 20_000
-    ways, total = Decimal(math.comb(n - 1, g - 1)), Decimal(0)
+    ways = Decimal(math.comb(n - 1, g - 1))
+    total = Decimal(0)
     for p in range(1, n - g + 2):
         total += ways / p
         ways = ways * (n - p - g + 1) / (n - p) if n - p else Decimal(0)
@@ -79,12 +80,12 @@ def test_expected_reciprocal_rank_of_a_constant_scorer_over_20000_items_is_exact
 
 def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int) -> float:
     """Σ_p C(p−1, l−1) C(t−p, g−l) / C(t, g) / (above + p), as one fraction of integers."""
-    whole = math.lcm(*range(above + 1, above + deepest + 1))
+    multiple = math.lcm(*range(above + 1, above + deepest + 1))
     total = sum(
-        math.comb(p - 1, level - 1) * math.comb(size - p, count - level) * (whole // (above + p))
+        math.comb(p - 1, level - 1) * math.comb(size - p, count - level) * (multiple // (above + p))
         for p in range(1, deepest + 1)
     )
-    return total / (math.comb(size, count) * whole)
+    return total / (math.comb(size, count) * multiple)
 
 
 @pytest.mark.parametrize(
@@ -106,31 +107,34 @@ def exact_reciprocal(above: int, size: int, count: int, level: int, deepest: int
 )
 def test_mean_reciprocal_places_are_the_sums_over_all_places(above: int, size: int, count: int, deepest: int):
     level = np.arange(1, count + 1)
-    offset, sizes, counts = (np.full(count, one) for one in (float(above), size, count))
-    got = mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
+    offset, sizes, counts = (np.full(count, number) for number in (float(above), size, count))
+    got = compute_mean_reciprocal(offset[:, None], sizes, counts, level, np.full(count, deepest))[:, 0]
     exact = [exact_reciprocal(above, size, count, level, deepest) for level in range(1, count + 1)]
     assert got == pytest.approx(exact, rel=1e-12, abs=1e-300)
 
 
-def test_many_tie_groups_at_once_are_those_one_by_one():
+def test_many_tie_groups_at_once_equal_single_calls():
     rng = np.random.default_rng(0)
     size = rng.integers(1, 5000, size=20)
     count = np.minimum(rng.integers(1, 30, size=20), size)
-    above, deepest = rng.integers(0, 3000, size=20), rng.integers(0, size + 1)
+    above = rng.integers(0, 3000, size=20)
+    deepest = rng.integers(0, size + 1)
     level = rng.integers(1, count + 1)
     offset = above[:, None] + np.array([0.3, 7.0])
-    together = mean_reciprocal(offset, size, count, level, deepest)
+    joint = compute_mean_reciprocal(offset, size, count, level, deepest)
     for row in range(20):
         part = slice(row, row + 1)
         for column in (0, 1):
-            one = offset[part, column : column + 1]
-            alone = mean_reciprocal(one, *(given[part] for given in (size, count, level, deepest)))
-            assert together[row, column] == pytest.approx(alone[0, 0], rel=1e-13, abs=0)
+            row_offset = offset[part, column : column + 1]
+            single = compute_mean_reciprocal(
+                row_offset, *(values[part] for values in (size, count, level, deepest))
+            )
+            assert joint[row, column] == pytest.approx(single[0, 0], rel=1e-13, abs=0)
 
 
 @pytest.mark.parametrize("length", [64, 4096])
 def test_gauss_sums_of_polynomials_over_the_integers_exactly(length: int):
-    nodes, weights = gauss_sum(length, 24)
+    nodes, weights = compute_gauss_rule(length, 24)
     for degree in (0, 1, 2, 9, 30, 47):
         exact = Fraction(sum(i**degree for i in range(length)), length**degree * length)
         got = float((weights * (nodes / length) ** degree).sum()) / length
@@ -140,7 +144,7 @@ def test_gauss_sums_of_polynomials_over_the_integers_exactly(length: int):
 def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
     for size, count in ((9, 4), (12, 5)):
         for level in range(1, count + 1):
-            law = order_statistic(np.arange(1, size + 1), size, count, level)
+            law = compute_order_statistic(np.arange(1, size + 1), size, count, level)
             ways = [
                 math.comb(p - 1, level - 1) * math.comb(size - p, count - level) for p in range(1, size + 1)
             ]
@@ -149,7 +153,7 @@ def test_the_law_of_an_order_statistic_is_the_ratio_of_binomial_coefficients():
 
 def test_prefix_sums_keep_the_digits_of_small_differences():
     values = np.concatenate([np.full(10, 1e16), np.full(5, 0.1)])
-    got = Prefix.of(values).between(np.array([10, 12]), np.array([15, 99]))
+    got = PrefixSums.from_values(values).sum_range(np.array([10, 12]), np.array([15, 99]))
     assert got == pytest.approx([0.5, 0.3], rel=1e-14)
 
 
@@ -171,14 +175,14 @@ def test_positives_beyond_the_end_of_a_list_are_not_pulled_into_it_by_pessimisti
     assert value(label, ranked, ties="max") == pytest.approx(expected, abs=1e-15)
 
 
-def test_ties_beyond_the_cutoff_are_worth_nothing():
+def test_ties_beyond_the_cutoff_have_value_zero():
     ranked = one_user([5, 5], 9, [1, 1])
     assert value("rr@5", ranked) == 0.0
     assert value("rr@6", ranked) == pytest.approx(1 / 6)
     assert ipseval.metric("rr@5").unbiased(ranked, np.array([2.0, 3.0]), None).tolist() == [0.0]
 
 
-def test_a_metric_says_how_deep_it_reads_where_lists_end_before():
+def test_lists_shorter_than_the_cutoff_are_refused_with_their_length():
     ranked = one_user([2, 10], 50, max_rank=10)
     for label, reads in (("ndcg", "the whole ranking"), ("ndcg@11", "the first 11 ranks")):
         words = f"^{label} reads {reads}, but the lists end at rank 10; use a cutoff of at most 10"
@@ -223,7 +227,7 @@ def test_products_of_weights_beyond_the_range_of_floats_are_an_error_not_a_nan(l
 
 def test_ndcg_at_a_cutoff_of_a_user_with_more_positives_than_levels_is_exact(monkeypatch):
     # Fully observed: the unbiased form is the value itself. Without a cutoff the number of levels is refused.
-    monkeypatch.setattr("ipseval.metrics._ideal_list.MOST_LEVELS", 300)
+    monkeypatch.setattr("ipseval.metrics._ideal_list.MAX_QUADRATIC_SIZE", 300)
     size = 301
     ranked = one_user(list(range(3, size + 3)), 2 * size)
     got = ipseval.metric("ndcg@5").unbiased(ranked, np.ones(size), None)[0]
@@ -247,7 +251,7 @@ def test_ndcg_at_a_cutoff_of_a_user_with_more_positives_than_levels_is_exact(mon
         ("atop", (1 + 2 / 3 + 1 / 3 + 0) / 4),
     ],
 )
-def test_a_user_all_of_whose_candidates_are_positive(label: str, expected: float):
+def test_values_of_a_user_with_positive_candidates_only(label: str, expected: float):
     assert value(label, one_user([0, 1, 2, 3], 4)) == pytest.approx(expected, nan_ok=True)
     assert value(label, one_user([0] * 4, 4, [3] * 4)) == pytest.approx(
         0.5 if label == "atop" else expected, nan_ok=True
@@ -277,24 +281,25 @@ def test_mean_ties_put_half_ranks_beyond_the_cutoff_for_every_metric(
 
 @pytest.mark.parametrize("members", [[3.0, 1, 1, 1, 1, 1, 1], [1.0, 2, 3, 4, 5, 6, 7, 30], [2.0] * 7])
 def test_the_two_values_of_a_sum_have_its_mean_variance_and_skewness(members):
-    level, found, chance = _subset_sums(np.array([members]))
+    level, values, chance = _compute_subset_sums(np.array([members]))
     for size in level.tolist():
-        every = np.array([sum(one) for one in itertools.combinations(members, size)])
-        value, weight = found[0, size - 1], chance[0, size - 1]
+        sums = np.array([sum(subset) for subset in itertools.combinations(members, size)])
+        value = values[0, size - 1]
+        weight = chance[0, size - 1]
         assert weight.sum() == pytest.approx(1)
         for power in (1, 2, 3):
-            centre = 0.0 if power == 1 else every.mean()
-            expected = ((every - centre) ** power).mean()
+            centre = 0.0 if power == 1 else sums.mean()
+            expected = ((sums - centre) ** power).mean()
             assert (weight * (value - centre) ** power).sum() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_more():
     members = np.array([[1.0, 2, 3, 4, 5, 9, 20]])
     for size, n_values in ((1, 1), (2, 2), (6, 20), (7, 2)):  # C(6, 3) = 20
-        level, value, chance = _subset_sums(members[:, :size])
+        level, value, chance = _compute_subset_sums(members[:, :size])
         assert (level.tolist(), value.shape) == (list(range(1, size + 1)), (1, size, n_values))
         np.testing.assert_allclose(chance.sum(axis=2), 1)
-    _, value, chance = _subset_sums(members[:, :3])
+    _, value, chance = _compute_subset_sums(members[:, :3])
     np.testing.assert_allclose(value[0], [[1, 2, 3], [3, 4, 5], [6, 6, 6]])
     np.testing.assert_allclose(chance[0], [[1 / 3] * 3, [1 / 3] * 3, [1, 0, 0]])
 
@@ -302,13 +307,13 @@ def test_all_choices_of_up_to_six_members_are_listed_and_two_values_stand_for_mo
 def test_weighted_ap_at_the_mean_rank_of_two_tied_positives_and_a_tied_negative():
     # Mean rank 2, so half a negative above each; weights 3 and 1 over their mean are 1.5 and .5, and half of
     # the other positive's is above. Σ w W/(W + .5), W = 1.75 and 1.25, over the sum of the weights.
-    found = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
-    assert found == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
+    ap = value("ap", one_user([0, 0], 3, [2, 2]), weights=np.array([3.0, 1.0]), ties="mean")
+    assert ap == pytest.approx((1.5 * 1.75 / 2.25 + 0.5 * 1.25 / 1.75) / 2)
     # Behind a negative Σ w W/(W + 1) is 1.5 · 1.5/2.5 + .5 · 2/3 where the heavy one is first, and else
     # .5 · .5/1.5 + 1.5 · 2/3; behind two of them 1.5 · 1.5/3.5 + .5 · 2/4, and .5 · .5/2.5 + 1.5 · 2/4.
     for ties, expected in (("min", 0.9 + 1 / 3 + 1 / 6 + 1), ("max", 2.25 / 3.5 + 0.25 + 0.1 + 0.75)):
-        found = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
-        assert found == pytest.approx(expected / 4)
+        ap = value("ap", one_user([1, 1], 4, [2, 2]), weights=np.array([3.0, 1.0]), ties=ties)
+        assert ap == pytest.approx(expected / 4)
     # The first rank alone counts: weight 1 of at most 3, and nothing where both stand at 2 and 3.
     assert value("ap@1", one_user([0, 1], 3), weights=np.array([1.0, 3.0])) == pytest.approx(1 / 3)
     assert value("ap@1", one_user([1, 1], 3, [1, 1]), weights=np.array([1.0, 3.0])) == 0
@@ -320,22 +325,22 @@ def test_won_pairs_and_pairs_of_auc_leave_the_pairs_of_positives_out():
     won, pairs = auc.pair_sums(one_user([0, 2], 5), np.array([2.0, 3.0]))
     assert (won.tolist(), pairs.tolist()) == ([8], [8])
     # Without an observation −(s − 1)/(2(n − s)); of all candidates nothing is said.
-    found = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
-    np.testing.assert_array_equal(found, [-0.5, np.nan])
+    values = auc.unobserved(np.array([5.0, 5.0]), np.array([3.0, 5.0]))
+    np.testing.assert_array_equal(values, [-0.5, np.nan])
     for n_relevant in (2.0, 3.0):  # no other candidate
         assert np.isnan(auc.unbiased(one_user([0, 1], 2), np.array([2.0, 3.0]), np.array([n_relevant])))
 
 
 def test_mean_products_are_those_over_every_subset_of_the_members(monkeypatch):
-    monkeypatch.setattr("ipseval.metrics._ties.MOST_LEVELS", 4)  # which are allowed
+    monkeypatch.setattr("ipseval.metrics._first_relevant.MAX_QUADRATIC_SIZE", 4)  # which are allowed
     miss = np.array([[0.5, 0.9, 0.2, 0.7], [0.1, 0.4, 0.3, 1.0]])
     is_member = np.array([[False, True, True, True], [True, True, True, True]])
-    found = mean_products(miss, is_member, miss.shape[1])
-    for row, (values, chosen) in enumerate(zip(miss, is_member, strict=True)):
-        members = values[chosen]
+    means = compute_mean_products(miss, is_member, miss.shape[1])
+    for row, (values, is_member_of_row) in enumerate(zip(miss, is_member, strict=True)):
+        members = values[is_member_of_row]
         for size in range(members.size + 1):
-            products = [math.prod(one) for one in itertools.combinations(members, size)]
-            assert found[row, size] == pytest.approx(np.mean(products), rel=1e-12)
+            products = [math.prod(subset) for subset in itertools.combinations(members, size)]
+            assert means[row, size] == pytest.approx(np.mean(products), rel=1e-12)
 
 
 def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
@@ -344,65 +349,70 @@ def test_the_chance_to_miss_is_that_over_every_order_of_a_tie_group():
     miss = np.array([[0.5, 0.7, 0.9, 0.2]])
     is_member = np.array([[True, False, True, True]])
     for slots in range(6):
-        found = miss_probability(miss, is_member, np.array([slots]), np.array([5]))
-        every = [
-            math.prod(v for v, place in zip(values, taken, strict=True) if place < slots)
-            for taken in itertools.permutations(range(5), 3)
+        probability = compute_miss_probability(miss, is_member, np.array([slots]), np.array([5]))
+        products = [
+            math.prod(v for v, position in zip(values, positions, strict=True) if position < slots)
+            for positions in itertools.permutations(range(5), 3)
         ]
-        assert found == pytest.approx(np.mean(every), rel=1e-12)
+        assert probability == pytest.approx(np.mean(products), rel=1e-12)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 5, 7])
 def test_the_expectation_over_the_other_relevant_items_is_that_over_all_their_subsets(levels):
     rng = np.random.default_rng(levels)
-    y, h = rng.uniform(-0.5, 2.0, size=(3, 5)), rng.normal(size=levels)
+    y = rng.uniform(-0.5, 2.0, size=(3, 5))
+    h = rng.normal(size=levels)
 
     def over_subsets(others):
         total = 0.0
-        for taken in itertools.product([0, 1], repeat=others.size):
-            chance = np.prod([one if inside else 1 - one for one, inside in zip(others, taken, strict=True)])
-            total += chance * h[min(sum(taken), levels - 1)]
+        for is_relevant in itertools.product([0, 1], repeat=others.size):
+            chance = np.prod(np.where(is_relevant, others, 1 - others))
+            total += chance * h[min(sum(is_relevant), levels - 1)]
         return total
 
     expected = [[over_subsets(np.delete(row, i)) for i in range(5)] for row in y]
-    np.testing.assert_allclose(_expected_without_each(y, h), expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(_leave_one_out_expectations(y, h), expected, rtol=1e-12, atol=1e-13)
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3, 4, 9])
-def test_the_largest_worth_of_each_user_comes_first(n_levels):
+def test_the_largest_values_of_each_user_come_first(n_levels):
     rng = np.random.default_rng(n_levels)
     user = np.sort(rng.integers(0, 12, size=100))
-    item = np.concatenate([np.arange(one) for one in np.bincount(user)])
+    item = np.concatenate([np.arange(count) for count in np.bincount(user)])
     ranked = RankedPositives(user, item, 0 * item, 0 * item, 0 * item + 99, range(12), range(99))
     for _ in range(3):
-        worth = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
-        for one in (worth, readonly(worth), readonly(worth + 0), 2 * worth, -worth):
+        values = rng.normal(size=n_levels)[rng.integers(0, n_levels, size=100)]
+        for gains in (values, readonly(values), readonly(values + 0), 2 * values, -values):
+            expected = gains[np.lexsort((-gains, user))]
             for _ in range(2):
-                np.testing.assert_array_equal(largest_first(ranked, one), one[np.lexsort((-one, user))])
+                np.testing.assert_array_equal(sort_descending(ranked, gains), expected)
 
 
 @pytest.mark.parametrize("n_users", [0, 1, 3])
-def test_users_without_positives_have_nothing_to_order(n_users):
-    none = np.zeros(0, dtype=np.int64)
-    ranked = RankedPositives(none, none, none, none, none, range(n_users), range(9))
+def test_sorting_accepts_users_without_positives(n_users):
+    empty = np.zeros(0, dtype=np.int64)
+    ranked = RankedPositives(empty, empty, empty, empty, empty, range(n_users), range(9))
     for _ in range(2):
-        assert largest_first(ranked, np.zeros(0)).size == 0
+        assert sort_descending(ranked, np.zeros(0)).size == 0
     assert np.isnan(ipseval.metric("ndcg@5").user_values(ranked, np.zeros(0))).all()
 
 
 @pytest.mark.parametrize("label", ["ndcg@5", "precision@3", "rbp"])
 def test_the_order_that_is_kept_is_that_of_the_same_weights_only(label):
     rng = np.random.default_rng(0)
-    chosen = ipseval.metric(label)
+    metric = ipseval.metric(label)
 
     def ranked():
-        user, n = np.repeat(np.arange(4), 6), np.full(24, 30)
-        above = np.concatenate([np.random.default_rng(one).permutation(30)[:6] for one in range(4)])
-        return RankedPositives(user, np.tile(np.arange(6), 4), above, 0 * n, n, range(4), range(30))
+        user = np.repeat(np.arange(4), 6)
+        n = np.full(24, 30)
+        n_above = np.concatenate([np.random.default_rng(seed).permutation(30)[:6] for seed in range(4)])
+        return RankedPositives(user, np.tile(np.arange(6), 4), n_above, 0 * n, n, range(4), range(30))
 
     first, second = rng.uniform(0.5, 5.0, size=(2, 24))
-    kept = ranked()
+    cached_ranks = ranked()
     for weights in (first, second, second, first):
-        alone = chosen.user_values(ranked(), weights)
-        np.testing.assert_array_equal(chosen.user_values(kept, weights), alone)
-    assert not np.array_equal(chosen.user_values(kept, first), chosen.user_values(kept, second))
+        expected = metric.user_values(ranked(), weights)
+        np.testing.assert_array_equal(metric.user_values(cached_ranks, weights), expected)
+    assert not np.array_equal(
+        metric.user_values(cached_ranks, first), metric.user_values(cached_ranks, second)
+    )

@@ -1,4 +1,4 @@
-"""Values of users in blocks, and what an evaluation of ranks refuses."""
+"""Computation in blocks of users, and errors for missing gains."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def many_users(rng: np.random.Generator, n_users: int = 300, n_items: int = 50) 
     )
 
 
-def test_gains_that_the_ranks_lack_are_refused_in_words():
+def test_missing_gains_are_refused():
     ranked = many_users(np.random.default_rng(4))
     ungraded = RankedPositives(
         **{name: getattr(ranked, name) for name in ("user", "item", "n_above", "n_tied", "n_candidates")},
@@ -43,10 +43,11 @@ def test_gains_that_the_ranks_lack_are_refused_in_words():
 
 
 @pytest.mark.parametrize("cells", [1, 50, 10**9])
-def test_unbiased_ndcg_is_the_same_however_many_users_are_done_at_once(cells, monkeypatch):
+def test_unbiased_ndcg_does_not_depend_on_the_number_of_users_at_once(cells, monkeypatch):
     rng = np.random.default_rng(0)
     ranked = many_users(rng, n_users=25)
-    inverse, ndcg = 1 / rng.uniform(0.2, 1.0, size=len(ranked)), metric("ndcg@7")
+    inverse = 1 / rng.uniform(0.2, 1.0, size=len(ranked))
+    ndcg = metric("ndcg@7")
     expected = ndcg.unbiased(ranked, inverse, None)
-    monkeypatch.setattr(_ideal_list, "CELLS", cells)  # fewer than one user takes: one is done at a time
+    monkeypatch.setattr(_ideal_list, "MAX_CELLS", cells)  # fewer than one user takes: one is done at a time
     np.testing.assert_allclose(ndcg.unbiased(ranked, inverse, None), expected, rtol=1e-12)

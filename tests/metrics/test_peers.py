@@ -1,4 +1,4 @@
-"""Fully observed relevance: every metric against the packages that others use.
+"""Every metric under fully observed relevance equals its value in other packages.
 
 Where a package computes something else under the same name, its number follows from ours by the formula of
 docs/why-numbers-differ.md, which stands here in plain code.
@@ -66,7 +66,7 @@ def per_relevant(name: str, k: int) -> np.ndarray:
 
 
 def gains_at_ranks(discount: np.ndarray) -> np.ndarray:
-    """Σ discount(r) over the relevant items of each query; `discount` is that of ranks 1 … n."""
+    """Return Σ discount(r) over the relevant items of each query, for discounts of the ranks 1 … n."""
     return np.take_along_axis(QUERIES.relevant, QUERIES.order, axis=1) @ discount
 
 
@@ -100,8 +100,9 @@ SOME = 100
 
 @cache
 def scikit_learn(name: str, k: int | None, tied: bool, grades: bool = False) -> np.ndarray:
-    """Return what scikit-learn gives for some queries."""
-    metrics, queries = package("sklearn.metrics"), TIED if tied else QUERIES
+    """Return the values of scikit-learn for some queries."""
+    metrics = package("sklearn.metrics")
+    queries = TIED if tied else QUERIES
     truth = (queries.grade if grades else queries.relevant)[:SOME].astype(float)
     pairs = zip(truth, queries.scores[:SOME], strict=True)
     if name == "auc":
@@ -133,13 +134,14 @@ def test_auc_and_dcg_and_ndcg_are_those_of_scikit_learn_ties_included(tied: bool
 @pytest.mark.parametrize("queries", [QUERIES, TIED], ids=["strict", "tied"])
 def test_average_precision_of_scikit_learn_lets_tied_items_enter_together(queries: Queries):
     metrics = package("sklearn.metrics")
-    relevant, scores = queries.relevant[:SOME], queries.scores[:SOME]
-    theirs = [metrics.average_precision_score(*one) for one in zip(relevant, scores, strict=True)]
+    relevant = queries.relevant[:SOME]
+    scores = queries.scores[:SOME]
+    theirs = [metrics.average_precision_score(*query) for query in zip(relevant, scores, strict=True)]
     # All items of a tie stand at its last place: precision there, over the relevant items.
-    before = scores[:, None, :] >= scores[:, :, None]
-    precision = (before & relevant[:, None, :]).sum(axis=2) / before.sum(axis=2)
-    together = (precision * relevant).sum(axis=1) / relevant.sum(axis=1)
-    assert together == pytest.approx(np.array(theirs), abs=1e-10)
+    is_at_or_above = scores[:, None, :] >= scores[:, :, None]
+    precision = (is_at_or_above & relevant[:, None, :]).sum(axis=2) / is_at_or_above.sum(axis=2)
+    grouped_precision = (precision * relevant).sum(axis=1) / relevant.sum(axis=1)
+    assert grouped_precision == pytest.approx(np.array(theirs), abs=1e-10)
     ours_differs = not np.allclose(per_user("ap", queries)[:SOME], theirs, atol=1e-6)
     assert ours_differs == (queries is TIED)
 
@@ -186,25 +188,26 @@ def ranx_values(tmp_path_factory):
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         check=True,
     )
-    with np.load(path) as found:
-        return {tuple(key.split("|")): found[key] for key in found.files}
+    with np.load(path) as archive:
+        return {tuple(key.split("|")): archive[key] for key in archive.files}
 
 
 def write_ranx(path: str) -> None:
-    """Write what ranx gives for the queries, with binary relevance and with grades."""
+    """Write the values of ranx for the queries, with binary relevance and with grades."""
     ranx = package("ranx")
     qrels = {q: {d: int(g) for d, g in docs.items()} for q, docs in ids(QUERIES.grade, "d").items()}
     run = ranx.Run(run_of(QUERIES))
-    wanted = {
-        "binary": [f"{one}@{k}" for one in RANX.values() for k in CUTOFFS] + list(RANX_WHOLE.values()),
+    labels_by_kind = {
+        "binary": [f"{measure}@{k}" for measure in RANX.values() for k in CUTOFFS]
+        + list(RANX_WHOLE.values()),
         "grades": [f"{name}{suffix}@10" for name in ("dcg", "ndcg") for suffix in RANX_GAINS.values()],
     }
     relevant = {"binary": {q: dict.fromkeys(docs, 1) for q, docs in qrels.items()}, "grades": qrels}
-    found = {}
-    for kind, labels in wanted.items():
+    values_by_key = {}
+    for kind, labels in labels_by_kind.items():
         values = ranx.evaluate(ranx.Qrels(relevant[kind]), run, labels, return_mean=False)
-        found |= {f"{label}|{kind}": by_query(qrels, values[label]) for label in labels}
-    np.savez(path, **found)
+        values_by_key |= {f"{label}|{kind}": by_query(qrels, values[label]) for label in labels}
+    np.savez(path, **values_by_key)
 
 
 def by_query(qrels: dict, scores: np.ndarray) -> np.ndarray:
@@ -245,21 +248,23 @@ TREC = {
 
 def trec(measures: set[str], qrels: dict) -> pd.DataFrame:
     pytrec_eval = package("pytrec_eval")
-    found = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run_of(QUERIES))
-    return pd.DataFrame([found[f"q{u}"] for u in range(N_QUERIES)])
+    scores_by_query = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run_of(QUERIES))
+    return pd.DataFrame([scores_by_query[f"q{u}"] for u in range(N_QUERIES)])
 
 
 def test_trec_eval():
     qrels = {q: dict.fromkeys(docs, 1) for q, docs in ids(QUERIES.relevant, "d").items()}
-    wanted = {f"{form.partition('_{')[0]}.{','.join(map(str, CUTOFFS))}" for form in TREC.values()}
-    found = trec(wanted | {"map", "ndcg", "recip_rank"}, qrels)
+    measures_requested = {
+        f"{form.partition('_{')[0]}.{','.join(map(str, CUTOFFS))}" for form in TREC.values()
+    }
+    measures = trec(measures_requested | {"map", "ndcg", "recip_rank"}, qrels)
     for name, form in TREC.items():
         for k in CUTOFFS:
-            expected = found[form.format(k=k)].to_numpy()
+            expected = measures[form.format(k=k)].to_numpy()
             ours = per_relevant("ap", k) if name == "ap" else per_user(f"{name}@{k}")
             assert ours == pytest.approx(expected, abs=1e-10), (name, k)
     for name, measure in (("ap", "map"), ("ndcg", "ndcg"), ("rr", "recip_rank")):
-        expected = found[measure].to_numpy()
+        expected = measures[measure].to_numpy()
         assert per_user(name) == pytest.approx(expected, abs=1e-10)
 
 
@@ -267,12 +272,12 @@ def test_trec_eval_ndcg_has_linear_gains():
     graded = {
         q: {d: int(g) for d, g in docs.items()} for q, docs in ids(QUERIES.grade.astype(float), "d").items()
     }
-    found = trec({"ndcg"}, graded)["ndcg"].to_numpy()
-    assert per_user("ndcg(gain=linear)") == pytest.approx(found, abs=1e-10)
+    ndcg = trec({"ndcg"}, graded)["ndcg"].to_numpy()
+    assert per_user("ndcg(gain=linear)") == pytest.approx(ndcg, abs=1e-10)
 
 
 class FakeModel:
-    """What implicit's evaluation asks of a model: the best K items of some users."""
+    """A model with the method that the evaluation of implicit calls: the best K items of some users."""
 
     def recommend(self, users, user_items, N=10, **_):
         top = QUERIES.order[users, :N].astype(np.int32)
@@ -284,16 +289,16 @@ def test_implicit(k: int):
     evaluation = package("implicit.evaluation")
     sparse = pytest.importorskip("scipy.sparse")
     test = sparse.csr_matrix(QUERIES.relevant.astype(np.float32))
-    nothing = sparse.csr_matrix(test.shape, dtype=np.float32)
+    no_training = sparse.csr_matrix(test.shape, dtype=np.float32)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = evaluation.ranking_metrics_at_k(FakeModel(), nothing, test, K=k, show_progress=False)
+        measures = evaluation.ranking_metrics_at_k(FakeModel(), no_training, test, K=k, show_progress=False)
     for name, theirs in (("ap", "map"), ("ndcg", "ndcg")):
-        assert value(f"{name}@{k}") == pytest.approx(found[theirs], abs=1e-10), name
+        assert value(f"{name}@{k}") == pytest.approx(measures[theirs], abs=1e-10), name
     pooled = (per_user(f"precision@{k}") * k).sum() / np.minimum(COUNT, k).sum()
-    assert pooled == pytest.approx(found["precision"], abs=1e-10)
+    assert pooled == pytest.approx(measures["precision"], abs=1e-10)
     if k > 1:
-        assert abs(value(f"precision@{k}") - found["precision"]) > 1e-3
+        assert abs(value(f"precision@{k}") - measures["precision"]) > 1e-3
 
 
 @pytest.mark.parametrize("k", [1, 5, 10, 50, None])
@@ -304,10 +309,10 @@ def test_lenskit(k: int | None):
     depth = N_ITEMS if k is None else min(k, N_ITEMS)
     # Ranks 1 and 2 count the same.
     discount = 1 / np.log2(np.maximum(np.arange(1, N_ITEMS + 1), 2)) * (np.arange(N_ITEMS) < depth)
-    gained = gains_at_ranks(discount)
+    gains = gains_at_ranks(discount)
     ours = {
-        metrics.DCG(n=k): gained,
-        metrics.NDCG(n=k): gained / discount.cumsum()[COUNT - 1],
+        metrics.DCG(n=k): gains,
+        metrics.NDCG(n=k): gains / discount.cumsum()[COUNT - 1],
         metrics.RecipRank(n=k): per_user(f"rr{suffix}"),
         metrics.AveragePrecision(n=k): per_user(f"ap{suffix}"),
         metrics.RBP(n=k, patience=0.7): per_user(f"rbp(0.7){suffix}"),
@@ -360,7 +365,7 @@ def test_recbole(monkeypatch: pytest.MonkeyPatch):
     metrics = package("recbole.evaluator.metrics")
     hits = np.take_along_axis(QUERIES.relevant, QUERIES.order, axis=1)[:, :10]
     count = QUERIES.relevant.sum(axis=1)
-    found = {
+    columns_by_name = {
         "hit": metrics.Hit.metric_info(None, hits),
         "rr": metrics.MRR.metric_info(None, hits),
         "precision": metrics.Precision.metric_info(None, hits),
@@ -368,7 +373,7 @@ def test_recbole(monkeypatch: pytest.MonkeyPatch):
         "recall": metrics.Recall.metric_info(None, hits, count),
         "ndcg": metrics.NDCG.metric_info(None, hits, count),
     }
-    for name, columns in found.items():
+    for name, columns in columns_by_name.items():
         for k in (1, 5, 10):
             assert per_user(f"{name}@{k}") == pytest.approx(columns[:, k - 1], abs=1e-10), name
     ranks = (QUERIES.order.argsort(axis=1) + 1.0) * QUERIES.relevant

@@ -1,4 +1,4 @@
-"""What metrics say of themselves, and what they share: buckets, ties in catalogues of several sizes."""
+"""Attributes of metrics, buckets of users, and ties in catalogues of several sizes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ipseval.metrics import METRICS, AdditiveMetric, Metric, metric
 from ipseval.ranking import RankedPositives
-from tests.inside.metrics import buckets, mean_rank
+from tests.inside.metrics import build_user_buckets, compute_mean_rank
 
 # needs s_u, needs independent observations, has pairs, users without positives count, linear in the rank
 TRAITS = {
@@ -37,22 +37,26 @@ FLAGS = {
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_a_metric_says_what_it_needs_and_what_it_is(name):
-    of = METRICS[name]
-    assert [bool(getattr(of, flag)) for flag in FLAGS.values()] == [one != "." for one in TRAITS[name]]
-    assert not any((of.corrects_sampling, of.root, of.approximate))
-    assert of.value_range == (0.0, math.inf if name in ("cg", "dcg") else 1.0)
-    assert of.default_ties == ("mean" if name in ("atop", "auc") else "expected")
+def test_the_attributes_of_each_metric_have_their_known_values(name):
+    metric_class = METRICS[name]
+    assert [bool(getattr(metric_class, flag)) for flag in FLAGS.values()] == [
+        flag_letter != "." for flag_letter in TRAITS[name]
+    ]
+    assert not any((metric_class.corrects_sampling, metric_class.root, metric_class.approximate))
+    assert metric_class.value_range == (0.0, math.inf if name in ("cg", "dcg") else 1.0)
+    assert metric_class.default_ties == ("mean" if name in ("atop", "auc") else "expected")
     cutoff = dict.fromkeys(("recall", "precision", "cg", "hit", "hits"), "required")
-    assert of.takes_cutoff == (cutoff | {"atop": "none", "auc": "none"}).get(name, "optional")
+    assert metric_class.takes_cutoff == (cutoff | {"atop": "none", "auc": "none"}).get(name, "optional")
     kind = {"cg": "sum", "dcg": "sum", "auc": "pairwise", "ap": "pairwise"}
     kind |= dict.fromkeys(("precision", "ndcg", "rr", "hit", "rbp"), "list")
-    assert of.kind == kind.get(name, "mean")
+    assert metric_class.kind == kind.get(name, "mean")
 
 
-def test_a_metric_that_says_nothing_of_itself_needs_nothing():
+def test_a_metric_without_attributes_has_the_defaults():
     class Plain(Metric):
-        name, kind, definition = "plain", "list", METRICS["rr"].definition
+        name = "plain"
+        kind = "list"
+        definition = METRICS["rr"].definition
 
         def _user_values(self, ranked, weights, rule):
             return np.ones(ranked.starts.size)
@@ -69,35 +73,38 @@ def test_a_metric_that_says_nothing_of_itself_needs_nothing():
 def ranks(counts, n_above, n_tied, n_candidates) -> RankedPositives:
     """Return positives of users with so many each."""
     user = np.repeat(np.arange(len(counts)), counts)
-    item = np.concatenate([np.arange(one) for one in counts])
+    item = np.concatenate([np.arange(count) for count in counts])
     n_items = int(max(n_candidates))
     return RankedPositives(user, item, n_above, n_tied, n_candidates, range(len(counts)), range(n_items))
 
 
-def test_users_with_a_similar_number_of_positives_are_done_together():
+def test_users_with_similar_numbers_of_positives_share_a_bucket():
     counts = [1, 2, 3, 4, 5, 8, 9, 16, 17, 1]
     size = sum(counts)
-    above = np.concatenate([np.arange(one)[::-1] for one in counts])  # the last is the best
-    ranked = ranks(counts, above, np.zeros(size, int), np.full(size, 40))
-    found = {tuple(members.tolist()): rows for members, rows in buckets(ranked)}
+    n_above = np.concatenate([np.arange(count)[::-1] for count in counts])  # the last is the best
+    ranked = ranks(counts, n_above, np.zeros(size, int), np.full(size, 40))
+    rows_by_users = {tuple(bucket.users.tolist()): bucket.rows for bucket in build_user_buckets(ranked)}
     # Up to 1, 2, 4, 8, 16 and 32 positives: at most half of a bucket is padding.
-    assert list(found) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
-    assert [rows.shape[1] for rows in found.values()] == [1, 2, 4, 8, 16, 17]
+    assert list(rows_by_users) == [(0, 9), (1,), (2, 3), (4, 5), (6, 7), (8,)]
+    assert [rows.shape[1] for rows in rows_by_users.values()] == [1, 2, 4, 8, 16, 17]
     first = np.cumsum([0, *counts])
-    for members, rows in found.items():
-        for member, row in zip(members, rows.tolist(), strict=True):
-            own = list(range(first[member], first[member + 1]))[::-1]
-            assert row == own + [-1] * (rows.shape[1] - len(own))
+    for users, rows in rows_by_users.items():
+        for user, row in zip(users, rows.tolist(), strict=True):
+            positives = list(range(first[user], first[user + 1]))[::-1]
+            assert row == positives + [-1] * (rows.shape[1] - len(positives))
 
 
 def test_the_mean_rank_among_ties_is_the_middle_one():
-    assert mean_rank(ranks([2], [0, 2], [2, 0], [9, 9])).tolist() == [2, 3]
+    assert compute_mean_rank(ranks([2], [0, 2], [2, 0], [9, 9])).tolist() == [2, 3]
 
 
 class Share(AdditiveMetric):
     """1 / (r + n), which depends on the number of candidates and is no straight line."""
 
-    name, kind, definition, reads_n = "share", "mean", METRICS["dcg"].definition, True
+    name = "share"
+    kind = "mean"
+    definition = METRICS["dcg"].definition
+    reads_n = True
 
     def _curve(self, rank, n_candidates):
         return 1 / (rank + n_candidates)
@@ -106,32 +113,36 @@ class Share(AdditiveMetric):
 class Below(AdditiveMetric):
     """√(n − r), which is no number beyond the last place."""
 
-    name, kind, definition, reads_n = "below", "mean", METRICS["dcg"].definition, True
+    name = "below"
+    kind = "mean"
+    definition = METRICS["dcg"].definition
+    reads_n = True
     value_range = (0.0, float("inf"))
 
     def _curve(self, rank, n_candidates):
         return np.sqrt(n_candidates - rank)
 
 
-def test_a_metric_is_asked_for_places_of_the_catalogue_alone():  # any other warns, which is an error here
+def test_a_curve_is_computed_only_for_ranks_within_the_catalogue():  # any other warns, which is an error here
     assert Below().contributions(ranks([1], [3], [1], [5])).tolist() == [0.5]  # places 4 and 5 of 5
 
 
 @pytest.mark.parametrize("cutoff", [None, 3])
-def test_ties_are_averaged_over_the_places_of_each_user_s_own_catalogue(cutoff):
+def test_ties_are_averaged_over_the_ranks_of_each_users_catalogue(cutoff):
     # Users with 9, 5, 9 and 7 candidates; the last positive of each stands alone.
     n = [9, 9, 5, 5, 9, 9, 7, 7]
-    above, tied = [0, 5, 1, 4, 2, 6, 0, 6], [3, 0, 2, 0, 1, 0, 4, 0]
-    ranked = ranks([2, 2, 2, 2], above, tied, n)
+    n_above = [0, 5, 1, 4, 2, 6, 0, 6]
+    n_tied = [3, 0, 2, 0, 1, 0, 4, 0]
+    ranked = ranks([2, 2, 2, 2], n_above, n_tied, n)
     expected = []
-    for first, others, size in zip(above, tied, n, strict=True):
-        places = range(first + 1, first + others + 2)
-        value = [1 / (r + size) if cutoff is None or r <= cutoff else 0.0 for r in places]
+    for first, n_others, size in zip(n_above, n_tied, n, strict=True):
+        possible_ranks = range(first + 1, first + n_others + 2)
+        value = [1 / (r + size) if cutoff is None or r <= cutoff else 0.0 for r in possible_ranks]
         expected.append(sum(value) / len(value))
-    found = Share(cutoff).contributions(ranked)
-    np.testing.assert_allclose(found, expected, rtol=1e-14)
-    by_user = [sum(expected[i : i + 2]) / 2 for i in range(0, 8, 2)]
-    np.testing.assert_allclose(Share(cutoff).user_values(ranked), by_user, rtol=1e-14)
+    contributions = Share(cutoff).contributions(ranked)
+    np.testing.assert_allclose(contributions, expected, rtol=1e-14)
+    user_values = [sum(expected[i : i + 2]) / 2 for i in range(0, 8, 2)]
+    np.testing.assert_allclose(Share(cutoff).user_values(ranked), user_values, rtol=1e-14)
     weights = np.array([1.0, 3.0] * 4)
     weighted = [(a + 3 * b) / 4 for a, b in zip(expected[::2], expected[1::2], strict=True)]
     np.testing.assert_allclose(Share(cutoff).user_values(ranked, weights), weighted, rtol=1e-14)
@@ -141,16 +152,16 @@ def test_weights_that_were_changed_in_place_are_read_again():
     ranked = ranks([2, 1], [0, 3, 1], [0, 0, 0], [9, 9, 9])
     weights = np.array([1.0, 1.0, 2.0])
     for label in ("recall@2", "ndcg@2", "ap@2"):
-        chosen = metric(label)
-        before = chosen.user_values(ranked, weights)
+        measure = metric(label)
+        first_values = measure.user_values(ranked, weights)
         weights[0] += 6.0
-        assert chosen.user_values(ranked, weights)[0] > before[0]
+        assert measure.user_values(ranked, weights)[0] > first_values[0]
         np.testing.assert_array_equal(
-            chosen.user_values(ranked, weights), chosen.user_values(ranked, weights.copy())
+            measure.user_values(ranked, weights), measure.user_values(ranked, weights.copy())
         )
         view = weights.view()
         view.flags.writeable = False
         for _ in range(2):
             np.testing.assert_array_equal(
-                chosen.user_values(ranked, view), chosen.user_values(ranked, weights)
+                measure.user_values(ranked, view), measure.user_values(ranked, weights)
             )

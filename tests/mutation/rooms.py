@@ -56,8 +56,8 @@ SPEED = {
     "ipseval/inference/weight_bounds.py": ("BLOCK_ENTRIES",),
     "ipseval/inference/intervals.py": ("DRAWS_PER_STEP",),
     "ipseval/correction/_path.py": ("BLOCK",),
-    "ipseval/metrics/_ideal_list.py": ("CELLS",),
-    "ipseval/metrics/_ties.py": ("CELLS",),
+    "ipseval/metrics/_ideal_list.py": ("MAX_CELLS",),
+    "ipseval/metrics/_order_statistics.py": ("MAX_CELLS",),
     "ipseval/policies/rewards/_models.py": ("PAIRS_PER_BLOCK",),
     "ipseval/ranking/_duplicate_items.py": ("FEWEST", "MOST"),
     "ipseval/ranking/kernels/numpy_count.py": ("MASK_BYTES", "SLOTS"),
@@ -98,7 +98,7 @@ WINGS = (
     ),
     Room(
         "metrics",
-        ("_additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
+        ("additive.py", "np.log2(1 + rank)", "np.log2(2 + rank)"),
         ("contracts/test_metrics", "contracts/test_copies"),
     ),
     Room(

@@ -1,9 +1,9 @@
-"""Sampled ranking: what it does to a metric, and how much of it can be undone."""
+"""Metrics of rankings among sampled candidates: their expectation, and corrections for the sampling."""
 
 from __future__ import annotations
 
-from ipseval.metrics.sampled._correct import SampledEstimate, correct_sampled
-from ipseval.metrics.sampled._expected import expected_sampled, rank_curves, std_sampled
+from ipseval.metrics.sampled._correction import SampledEstimate, correct_sampled
+from ipseval.metrics.sampled._expectation import expected_sampled, rank_curves, std_sampled
 from ipseval.metrics.sampled.sampled_metric import SampledMetric
 from ipseval.utils.border import guard
 

@@ -1,4 +1,4 @@
-"""The public `metric`, and metrics that correct sampled ranks: M̂ replaces c(r), the weights stay."""
+"""The public function `metric`, and metrics that correct sampled ranks by M̂ in place of c(r)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from ipseval.errors import InputError
 from ipseval.metrics.base import Definition, Metric
-from ipseval.metrics.labels import metric as find_metric
-from ipseval.metrics.sampled._correct import METHODS, Method, correct_sampled, prior_kind
-from ipseval.metrics.sampled._expected import sampled_values
-from ipseval.metrics.sampled._tables import TABLE_METHODS, correction_table
+from ipseval.metrics.labels import parse_metric
+from ipseval.metrics.sampled._correction import METHODS, Method, classify_prior, correct_sampled
+from ipseval.metrics.sampled._correction_table import TABLE_METHODS, compute_correction_table
+from ipseval.metrics.sampled._expectation import compute_sampled_values
 from ipseval.ranking import RankedPositives
 from ipseval.utils.checks import as_list, check_choice, distinct_labels
 from ipseval.utils.types import FloatArray, TieChoice, TieRule
@@ -26,9 +26,23 @@ Prior = Literal["uniform", "estimated"]
 class SampledMetric(Metric):
     """A metric of mean type for sampled ranks: (1/s) Σ M̂(r̃), with M̂ in place of the contribution c(r).
 
-    Every estimator that takes c(r) takes M̂(r̃): the propensity weights undo what was not observed, M̂ what
-    was not ranked. Standard errors are those of the estimator, with M̂ held fixed. Made by
-    `ipseval.metric(label, sampled=method)`.
+    ``ipseval.metric(label, sampled=method)`` creates it. Every estimator that reads c(r) reads M̂(r̃): the
+    propensity weights correct for the unobserved positives, and M̂ for the candidates that were not ranked.
+    Standard errors are those of the estimator, with M̂ held fixed.
+
+    Parameters
+    ----------
+    base : Metric
+        The metric of the full ranking.
+    method : str
+        The correction, see `correct_sampled`.
+    variance_weight, prior, n_iterations
+        Options of the correction, see `correct_sampled`.
+
+    See Also
+    --------
+    ipseval.metric : Create the metric from a label.
+    correct_sampled : Estimate a metric from sampled ranks outside of an evaluation.
     """
 
     base: Metric = field(kw_only=True)
@@ -46,20 +60,21 @@ class SampledMetric(Metric):
 
     @property
     def approximate(self) -> str:  # type: ignore[override]  # follows from the correction
-        """Why nothing is claimed of any estimator; "" for AUC, whose correction is unbiased."""
-        linear = self.base.linear_in_rank and self.method in ("rank", "importance")
-        return "" if linear else "the correction for sampling is not unbiased"
+        """Reason why estimators have no statistical guarantee; "" for AUC with an unbiased correction."""
+        if self.base.linear_in_rank and self.method in ("rank", "importance"):
+            return ""
+        return "the correction for sampling is not unbiased"
 
     @property
     def definition(self) -> Definition:  # type: ignore[override]
-        """The words of the card."""
+        """Formula and conventions of the metric."""
         return Definition(
             formula=f"(1/s) Σ_{{i∈S}} M̂(r̃_i): {self.base.label} from sampled ranks by {self.method!r}",
             denominator="s, the number of relevant items",
         )
 
     def table(self, n_candidates: int, n_sampled: int, *, replacement: bool = True) -> FloatArray:
-        """Return M̂(r̃) for every sampled rank, (n_sampled + 1,), computed from the sampling law alone.
+        """Compute M̂(r̃) for every sampled rank from the sampling law.
 
         With A[r, i] = P(r̃ = i | r), D = diag(p), b[r] = M(r) and c[i] = Σ_r p(r) A[r, i]:
 
@@ -71,15 +86,22 @@ class SampledMetric(Metric):
         "ls"      least ‖D^½ (A M̂ − b)‖; refused where the system is ill-conditioned
         ========  ============================================================================================
 
-        NaN where a prior says that the sampled rank cannot occur. None is unbiased for recall@k, AP or NDCG
-        when m < n − 1: E[M̂ | r] is a polynomial of degree <= m.
+        No method is unbiased for recall@k, AP or NDCG when m < n − 1, because E[M̂ | r] is a polynomial of
+        degree <= m.
 
         Parameters
         ----------
-        n_candidates, n_sampled : int
-            n, the positive included, and m. Up to m = 5,000 for the methods that solve a system.
-        replacement : bool
+        n_candidates : int
+            n, the number of candidates, the positive included.
+        n_sampled : int
+            m, the number of sampled competitors; at most 5,000 for the methods that solve a system.
+        replacement : bool, default True
             Whether candidates are drawn with replacement.
+
+        Returns
+        -------
+        (n_sampled + 1,) float array
+            NaN for a sampled rank that cannot occur under the prior.
 
         Raises
         ------
@@ -93,24 +115,24 @@ class SampledMetric(Metric):
 
         Examples
         --------
-        One competitor is drawn from n = 3: (2 − r̃) estimates AUC = (3 − r)/2 without bias.
+        One competitor is drawn from n = 3, and (2 − r̃) estimates AUC = (3 − r)/2 without bias.
 
         >>> metric("auc", sampled="ls").table(3, 1).round(12) + 0.0
         array([1., 0.])
         """
         if self.method == "none":
-            return sampled_values(self.base, n_sampled)
+            return compute_sampled_values(self.base, n_sampled)
         if self.method not in TABLE_METHODS:
             raise InputError(
                 f"{self.label} is fitted to sampled ranks, and a table has none; use correct_sampled, or "
                 f"sampled={', '.join(map(repr, TABLE_METHODS))}."
             )
-        if prior_kind(self.prior, self.method) == "estimated":
+        if classify_prior(self.prior, self.method) == "estimated":
             raise InputError(
                 f"{self.label} estimates its prior from sampled ranks, and a table has none; pass "
                 "prior='uniform' or p(r) of every rank."
             )
-        return correction_table(
+        values, _ = compute_correction_table(
             n_candidates,
             n_sampled,
             self.base,
@@ -118,21 +140,22 @@ class SampledMetric(Metric):
             replacement=replacement,
             variance_weight=self.variance_weight,
             prior=self.prior,
-        )[0]
+        )
+        return values
 
     def contributions(
         self, ranked: RankedPositives, weights: FloatArray | None = None, *, ties: TieChoice = "default"
     ) -> FloatArray:
         """Return M̂(r̃) of each positive, (n_pos,).
 
-        A rank distribution that is fitted on the way is that of the positives weighted by `weights`.
+        A fitted rank distribution is that of the positives weighted by `weights`.
 
         Raises
         ------
         InputError
             For ranks that are not sampled, and for a tie rule other than "expected".
         """
-        if self._rule(ranked, ties) != "expected":
+        if self._resolve_tie_rule(ranked, ties) != "expected":
             raise InputError(f"{self.label} averages over ties; ties={ties!r} is not defined for it.")
         return correct_sampled(
             ranked,
@@ -148,8 +171,9 @@ class SampledMetric(Metric):
         return ranked.mean_by_user(self.contributions(ranked, weights, ties=rule), weights)
 
     def _unbiased(
-        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: Any, rule: TieRule
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
     ) -> FloatArray:
+        assert n_relevant is not None
         total = ranked.sum_by_user(self.contributions(ranked, inverse, ties=rule) * inverse)
         return np.asarray(total / n_relevant)
 
@@ -167,18 +191,27 @@ def metric(
 
     Parameters
     ----------
-    label : str
-        "recall@10", "auc", "rbp(0.9)", "dcg(gain=exponential)@10", in any case; other names of the same
-        metrics are read too ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
+    label : str or Metric
+        A label such as "recall@10", "auc", "rbp(0.9)" or "dcg(gain=exponential)@10", in any case. Common
+        other names are accepted ("mrr", "map@10", "hr@10", "p@5"). A Metric object is returned as it is.
     sampled : str, optional
         "bv", "mle", "cls", "rank", "ls", "importance" or "none": the metric for ranks among sampled
-        candidates, corrected by that method of `correct_sampled`; the label says so: "recall@10~bv". Each
-        positive is worth an estimate of the metric for that positive alone, and a user the (weighted) mean.
-        So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
-    variance_weight, prior, n_iterations
-        Of the correction, see `correct_sampled`.
+        candidates, corrected by that method of `correct_sampled`; its label is "recall@10~bv". The value of a
+        positive is an estimate of the metric for that positive alone, and the value of a user their
+        (weighted) mean. So ndcg and ap are in the form for one relevant item: 1/log2(1 + r) and 1/r.
+    variance_weight : float, default 0.01
+        Option of the correction, see `correct_sampled`.
+    prior : "uniform", "estimated" or (n,) array, optional
+        Option of the correction, see `correct_sampled`.
+    n_iterations : int, default 100
+        Option of the correction, see `correct_sampled`.
     **parameters
-        The same as inside the parentheses: `metric("precision@10", denominator="min")`.
+        Parameters of the metric, as in the parentheses of a label:
+        ``metric("precision@10", denominator="min")``.
+
+    Returns
+    -------
+    Metric
 
     Raises
     ------
@@ -186,6 +219,11 @@ def metric(
         For a name or parameter that does not exist.
     InputError
         For a cutoff that is missing, not allowed, or not an integer >= 1, or a bad parameter value.
+
+    See Also
+    --------
+    ipseval.estimators.card : Print the formula, the conventions and the guarantees of a metric.
+    ipseval.register : Register a custom metric under a label.
 
     Examples
     --------
@@ -195,18 +233,14 @@ def metric(
     (recall@10~bv, ndcg~mle)
     """
     if isinstance(label, str) and "~" in label:
-        label, _, method = (part.strip() for part in label.partition("~"))
-        if sampled not in (None, method):
-            raise InputError(f"metric {label!r}: the label says ~{method}, sampled={sampled!r}.")
-        check_choice("the correction after ~", method, METHODS)
-        sampled = method  # type: ignore[assignment]  # checked
-    base = find_metric(label, **parameters)
+        label, sampled = _split_correction(label, sampled)
+    base = parse_metric(label, **parameters)
     if sampled is None:
         return base
     check_choice("sampled", sampled, METHODS)
     if isinstance(prior, str):
         check_choice("prior", prior, ("uniform", "estimated"))
-    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not one of a single rank
+    base.at_rank(np.ones(1), 2.0)  # raises for a metric that is not a function of one rank
     return SampledMetric(
         label=f"{base.label}~{sampled}",
         base=base,
@@ -217,6 +251,17 @@ def metric(
     )
 
 
+def _split_correction(label: str, sampled: Method | None) -> tuple[str, Method]:
+    """Return the label before ~ and the correction after it, which must agree with `sampled`."""
+    base_label, _, method_text = label.partition("~")
+    base_label = base_label.strip()
+    method: Any = method_text.strip()
+    if sampled not in (None, method):
+        raise InputError(f"metric {base_label!r}: the label says ~{method}, sampled={sampled!r}.")
+    check_choice("the correction after ~", method, METHODS)
+    return base_label, method
+
+
 def requested_metrics(metrics: Iterable[str | Metric]) -> list[Metric]:
-    """Return the metrics that labels or objects name, each once."""
-    return distinct_labels([metric(one) for one in as_list(metrics, "metrics")], "metrics")
+    """Return the metrics that labels or objects name, without repetitions."""
+    return distinct_labels([metric(label) for label in as_list(metrics, "metrics")], "metrics")

@@ -12,21 +12,22 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import correct_sampled
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from tests.inside.metrics import (
-    _between,
-    _groups,
-    _knots,
+    _interpolate_tables,
+    _rank_law,
+    _select_knots,
+    add_extreme_users,
+    build_refit,
+    classify_prior,
+    divide_or_zero,
     fit_rank_distribution,
-    prior_kind,
-    ratio,
-    refitted,
-    with_best_and_worst,
+    group_by_size,
 )
-from tests.inside.metrics import _laws as laws
 from tests.inside.ranking import Sampling
 from tests.metrics.sampled.test_corrected import corrected_metric
 from tests.worlds import random_world
 
-N, M = 2000, 30
+N = 2000
+M = 30
 BASIC = ("none", "rank", "bv", "cls", "mle")
 METHODS = ("bv", "mle", "cls", "ls", "rank", "none")
 
@@ -62,11 +63,11 @@ def em_in_loops(sampled, n, m, steps):
     law = binom.pmf(np.arange(m + 1), m, np.arange(n)[:, None] / (n - 1))
     pi = np.full(n, 1 / n)
     for _ in range(steps):
-        new = np.zeros(n)
+        next_pi = np.zeros(n)
         for rank in sampled:
             joint = pi * law[:, rank - 1]
-            new += joint / joint.sum()
-        pi = new / len(sampled)
+            next_pi += joint / joint.sum()
+        pi = next_pi / len(sampled)
     return pi
 
 
@@ -92,7 +93,8 @@ def test_the_estimated_prior_is_the_maximum_likelihood_distribution():
     ("method", "prior"), [("bv", "uniform"), ("cls", None), ("mle", None), ("bv", None), ("rank", None)]
 )
 def test_the_standard_error_is_the_jackknife_over_users(method, prior):
-    n, m = 60, 6
+    n = 60
+    m = 6
     _, sampled = drawn(size=120, n=n, m=m)
     users = np.arange(120) // 10
 
@@ -122,8 +124,8 @@ def test_one_distribution_is_fitted_to_lists_of_different_length():
 def test_a_weight_of_two_counts_like_two_users_with_the_same_rank():
     for method in ("bv", "mle", "cls"):
         weighted = correct_sampled([1, 3, 2], 50, 6, "ap", method, weights=[2, 1, 1])
-        repeated = correct_sampled([1, 1, 3, 2], 50, 6, "ap", method)
-        assert weighted.estimate == pytest.approx(repeated.estimate, rel=1e-10)
+        repeated_users = correct_sampled([1, 1, 3, 2], 50, 6, "ap", method)
+        assert weighted.estimate == pytest.approx(repeated_users.estimate, rel=1e-10)
 
 
 def test_users_count_equally_however_many_positives_they_have():
@@ -140,9 +142,9 @@ def test_corrections_with_a_fitted_distribution_come_near_the_full_ranking(metho
     rng = np.random.default_rng(5)
     sampled = 1 + rng.binomial(M, (rank - 1) / (N - 1))
     result = correct_sampled(sampled, N, M, "recall@10", method)
-    plain = correct_sampled(sampled, N, M, "recall@10", "none")
+    uncorrected = correct_sampled(sampled, N, M, "recall@10", "none")
     uniform = correct_sampled(sampled, N, M, "recall@10", "bv", prior="uniform")
-    assert abs(result.estimate - truth) < abs(uniform.estimate - truth) < abs(plain.estimate - truth)
+    assert abs(result.estimate - truth) < abs(uniform.estimate - truth) < abs(uncorrected.estimate - truth)
     assert abs(result.estimate - truth) < 0.05
 
 
@@ -150,8 +152,8 @@ def test_tables_between_the_knots_are_those_of_the_exact_size():
     sizes = 900 + np.arange(0, 100, 5)
     m = 10
     _, sampled = drawn(size=20, n=900, m=m)
-    one = _between(np.array([[0.0, 1.0, 4.0]]), np.array([900.0]), np.array([900.0, 900.0]))
-    assert one.tolist() == [[0, 1, 4]] * 2
+    tables = _interpolate_tables(np.array([[0.0, 1.0, 4.0]]), np.array([900.0]), np.array([900.0, 900.0]))
+    assert tables.tolist() == [[0, 1, 4]] * 2
     for metric in ("recall@10", "ndcg"):
         result = correct_sampled(sampled, sizes, m, metric, "bv", prior="uniform", variance_weight=0.1)
         exact = [
@@ -165,8 +167,8 @@ def test_the_interval_of_two_positives_holds_every_mean_of_two():
     # Contributions 1 and 0, and those of the two added users, 1 and 0: two of four have the mean 0, ½ or 1.
     result = correct_sampled([1, 3], 5, 2, "auc", "rank")
     assert result.conf_int(0.9, rng=0) == (0.0, 1.0)
-    alone = correct_sampled([1], 5, 2, "auc", "rank")
-    assert np.isnan([*alone.conf_int(), alone.standard_error]).all()
+    single = correct_sampled([1], 5, 2, "auc", "rank")
+    assert np.isnan([*single.conf_int(), single.standard_error]).all()
     with pytest.raises(InputError, match="n_resamples"):
         result.conf_int(n_resamples=0)
 
@@ -175,14 +177,15 @@ def test_the_interval_of_two_positives_holds_every_mean_of_two():
 def test_a_refit_to_the_same_shares_is_the_estimate(method):
     _, sampled = drawn(size=25, n=60, m=6)
     result = correct_sampled(sampled, 60, 6, "recall@5", method, n_iterations=20)
-    data, target = result._request.data, ipseval.metric("recall@5")
-    again = refitted(data, target, method, 0.01, 20)
-    assert again(data.share) == pytest.approx(result.estimate, rel=1e-12)
+    data = result._request.data
+    target = ipseval.metric("recall@5")
+    refit = build_refit(data, target, method, 0.01, 20)
+    assert refit(data.share) == pytest.approx(result.estimate, rel=1e-12)
     # Counted twice, a positive moves the estimate as if it were there twice.
     share = data.share * np.where(np.arange(25) == 3, 2, 1)
     twice = np.append(np.arange(25), 3)
     expected = correct_sampled(sampled[twice], 60, 6, "recall@5", method, n_iterations=20)
-    assert again(share / share.sum()) == pytest.approx(expected.estimate, rel=1e-9)
+    assert refit(share / share.sum()) == pytest.approx(expected.estimate, rel=1e-9)
 
 
 @pytest.mark.parametrize("method", ["none", "rank", "bv", "cls", "mle"])
@@ -192,42 +195,44 @@ def test_the_interval_is_repeatable_and_holds_the_estimate(method):
     low, high = result.conf_int(n_resamples=12, rng=1)
     assert (low, high) == result.conf_int(n_resamples=12, rng=1)
     assert low < result.estimate < high
-    narrow = result.conf_int(0.5, n_resamples=12, rng=1)
-    assert low < narrow[0] < narrow[1] < high
+    narrow_interval = result.conf_int(0.5, n_resamples=12, rng=1)
+    assert low < narrow_interval[0] < narrow_interval[1] < high
 
 
 def test_the_interval_has_quantiles_of_resampled_users_with_two_more_that_are_first_and_last():
     # AUC of ranks 1, 2, 2 and 4 of 1 … 4: 1, 2/3, 2/3 and 0; those of the two more are 1 and 0.
     result = correct_sampled([1, 2, 2, 4], 50, 3, "auc", "rank")
-    values, rng = np.array([1, 2 / 3, 2 / 3, 0, 1, 0]), np.random.default_rng(3)
-    drawn = [rng.multinomial(4, np.full(6, 1 / 6)) @ values / 4 for _ in range(200)]
+    values = np.array([1, 2 / 3, 2 / 3, 0, 1, 0])
+    rng = np.random.default_rng(3)
+    resamples = [rng.multinomial(4, np.full(6, 1 / 6)) @ values / 4 for _ in range(200)]
     low = norm.cdf(t.ppf(0.1, 3) * np.sqrt(4 / 3))
-    found = result.conf_int(0.8, n_resamples=200, rng=3)
-    assert found == pytest.approx(tuple(np.quantile(drawn, [low, 1 - low])))
+    interval = result.conf_int(0.8, n_resamples=200, rng=3)
+    assert interval == pytest.approx(tuple(np.quantile(resamples, [low, 1 - low])))
 
 
-def test_two_more_users_weigh_as_the_mean_user_and_stand_first_and_last():
+def test_the_two_added_users_count_as_the_mean_user_and_rank_first_and_last():
     ranked = ranked_with(
         [0, 2, 1], [0, 1, 0], uniform=False,
         above_estimate=np.array([0.0, 10.5, 2.0]), tied_estimate=np.array([0.0, 5.0, 0.0]),
     )  # fmt: skip
     data = correct_sampled(ranked, metric="auc", method="importance")._request.data
-    wide = with_best_and_worst(data)
-    assert (wide.n_above.tolist(), wide.n_tied.tolist()) == ([0, 2, 1, 0, 4], [0, 1, 0, 0, 0])
-    assert (wide.n_candidates.tolist(), wide.n_users) == ([50] * 5, 5)
-    assert (wide.share.tolist(), wide.segment.tolist()) == ([1 / 3] * 5, [0, 1, 2, 3, 4])
-    assert wide.estimated_rank.tolist() == [1, 14, 3, 1, 50]
+    extended = add_extreme_users(data)
+    assert (extended.n_above.tolist(), extended.n_tied.tolist()) == ([0, 2, 1, 0, 4], [0, 1, 0, 0, 0])
+    assert (extended.n_candidates.tolist(), extended.n_users) == ([50] * 5, 5)
+    assert (extended.share.tolist(), extended.segment.tolist()) == ([1 / 3] * 5, [0, 1, 2, 3, 4])
+    assert extended.estimated_rank.tolist() == [1, 14, 3, 1, 50]
     # A tie over the ranks 3 and 4 counts half at each; nothing is at 5.
-    assert data.shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
+    assert data.rank_shares(np.ones(3, dtype=bool)) == pytest.approx([1 / 3, 1 / 3, 1 / 6, 1 / 6, 0])
     # 1/2 / 2 + 1/2 / 3 less both leaves less than nothing to floating point.
-    rounded = correct_sampled(ranked_with([1, 1], [1, 2]), metric="auc", method="rank")._request.data
-    assert rounded.shares(np.ones(2, dtype=bool)).tolist()[-1] == 0
+    tied_data = correct_sampled(ranked_with([1, 1], [1, 2]), metric="auc", method="rank")._request.data
+    assert tied_data.rank_shares(np.ones(2, dtype=bool)).tolist()[-1] == 0
 
 
 def test_the_unbiased_form_of_a_corrected_metric_weighs_each_correction():
     # AUC at the ranks 1 and 1 + 49 · 2/4 of 50: 1 and 1/2; ŷ = 2 and 4 over s = 1 and 4 relevant items.
     metric = ipseval.metric("auc", sampled="rank")
-    ranked, inverse = ranked_with([0, 2], [0, 0]), np.array([2.0, 4.0])
+    ranked = ranked_with([0, 2], [0, 0])
+    inverse = np.array([2.0, 4.0])
     assert metric.unbiased(ranked, inverse, np.array([1.0, 4.0])).tolist() == [2.0, 0.5]
     assert metric.user_values(ranked, inverse).tolist() == [1.0, 0.5]
 
@@ -237,27 +242,31 @@ def test_lists_whose_lengths_are_within_two_percent_share_a_law():
     sizes = np.array([100, 104, 101, 103])
     for replacement in (True, False):
         result = correct_sampled([1, 2, 3, 4], sizes, 5, "recall@3", "rank", replacement=replacement)
-        group_of, groups, weight = _groups(result._request.data, ipseval.metric("recall@3"))
-        assert group_of.tolist() == [0, 1, 0, 1]
-        assert [one.grid.n_candidates for one in groups] == [100, 104]  # the rounded means
+        rank_groups = group_by_size(result._request.data, ipseval.metric("recall@3"))
+        groups = rank_groups.groups
+        weight = rank_groups.weight
+        assert rank_groups.group_of.tolist() == [0, 1, 0, 1]
+        assert [group.grid.n_candidates for group in groups] == [100, 104]  # the rounded means
         assert groups[0].grid.rank[-6:].tolist() == [99, 100, 100, 100, 100, 100]
         assert groups[1].grid.rank.tolist() == list(range(1, 105))
         assert weight.tolist() == pytest.approx([1 / 104] * 104)
-        uniform = fit_rank_distribution(groups, weight, 1).weights(0)  # before the first step
+        uniform = fit_rank_distribution(groups, weight, 1).probabilities(0)  # before the first step
         assert uniform.tolist() == pytest.approx([1 / 104] * 104)
-        assert [one.shares.tolist() for one in groups] == [[0.25, 0, 0.25, 0, 0, 0], [0, 0.25, 0, 0.25, 0, 0]]
-    near = correct_sampled([1, 2], [100, 101], 5, "recall@3", "rank")._request.data
-    assert _groups(near, ipseval.metric("recall@3"))[0].tolist() == [0, 0]
-    wide = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
-    assert _groups(wide, ipseval.metric("recall@3"))[0].tolist() == [0, 1]
-    many = correct_sampled(np.ones(101), 100 + np.arange(101), 5, "recall@3", "rank")._request.data
-    assert _groups(many, ipseval.metric("recall@3"))[0].max() == 15
+        assert groups[0].shares.tolist() == [0.25, 0, 0.25, 0, 0, 0]
+        assert groups[1].shares.tolist() == [0, 0.25, 0, 0.25, 0, 0]
+        assert len(groups) == 2
+    near_data = correct_sampled([1, 2], [100, 101], 5, "recall@3", "rank")._request.data
+    assert group_by_size(near_data, ipseval.metric("recall@3")).group_of.tolist() == [0, 0]
+    wide_data = correct_sampled([1, 2], [100, 200], 5, "recall@3", "rank")._request.data  # sixteen at most
+    assert group_by_size(wide_data, ipseval.metric("recall@3")).group_of.tolist() == [0, 1]
+    many_data = correct_sampled(np.ones(101), 100 + np.arange(101), 5, "recall@3", "rank")._request.data
+    assert group_by_size(many_data, ipseval.metric("recall@3")).group_of.max() == 15
 
 
-def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter_ones(monkeypatch):
-    monkeypatch.setattr(laws, "EXACT_ENTRIES", 0)
+def test_groups_share_the_nodes_of_the_longest_lists_rounded_to_ranks_in_shorter_ones(monkeypatch):
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
     data = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "rank", replacement=False)._request.data
-    _, (short, long), _ = _groups(data, ipseval.metric("auc"))
+    short, long = group_by_size(data, ipseval.metric("auc")).groups
     assert (long.grid.rank % 1).any()
     np.testing.assert_array_equal(short.grid.rank, np.minimum(np.round(long.grid.rank), 100))
     result = correct_sampled([1, 2, 3], [100, 140, 140], 5, "auc", "mle", replacement=False)
@@ -266,11 +275,15 @@ def test_nodes_between_ranks_are_those_of_the_longest_lists_and_whole_in_shorter
 
 
 def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
-    assert [prior_kind(None, method) for method in METHODS] == ["estimated"] * 2 + ["uniform"] * 4
-    assert [prior_kind("uniform", method) for method in METHODS] == ["uniform", "estimated", *["uniform"] * 4]
-    assert prior_kind(np.ones(3), "cls") == "given"
-    assert prior_kind("estimated", "rank") == "estimated"
-    assert ratio(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
+    assert [classify_prior(None, method) for method in METHODS] == ["estimated"] * 2 + ["uniform"] * 4
+    assert [classify_prior("uniform", method) for method in METHODS] == [
+        "uniform",
+        "estimated",
+        *["uniform"] * 4,
+    ]
+    assert classify_prior(np.ones(3), "cls") == "given"
+    assert classify_prior("estimated", "rank") == "estimated"
+    assert divide_or_zero(np.array([0.0, 1, 2]), np.array([0.0, 0, 4])).tolist() == [0, 0, 0.5]
     conditions = [
         correct_sampled([1, 3, 2], 50, 6, "ap", method, variance_weight=1).condition_number
         for method in ("none", "rank", "bv", "mle")
@@ -279,29 +292,31 @@ def test_a_distribution_is_estimated_for_bv_and_always_for_mle():
 
 
 def test_many_lengths_of_lists_have_knots_one_percent_apart():
-    few = np.array([100.0, 150.0, 200.0])
-    assert _knots(few) is few
-    every = _knots(np.arange(900.0, 1100.0))
-    assert (every.size, every[0], every[-1]) == (21, 900, 1099)
-    assert np.diff(np.log(every)).max() < 0.011
-    close = _knots(np.arange(100.0, 105.0))  # of log(1.04) five: as they are
-    assert close.tolist() == [100, 101, 102, 103, 104]
+    few_sizes = np.array([100.0, 150.0, 200.0])
+    assert _select_knots(few_sizes) is few_sizes
+    knots = _select_knots(np.arange(900.0, 1100.0))
+    assert (knots.size, knots[0], knots[-1]) == (21, 900, 1099)
+    assert np.diff(np.log(knots)).max() < 0.011
+    close_knots = _select_knots(np.arange(100.0, 105.0))  # of log(1.04) five: as they are
+    assert close_knots.tolist() == [100, 101, 102, 103, 104]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("power", [2, 3])
 def test_intervals_from_twenty_positives_cover(power, monkeypatch):
     # At commit 68d2490 (normal interval): .67 at power 2, .80 at power 3.
-    monkeypatch.setattr(laws, "EXACT_ENTRIES", 0)
-    n, m, rng = 2000, 50, np.random.default_rng(power)
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
+    n = 2000
+    m = 50
+    rng = np.random.default_rng(power)
     truth = (10 / n) ** (1 / power)  # P(⌈n u^power⌉ <= 10)
-    covered = 0
+    n_covered = 0
     for _ in range(60):
         rank = np.ceil(n * rng.random(20) ** power)
         sampled = 1 + rng.binomial(m, (rank - 1) / (n - 1))
         low, high = correct_sampled(sampled, n, m, "recall@10").conf_int(n_resamples=150, rng=rng)
-        covered += low <= truth <= high
-    assert covered >= 50  # 95 % less four standard errors of 60 runs
+        n_covered += low <= truth <= high
+    assert n_covered >= 50  # 95 % less four standard errors of 60 runs
 
 
 def ranked_with(n_above, n_tied, *, n=50, m=4, **sampling):
@@ -316,9 +331,10 @@ def ranked_with(n_above, n_tied, *, n=50, m=4, **sampling):
 @pytest.mark.parametrize("method", BASIC)
 def test_a_tie_is_the_mean_over_the_ranks_it_covers(method):
     # One positive tied over ranks 2 … 4 weighs like a third of a positive at each of them.
-    tied = correct_sampled(ranked_with([0, 1], [0, 2]), metric="ap", method=method)
-    apart = correct_sampled([1, 1, 1, 2, 3, 4], 50, 4, "ap", method, users=["a", "a", "a", "b", "b", "b"])
-    assert tied.estimate == pytest.approx(apart.estimate, rel=1e-10)
+    tied_estimate = correct_sampled(ranked_with([0, 1], [0, 2]), metric="ap", method=method)
+    users = ["a", "a", "a", "b", "b", "b"]
+    separate_estimate = correct_sampled([1, 1, 1, 2, 3, 4], 50, 4, "ap", method, users=users)
+    assert tied_estimate.estimate == pytest.approx(separate_estimate.estimate, rel=1e-10)
 
 
 def test_importance_weighted_ranks_enter_the_metric_as_they_are():
@@ -371,7 +387,7 @@ def test_unknown_names_list_the_choices():
         correct_sampled([1], 9, 3, prior="flat")
 
 
-def test_full_ranks_have_nothing_to_correct():
+def test_full_ranks_are_refused_by_corrections():
     world = random_world(0)
     with pytest.raises(InputError, match="ranks among all candidates"):
         correct_sampled(rank_positives(world.scores, world.split))
@@ -382,7 +398,7 @@ def test_corrected_metrics_run_through_every_estimator(method):
     world = random_world(3)
     ranked = rank_positives(world.scores, world.split, candidates=SampledCandidates(8, rng=0))
     metric = ipseval.metric("recall@5", sampled=method, n_iterations=5)
-    asked = {"metric": "recall@5", "method": method, "n_iterations": 5}
+    options = {"metric": "recall@5", "method": method, "n_iterations": 5}
     evaluation = ipseval.evaluate_ranks(
         {"model": ranked},
         propensity=ipseval.KnownPropensity(item=world.propensity).fit(world.split.train),
@@ -391,10 +407,10 @@ def test_corrected_metrics_run_through_every_estimator(method):
         low_ess="ignore",
     )
     frame = evaluation.frame.set_index("estimator")
-    result = correct_sampled(ranked, **asked)
+    result = correct_sampled(ranked, **options)
     assert frame.loc["aoa", "estimate"] == pytest.approx(result.estimate, rel=1e-12)
     weight = 1 / world.propensity[ranked.item]
-    weighted = correct_sampled(ranked, **asked, weights=weight)
+    weighted = correct_sampled(ranked, **options, weights=weight)
     assert frame.loc["snips-global", "estimate"] == pytest.approx(weighted.estimate, rel=1e-12)
     pooled = float(weight @ weighted.contributions / weight.sum())
     assert frame.loc["snips-pooled", "estimate"] == pytest.approx(pooled, rel=1e-12)
@@ -418,9 +434,9 @@ def test_metrics_read_off_sampled_ranks_warn_and_corrected_ones_do_not():
 def test_recall_among_each_users_own_items_warns_that_the_catalogue_may_order_otherwise():
     world = random_world(3)
     test = world.split.test.to_frame()
-    own = pd.concat([test.assign(item=item) for item in world.split.item_ids[:8]] + [test])
-    own = own[["user", "item"]].drop_duplicates()
-    ranked = rank_positives(world.scores, world.split, candidates=own)
+    own_items = pd.concat([test.assign(item=item) for item in world.split.item_ids[:8]] + [test])
+    own_items = own_items[["user", "item"]].drop_duplicates()
+    ranked = rank_positives(world.scores, world.split, candidates=own_items)
     with pytest.warns(ipseval.errors.DataWarning, match=r"another order than in the catalogue \(arXiv 2409"):
         ipseval.evaluate_ranks({"model": ranked}, metrics=["recall@2", "auc"])
     ipseval.evaluate_ranks({"model": ranked}, metrics=["auc"])  # no warning: pytest takes it for an error

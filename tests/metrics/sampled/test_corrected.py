@@ -1,4 +1,4 @@
-"""Corrections M̂ by sampled rank: published figures, optimality, refusal, scale."""
+"""Correction tables: published figures, optimality, errors and large numbers of candidates."""
 
 from __future__ import annotations
 
@@ -14,8 +14,15 @@ from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics import AdditiveMetric
 from ipseval.metrics import metric as find_metric
 from ipseval.metrics.sampled import correct_sampled, expected_sampled, std_sampled
-from tests.inside.metrics import _laws as grid_module
-from tests.inside.metrics import _shown, _sums, _tables, correction_table, mean_over_ties
+from tests.inside.metrics import (
+    _accumulate_normal_equations,
+    _correction_table,
+    _format_condition,
+    _rank_distribution,
+    _rank_law,
+    average_tied_values,
+    compute_correction_table,
+)
 from tests.metrics.sampled.test_expected import RANKS, SIX_DECIMALS, N
 
 # m = 99, n = 10 000, binomial, uniform prior: M̂(1) … M̂(4), computed once by exact summation.
@@ -62,8 +69,8 @@ def corrected_metric(
     n_candidates, n_sampled, metric="recall@10", method="bv", *, replacement=True, prior="uniform", **options
 ):
     """Return the table of a correction, under the uniform prior where none is given."""
-    chosen = find_metric(metric, sampled=method, prior=prior, **options)
-    return chosen.table(n_candidates, n_sampled, replacement=replacement)
+    corrected = find_metric(metric, sampled=method, prior=prior, **options)
+    return corrected.table(n_candidates, n_sampled, replacement=replacement)
 
 
 def correction(metric, method, g=None, n=N, m=99, **options):
@@ -91,44 +98,53 @@ def test_the_expected_corrected_values_are_reproduced(key):
 
 
 def pmf(n, m, replacement):
-    j, above = np.arange(m + 1)[None, :], np.arange(n)[:, None]
+    j = np.arange(m + 1)[None, :]
+    above = np.arange(n)[:, None]
     return binom.pmf(j, m, above / (n - 1)) if replacement else hypergeom.pmf(j, n - 1, above, m)
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_the_bias_variance_correction_solves_its_normal_equations(replacement):
-    n, m, g = 60, 12, 0.05
+    n = 60
+    m = 12
+    g = 0.05
     prior = np.linspace(3, 1, n) / np.linspace(3, 1, n).sum()
-    a, b = pmf(n, m, replacement), 1 / np.arange(1.0, n + 1)
+    a = pmf(n, m, replacement)
+    b = 1 / np.arange(1.0, n + 1)
     system = (1 - g) * a.T @ (a * prior[:, None]) + g * np.diag(a.T @ prior)
     solution = np.linalg.solve(system, a.T @ (prior * b))
     values = corrected_metric(n, m, "ap", "bv", replacement=replacement, variance_weight=g, prior=3 * prior)
     np.testing.assert_allclose(values, solution, rtol=1e-9)
 
 
-def test_the_whole_weight_on_variance_is_the_posterior_mean():
-    n, m = 40, 7
-    a, b = pmf(n, m, True), 1 / np.log2(np.arange(2.0, n + 2))
+def test_variance_weight_one_gives_the_posterior_mean():
+    n = 40
+    m = 7
+    a = pmf(n, m, True)
+    b = 1 / np.log2(np.arange(2.0, n + 2))
     np.testing.assert_allclose(
         corrected_metric(n, m, "ndcg", "bv", variance_weight=1), (a.T @ b) / a.sum(axis=0), rtol=1e-12
     )
 
 
 def test_constrained_least_squares_beats_every_other_non_increasing_table():
-    n, m = 50, 6
-    a, b = pmf(n, m, True), (np.arange(1, n + 1) <= 10).astype(float)
+    n = 50
+    m = 6
+    a = pmf(n, m, True)
+    b = (np.arange(1, n + 1) <= 10).astype(float)
     best = corrected_metric(n, m, "recall@10", "cls")
     assert (np.diff(best) <= 0).all()
     assert best[-1] >= 0
     loss = np.sum((a @ best - b) ** 2)
     rng = np.random.default_rng(0)
     for _ in range(300):
-        other = np.sort(np.abs(best + rng.normal(scale=rng.choice([0.01, 0.1, 1]), size=m + 1)))[::-1]
-        assert np.sum((a @ other - b) ** 2) >= loss - 1e-12
+        candidate = np.sort(np.abs(best + rng.normal(scale=rng.choice([0.01, 0.1, 1]), size=m + 1)))[::-1]
+        assert np.sum((a @ candidate - b) ** 2) >= loss - 1e-12
 
 
-def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_no_end(monkeypatch):
-    n, m = 100, 20
+def test_constrained_least_squares_takes_many_steps_and_raises_if_they_do_not_converge(monkeypatch):
+    n = 100
+    m = 20
     values = corrected_metric(n, m, "rbp(0.9)", "cls")  # three to five steps for each sampled rank
     np.testing.assert_allclose(pmf(n, m, True) @ values, 0.1 * 0.9 ** np.arange(n), atol=1e-3)
 
@@ -136,7 +152,7 @@ def test_constrained_least_squares_takes_many_steps_and_says_when_they_come_to_n
         raise RuntimeError("Maximum number of iterations reached.")
 
     monkeypatch.setattr("scipy.optimize.nnls", without_end)
-    with pytest.raises(InputError, match=r"'cls' comes to no end with 20 of 100 candidates.*method='bv'"):
+    with pytest.raises(InputError, match=r"'cls' does not converge with 20 of 100 candidates.*method='bv'"):
         corrected_metric(n, m, "rbp(0.9)", "cls")
 
 
@@ -153,14 +169,14 @@ def test_plain_least_squares_is_refused_with_the_condition_number_and_an_alterna
         corrected_metric(N, 30, "ap", "ls")
     with pytest.raises(InputError, match=r"ill-conditioned here.* with 3 of 3 candidates"):  # 4 from 3 ranks
         corrected_metric(3, 3, "ap", "ls")
-    assert [_shown(one) for one in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
+    assert [_format_condition(condition) for condition in (1e14 - 1, 1e14)] == ["1.0e+14", "1.0e+14 or more"]
 
 
 @pytest.mark.parametrize("m", [1, 5, 20])
 def test_the_condition_number_of_least_squares_follows_its_closed_form(m):
     # For a long list the eigenvalues of AᵀDA are those of the Bernstein–Durrmeyer operator,
     # (m!)²/((m − k)!(m + k + 1)!), k = 0 … m: their extreme ratio is C(2m + 1, m).
-    condition = correction_table(10**6, m, find_metric("ap"), "ls")[1]
+    condition = compute_correction_table(10**6, m, find_metric("ap"), "ls")[1]
     assert condition == pytest.approx(comb(2 * m + 1, m) ** 0.5, rel=1e-4)
 
 
@@ -168,7 +184,7 @@ def test_a_vanishing_variance_weight_is_refused_with_the_condition_number():
     with pytest.raises(InputError, match=r"condition number of about 1\.0e\+13.*variance_weight >= 1e-10"):
         corrected_metric(N, 99, "ap", "bv", variance_weight=1e-13)
     options = {"variance_weight": 0.01}
-    assert correction_table(N, 99, find_metric("ap"), "bv", **options)[1] == pytest.approx(100)
+    assert compute_correction_table(N, 99, find_metric("ap"), "bv", **options)[1] == pytest.approx(100)
 
 
 def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estimate():
@@ -178,64 +194,68 @@ def test_too_many_sampled_candidates_for_a_system_are_referred_to_the_rank_estim
 
 
 def test_a_system_may_have_so_many_sampled_candidates_and_a_small_one_takes_one_thread(monkeypatch):
-    held = []
-    monkeypatch.setattr(_tables, "one_blas_thread", lambda: nullcontext(held.append(1)))
-    monkeypatch.setattr(_tables, "SMALL", 2)
-    monkeypatch.setattr(_tables, "MAX_SAMPLED", 3)
-    for m, n_held in ((1, 1), (2, 1), (3, 1)):
+    calls = []
+    monkeypatch.setattr(_correction_table, "one_blas_thread", lambda: nullcontext(calls.append(1)))
+    monkeypatch.setattr(_correction_table, "MIN_PARALLEL_SAMPLED", 2)
+    monkeypatch.setattr(_correction_table, "MAX_SAMPLED", 3)
+    monkeypatch.setattr(_rank_distribution, "MAX_SAMPLED", 3)
+    for m, n_calls in ((1, 1), (2, 1), (3, 1)):
         assert corrected_metric(9, m, "ap", "bv").size == m + 1
-        assert len(held) == n_held
+        assert len(calls) == n_calls
     assert correct_sampled([1], 9, 3, "ap", "mle").values.size == 4
     with pytest.raises(InputError, match="= 5, more than 4; use method='rank'"):
         corrected_metric(9, 4, "ap", "bv")
     with pytest.raises(InputError, match="at most 3 sampled candidates; got 4"):
         correct_sampled([1], 9, 4, "ap", "mle")
-    plain, condition = correction_table(9, 3, find_metric("ap"), "ls")
-    monkeypatch.setattr(_tables, "MAX_CONDITION", condition)  # which is allowed itself
-    assert corrected_metric(9, 3, "ap", "ls").tolist() == plain.tolist()
+    least_squares, condition = compute_correction_table(9, 3, find_metric("ap"), "ls")
+    monkeypatch.setattr(_correction_table, "MAX_CONDITION", condition)  # which is allowed itself
+    assert corrected_metric(9, 3, "ap", "ls").tolist() == least_squares.tolist()
 
 
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize(("n", "m"), [(6_000, 12), (1_500, 400)])
 def test_quadrature_agrees_with_the_sum_over_all_ranks(monkeypatch, n, m, replacement):
-    monkeypatch.setattr(grid_module, "EXACT_ENTRIES", 0)
-    law = grid_module.rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
-    gram, marginal = law.T @ law / n, law.sum(axis=0) / n
+    monkeypatch.setattr(_rank_law, "MAX_EXACT_ENTRIES", 0)
+    law = _rank_law.compute_rank_law(np.arange(1.0, n + 1), np.full(n, float(n)), m, replacement)
+    gram = law.T @ law / n
+    marginal = law.sum(axis=0) / n
     for metric in ("recall@10", "recall@777", "ap", "ndcg@50", "ndcg"):
         target = find_metric(metric)
-        sums = _sums(grid_module.rank_grid(n, m, replacement, cutoff=target.cutoff), target)
+        sums = _accumulate_normal_equations(
+            _rank_law.build_rank_grid(n, m, replacement, cutoff=target.cutoff), target
+        )
         exact = gram, marginal, law.T @ target.curve(n) / n
-        for one, expected in zip(sums, exact, strict=True):
-            assert np.abs(one - expected).max() <= 1e-11 * np.abs(expected).max()
+        for computed, expected in zip(sums, exact, strict=True):
+            assert np.abs(computed - expected).max() <= 1e-11 * np.abs(expected).max()
 
 
 def test_panels_double_until_they_are_two_and_a_half_deviations_wide_and_end_at_the_cutoff():
     # Of 10,001 ranks p = (first − 1)/10,000: with m = 100 the width is 2,500 √(p(1 − p)).
-    plain = list(grid_module._panels(10_001, 100, True, None))
-    assert plain[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
-    assert plain[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
-    assert plain[-1] == (9538, 464)  # to the last rank
-    assert list(grid_module._panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
+    panels = list(_rank_law._split_panels(10_001, 100, True, None))
+    assert panels[:7] == [(1, 16), (17, 17), (34, 34), (68, 68), (136, 136), (272, 272), (544, 544)]
+    assert panels[7:9] == [(1088, int(2500 * (0.1087 * 0.8913) ** 0.5)), (1866, 973)]
+    assert panels[-1] == (9538, 464)  # to the last rank
+    assert list(_rank_law._split_panels(10_001, 100, True, 300))[4:7] == [(136, 136), (272, 29), (301, 301)]
     # Without replacement every rank of the first and last m is a node.
-    drawn = list(grid_module._panels(300, 40, False, 1))
-    assert drawn[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
-    assert drawn[-3:] == [(261, 16), (277, 16), (293, 8)]
+    hypergeometric_panels = list(_rank_law._split_panels(300, 40, False, 1))
+    assert hypergeometric_panels[:5] == [(1, 1), (2, 16), (18, 16), (34, 7), (41, 40)]
+    assert hypergeometric_panels[-3:] == [(261, 16), (277, 16), (293, 8)]
 
 
 @pytest.mark.parametrize("method", ["bv", "cls", "rank"])
 @pytest.mark.parametrize("metric", ["recall@10", "ap"])
 def test_ten_million_candidates_take_little_memory(metric, method):
     tracemalloc.start()
-    corrected = corrected_metric(10**7, 100, metric, method, replacement=False)
+    table = corrected_metric(10**7, 100, metric, method, replacement=False)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert corrected.shape == (101,)
+    assert table.shape == (101,)
     assert peak < 500e6
 
 
 def test_the_values_of_a_table_are_averaged_over_ties():
-    found = mean_over_ties(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
-    np.testing.assert_allclose(found, [0.9, 0.4, 0.15])
+    averages = average_tied_values(np.array([0.9, 0.3, 0.0]), np.array([0, 0, 1]), np.array([0, 2, 1]))
+    np.testing.assert_allclose(averages, [0.9, 0.4, 0.15])
 
 
 @pytest.mark.parametrize(
@@ -262,10 +282,10 @@ def test_bad_input_is_named(options, message):
 
 def test_a_sampled_rank_that_the_prior_excludes_has_no_value():
     # Rank 1 has nothing above it, so that every sampled rank is 1.
-    found = corrected_metric(4, 2, "ap", "bv", prior=[3.0, 0, 0, 0])
-    np.testing.assert_allclose(found, [1, np.nan, np.nan], atol=1e-15)
-    least = corrected_metric(20, 3, "ap", "bv", variance_weight=1e-10)
-    np.testing.assert_allclose(least, corrected_metric(20, 3, "ap", "ls"), rtol=1e-4)
+    table = corrected_metric(4, 2, "ap", "bv", prior=[3.0, 0, 0, 0])
+    np.testing.assert_allclose(table, [1, np.nan, np.nan], atol=1e-15)
+    nearly_unregularised = corrected_metric(20, 3, "ap", "bv", variance_weight=1e-10)
+    np.testing.assert_allclose(nearly_unregularised, corrected_metric(20, 3, "ap", "ls"), rtol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -278,9 +298,9 @@ def test_a_sampled_rank_that_the_prior_excludes_has_no_value():
     ],
 )
 def test_only_metrics_linear_in_the_rank_keep_their_claims(label, method, words):
-    found = find_metric(label, sampled=method)
-    assert (found.approximate == "", words in found.approximate) == (words == "", True)
-    assert found.definition.formula.endswith(f"M̂(r̃_i): {label} from sampled ranks by {method!r}")
+    metric = find_metric(label, sampled=method)
+    assert (metric.approximate == "", words in metric.approximate) == (words == "", True)
+    assert metric.definition.formula.endswith(f"M̂(r̃_i): {label} from sampled ranks by {method!r}")
 
 
 def test_a_table_for_another_number_of_draws_is_refused():
@@ -296,10 +316,10 @@ def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
     for method in ("mle", "importance"):
         with pytest.raises(InputError, match="is fitted to sampled ranks"):
             find_metric("ap", sampled=method).table(20, 5)
-    named, default = (
+    uniform, default = (
         find_metric("ap", sampled="cls", prior=prior).table(20, 5) for prior in ("uniform", None)
     )
-    assert named.tolist() == default.tolist()
+    assert uniform.tolist() == default.tolist()
 
 
 @pytest.mark.parametrize(
@@ -318,27 +338,29 @@ def test_bv_has_one_default_prior_and_a_table_without_data_asks_for_it():
 )
 def test_every_label_of_a_metric_is_read_by_the_sampled_functions(label, values):
     # Ranks 1 and 4 of 4 are surely ranks 1 and 4 of a full draw; with m = 3 of 3 all ranks are kept.
-    got = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
-    assert got == pytest.approx(values, abs=1e-12)
+    expectation = expected_sampled([1, 2, 3, 4], 4, 3, label, replacement=False)
+    assert expectation == pytest.approx(values, abs=1e-12)
     table = find_metric(label, sampled="none").table(4, 3)
     assert table == pytest.approx(values, abs=1e-15)
 
 
-def test_an_additive_metric_of_ones_own_can_be_corrected():
+def test_a_custom_additive_metric_can_be_corrected():
     class InverseRoot(AdditiveMetric):
-        name, kind = "inverse_root", "mean"
+        name = "inverse_root"
+        kind = "mean"
 
         def _curve(self, rank, n_candidates):
             return rank**-0.5
 
-    got = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
-    assert got == pytest.approx([1, 3**-0.5])
+    values = expected_sampled([1, 3], 3, 2, InverseRoot(), replacement=False)
+    assert values == pytest.approx([1, 3**-0.5])
     assert repr(find_metric(InverseRoot(2), sampled="rank")) == "inverse_root@2~rank"
     result = correct_sampled([1, 3], 3, 2, InverseRoot(), "ls", replacement=False)
     assert result.estimate == pytest.approx((1 + 3**-0.5) / 2)
 
     class Below(AdditiveMetric):
-        name, kind = "below", "mean"
+        name = "below"
+        kind = "mean"
 
         def _curve(self, rank, n_candidates):
             return (n_candidates - rank) / (n_candidates - 1)  # warns of one candidate

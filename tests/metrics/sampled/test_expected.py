@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ipseval.errors import InputError, UnknownNameError
 from ipseval.metrics.sampled import expected_sampled, std_sampled
-from tests.inside.metrics import _laws as laws
+from tests.inside.metrics import _expectation, _rank_law
 
 N = 10_000
 RANKS = {"A": [100] * 5, "B": [40, 40, 8437, 9266, 4482], "C": [212, 2, 743, 5342, 1548]}
@@ -55,8 +55,8 @@ def means(metric, n_sampled, replacement=True):
     ("published", "m", "replacement"), [(WITH, 99, True), (WITHOUT, 99, False), (EXACT, N - 1, False)]
 )
 def test_the_toy_example_is_reproduced(metric, published, m, replacement):
-    found = means(metric, m, replacement)  # all others without replacement: the full ranking
-    np.testing.assert_allclose(found, published[metric], atol=SIX_DECIMALS, rtol=0)
+    sampled_means = means(metric, m, replacement)  # all others without replacement: the full ranking
+    np.testing.assert_allclose(sampled_means, published[metric], atol=SIX_DECIMALS, rtol=0)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -85,12 +85,14 @@ VALUES = {
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("metric", sorted(VALUES))
 def test_expectation_and_deviation_equal_the_enumeration_of_all_draws(metric, replacement):
-    n, m = 5, 3
+    n = 5
+    m = 3
     for rank in range(1, n + 1):
-        others = [other for other in range(1, n + 1) if other != rank]
-        draws = product(others, repeat=m) if replacement else combinations(others, m)
-        values = [VALUES[metric](1 + sum(other < rank for other in draw), m) for draw in draws]
-        mean, std = float(np.mean(values)), float(np.std(values))
+        competitors = [competitor for competitor in range(1, n + 1) if competitor != rank]
+        draws = product(competitors, repeat=m) if replacement else combinations(competitors, m)
+        values = [VALUES[metric](1 + sum(competitor < rank for competitor in draw), m) for draw in draws]
+        mean = float(np.mean(values))
+        std = float(np.std(values))
         assert expected_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(mean, abs=1e-14)
         assert std_sampled([rank], n, m, metric, replacement)[0] == pytest.approx(std, abs=1e-14)
 
@@ -109,22 +111,23 @@ def test_sampling_without_replacement_shrinks_the_variance_by_the_finite_populat
     rank = data.draw(st.integers(2, n - 1))
     m = data.draw(st.integers(1, min(n - 1, 100)))
     with_replacement = std_sampled([rank], n, m, "auc", True)[0] ** 2
-    without = std_sampled([rank], n, m, "auc", False)[0] ** 2
-    assert without == pytest.approx(with_replacement * (n - 1 - m) / (n - 2), rel=1e-6, abs=1e-15)
+    without_replacement = std_sampled([rank], n, m, "auc", False)[0] ** 2
+    assert without_replacement == pytest.approx(with_replacement * (n - 1 - m) / (n - 2), rel=1e-6, abs=1e-15)
 
 
 def test_average_precision_follows_its_closed_form():
-    rank, m = np.array([2, 40, 5000, 10_000]), 99
+    rank = np.array([2, 40, 5000, 10_000])
+    m = 99
     p = (rank - 1) / (N - 1)
-    closed = (1 - (1 - p) ** (m + 1)) / ((m + 1) * p)
-    np.testing.assert_allclose(expected_sampled(rank, N, m, "ap"), closed, rtol=1e-11)
+    closed_form = (1 - (1 - p) ** (m + 1)) / ((m + 1) * p)
+    np.testing.assert_allclose(expected_sampled(rank, N, m, "ap"), closed_form, rtol=1e-11)
     assert expected_sampled([1], N, m, "ap")[0] == 1.0
 
 
 def test_each_rank_may_have_candidates_of_its_own_number():
-    together = expected_sampled([3, 3], [10, 50], 4, "ap")
-    apart = [expected_sampled([3], n, 4, "ap")[0] for n in (10, 50)]
-    np.testing.assert_allclose(together, apart, rtol=1e-14)
+    joint = expected_sampled([3, 3], [10, 50], 4, "ap")
+    separate = [expected_sampled([3], n, 4, "ap")[0] for n in (10, 50)]
+    np.testing.assert_allclose(joint, separate, rtol=1e-14)
 
 
 def test_any_values_by_sampled_rank_can_be_averaged():
@@ -165,16 +168,17 @@ def test_bad_input_is_named(call, message):
 
 
 def test_laws_are_computed_in_blocks_of_so_many_entries_and_no_larger_draw(monkeypatch):
-    ranks, metric = np.arange(1, 6), "ap"
-    whole = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
-    grid = laws.rank_grid(5, 3, True)
+    ranks = np.arange(1, 6)
+    metric = "ap"
+    unblocked = [function(ranks, 5, 3, metric, False) for function in (expected_sampled, std_sampled)]
+    grid = _rank_law.build_rank_grid(5, 3, True)
     for entries, step in ((1, 1), (7, 1), (8, 2), (19, 4), (20, 5)):  # four sampled ranks
-        monkeypatch.setattr(laws, "BLOCK_ENTRIES", entries)
-        found = [(one.start, one.stop) for one in grid.blocks()]
-        assert found == [(first, first + step) for first in range(0, 5, step)]
-        parts = [of(ranks, 5, 3, metric, False) for of in (expected_sampled, std_sampled)]
-        np.testing.assert_allclose(parts, whole, rtol=1e-14)
-    monkeypatch.setattr(laws, "MOST", 3)
+        monkeypatch.setattr(_rank_law, "BLOCK_ENTRIES", entries)
+        slices = [(rows.start, rows.stop) for rows in grid.blocks()]
+        assert slices == [(first, first + step) for first in range(0, 5, step)]
+        blocked = [function(ranks, 5, 3, metric, False) for function in (expected_sampled, std_sampled)]
+        np.testing.assert_allclose(blocked, unblocked, rtol=1e-14)
+    monkeypatch.setattr(_expectation, "MAX_CUTOFF", 3)
     assert expected_sampled([1], 9, 3, metric) == [1.0]
     with pytest.raises(InputError, match="n_sampled must be at most 3; got 4"):
         expected_sampled([1], 9, 4, metric)

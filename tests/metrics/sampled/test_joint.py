@@ -1,4 +1,4 @@
-"""Both corrections at once: weights for what was not observed, M̂(r̃) for what was not ranked."""
+"""Propensity weights together with the correction of sampled ranks."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def split(world):
 
 @pytest.fixture(scope="module")
 def models(world, split):
-    made = world.example_models(split, rng=0)
-    return {name: made[name] for name in ("taste", "niche", "random")}
+    example_models = world.example_models(split, rng=0)
+    return {name: example_models[name] for name in ("taste", "niche", "random")}
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def ranked(models, split):
 
 @pytest.fixture(scope="module")
 def truth(world, models, split):
-    found = world.truth(models, [*FULL.values(), "atop"], split)
-    return found.set_index(["metric", "model"])["ideal"]
+    values = world.truth(models, [*FULL.values(), "atop"], split)
+    return values.set_index(["metric", "model"])["ideal"]
 
 
 def errors(world, ranked, truth, metric, method):
@@ -73,7 +73,7 @@ def test_the_jointly_corrected_estimate_is_nearest_to_the_truth(world, ranked, t
 
 def test_the_weighted_estimate_covers_the_truth_with_its_own_standard_error(world, ranked, truth):
     weights = 1 / world.propensity.item
-    for name, one in ranked.items():
-        result = correct_sampled(one, metric="atop", method="rank", weights=weights[one.item])
+    for name, model_ranks in ranked.items():
+        result = correct_sampled(model_ranks, metric="atop", method="rank", weights=weights[model_ranks.item])
         assert np.isfinite(result.standard_error)
         assert abs(result.estimate - truth["atop", name]) < 4 * result.standard_error

@@ -1,4 +1,4 @@
-"""Sampled candidates: who is drawn, how ranks follow, what does not depend on what."""
+"""Sampled candidates: the pools that they are drawn from, and the resulting ranks."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_draws_come_from_the_pool_and_from_nowhere_else(scheme):
     m = 12
     for user, items, drawn in draws_of_all(SampledCandidates(m, rng=0, **scheme)):
         assert drawn.shape == (items.size, m)
-        training = SPLIT.train.item[SPLIT.train.user == user]
-        assert not np.isin(drawn, training).any()
+        train_items = SPLIT.train.item[SPLIT.train.user == user]
+        assert not np.isin(drawn, train_items).any()
         for item, row in zip(items, drawn, strict=True):
             assert item not in row
             if scheme["pool"] == "unobserved":
@@ -59,8 +59,8 @@ def test_draws_come_from_the_pool_and_from_nowhere_else(scheme):
                 assert np.unique(row).size == m
 
 
-def same_ranks(a, b):
-    return np.array_equal(a.n_above, b.n_above) and np.array_equal(a.n_tied, b.n_tied)
+def same_ranks(first, second):
+    return np.array_equal(first.n_above, second.n_above) and np.array_equal(first.n_tied, second.n_tied)
 
 
 def test_the_same_seed_draws_the_same_for_every_recommender_block_and_subset_of_users():
@@ -75,10 +75,10 @@ def test_the_same_seed_draws_the_same_for_every_recommender_block_and_subset_of_
     )
     assert same_ranks(ranked, rank_positives(2 * SCORES + 1, SPLIT, candidates=candidates))
     assert not same_ranks(ranked, rank_positives(SCORES, SPLIT, candidates=SampledCandidates(9, rng=12)))
-    some = SPLIT.test.user < 10
-    part = Split(SPLIT.train, SPLIT.test.select(some))
-    fewer = rank_positives(SCORES, part, candidates=candidates)
-    assert same_ranks(fewer, ranked.select(ranked.user < 10))
+    is_selected = SPLIT.test.user < 10
+    part_split = Split(SPLIT.train, SPLIT.test.select(is_selected))
+    part_ranks = rank_positives(SCORES, part_split, candidates=candidates)
+    assert same_ranks(part_ranks, ranked.select(ranked.user < 10))
 
 
 def test_factors_are_ranked_like_their_product():
@@ -89,11 +89,11 @@ def test_factors_are_ranked_like_their_product():
     assert same_ranks(product, rank_positives(factors, SPLIT, candidates=candidates))
 
 
-def monte_carlo(n_repeats, reading, **scheme):
-    """Return mean and standard error over draws of what is read off the ranks."""
+def monte_carlo(n_repeats, statistic, **scheme):
+    """Return mean and standard error of a statistic of the ranks over draws."""
     values = np.array(
         [
-            reading(rank_positives(SCORES, SPLIT, candidates=SampledCandidates(rng=seed, **scheme)))
+            statistic(rank_positives(SCORES, SPLIT, candidates=SampledCandidates(rng=seed, **scheme)))
             for seed in range(n_repeats)
         ]
     )
@@ -115,13 +115,13 @@ def test_uniform_draws_agree_with_the_exact_expectation(replacement, per):
 
 def chance_that_nobody_above_is_drawn(m):
     """r̃ − 1 ~ Binomial(m, F) with F the share of the others' probability that stands above."""
-    found = []
+    chances = []
     for user, item in zip(EXACT.user, EXACT.item, strict=True):
         training = SPLIT.train.item[SPLIT.train.user == user]
-        others = np.setdiff1d(np.arange(SPLIT.n_items), np.append(training, item))
-        above = POPULAR[others][SCORES[user, others] > SCORES[user, item]].sum()
-        found.append((1 - above / POPULAR[others].sum()) ** m)
-    return np.mean(found)
+        competitors = np.setdiff1d(np.arange(SPLIT.n_items), np.append(training, item))
+        weight_above = POPULAR[competitors][SCORES[user, competitors] > SCORES[user, item]].sum()
+        chances.append((1 - weight_above / POPULAR[competitors].sum()) ** m)
+    return np.mean(chances)
 
 
 @WAYS
@@ -136,15 +136,16 @@ def test_popularity_draws_agree_with_the_exact_expectation_and_their_weighted_ra
         replacement=replacement,
         per=per,
     )
-    off = np.abs(mean - [np.mean(EXACT.n_above + 1), chance_that_nobody_above_is_drawn(30)])
-    assert (off < 4 * error)[: 1 + replacement].all()
+    deviation = np.abs(mean - [np.mean(EXACT.n_above + 1), chance_that_nobody_above_is_drawn(30)])
+    assert (deviation < 4 * error)[: 1 + replacement].all()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("metric", ["auc", "ap", "ndcg@5", "recall@5"])
 def test_monte_carlo_means_of_every_positive_agree_with_the_exact_expectation(metric, replacement):
-    m, repeats = 20, 500
+    m = 20
+    repeats = 500
     table = find_metric(metric, sampled="none").table(SPLIT.n_items, m)
     values = np.array(
         [
@@ -160,8 +161,8 @@ def test_monte_carlo_means_of_every_positive_agree_with_the_exact_expectation(me
     total = values.mean(axis=1)
     assert abs(total.mean() - exact.mean()) < 4 * total.std(ddof=1) / np.sqrt(repeats)
     error = values.std(axis=0, ddof=1) / np.sqrt(repeats)
-    moving = error > 1e-6
-    assert (np.abs(values.mean(axis=0) - exact)[moving] < 5.5 * error[moving]).all()  # hundreds of positives
+    varies = error > 1e-6
+    assert (np.abs(values.mean(axis=0) - exact)[varies] < 5.5 * error[varies]).all()  # hundreds of positives
 
 
 @pytest.mark.parametrize(

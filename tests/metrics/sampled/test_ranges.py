@@ -1,4 +1,4 @@
-"""Every metric stays in its range under every candidate scheme; one list a user, by hand."""
+"""Every metric stays in its range under every candidate scheme."""
 
 from __future__ import annotations
 
@@ -15,9 +15,20 @@ import ipseval
 from ipseval import SampledCandidates
 from ipseval.metrics import METRICS, metric
 
-LABELS = [f"{name}@{k}" if k else name for name, one in METRICS.items() for k in (None, 2)
-          if (k or one.takes_cutoff != "required") and not (k and one.takes_cutoff == "none")]  # fmt: skip
-LABELS = [label.replace("rbp", "rbp(0.8)") for label in LABELS]
+
+def all_labels() -> list[str]:
+    """Return a label of every metric without and with a cutoff, where the metric allows it."""
+    labels = []
+    for name, family in METRICS.items():
+        base = name.replace("rbp", "rbp(0.8)")
+        if family.takes_cutoff != "required":
+            labels.append(base)
+        if family.takes_cutoff != "none":
+            labels.append(f"{base}@2")
+    return labels
+
+
+LABELS = all_labels()
 POOLS = ("candidates", "unobserved", "unobserved+positives")
 
 
@@ -41,9 +52,9 @@ def world(seed: int):
     """Return a split of 4 users and 12 items, scores with ties, and P of every item."""
     rng = np.random.default_rng(seed)
     items = np.array([rng.permutation(12)[:5] for _ in range(4)])
-    known, held = (np.repeat(np.arange(4), n) for n in (1, 4))
-    logs = (known, items[:, 0]), (held, items[:, 1:].ravel())
-    split = ipseval.Split(*(ipseval.Interactions(*one, np.arange(4), np.arange(12)) for one in logs))
+    train_users, test_users = (np.repeat(np.arange(4), n) for n in (1, 4))
+    logs = (train_users, items[:, 0]), (test_users, items[:, 1:].ravel())
+    split = ipseval.Split(*(ipseval.Interactions(*columns, np.arange(4), np.arange(12)) for columns in logs))
     return split, rng.integers(0, 5, (4, 12)).astype(float), rng.uniform(0.05, 1, 12)
 
 
@@ -54,27 +65,32 @@ def test_every_metric_stays_in_its_range_under_every_candidate_scheme(scheme, se
     if scheme == "allowed":
         options = {"candidates": np.arange(12) % 4 > 0}
     if scheme == "listed":
-        listed = [(u, i) for u in range(4) for i in range(12) if (u + i) % 3]
-        options = {"candidates": pd.DataFrame(listed, columns=["user", "item"])}
+        pairs = [(u, i) for u in range(4) for i in range(12) if (u + i) % 3]
+        options = {"candidates": pd.DataFrame(pairs, columns=["user", "item"])}
     per_positive = getattr(scheme, "per", "user") == "positive"
     # Known up to a factor: with probabilities, auc and ap count pairs, whose ratio may leave [0, 1].
-    known = ipseval.KnownPropensity(item=propensity, is_probability=False).fit(split)
+    fitted = ipseval.KnownPropensity(item=propensity, is_probability=False).fit(split)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         labels = [label for label in LABELS if not per_positive or metric(label).reads_one_rank]
-        found = ipseval.evaluate(
-            {"m": scores}, split, propensity=known, metrics=labels, low_ess="ignore", missing_lists="drop",
+        frame = ipseval.evaluate(
+            {"m": scores}, split, propensity=fitted, metrics=labels, low_ess="ignore", missing_lists="drop",
             estimators=["aoa", "snips", "snips-global", "snips-pooled"], **options,
         ).frame  # fmt: skip
-        ranges = {label: metric(label).value_range for label in found["metric"].unique()}
-        low, high = np.array([ranges[label] for label in found["metric"]]).T
-        inside = found["estimate"].between(low - 1e-12, high + 1e-12) | found["estimate"].isna()
-        assert inside.all(), found[~inside]
+        ranges = {label: metric(label).value_range for label in frame["metric"].unique()}
+        low, high = np.array([ranges[label] for label in frame["metric"]]).T
+        inside = frame["estimate"].between(low - 1e-12, high + 1e-12) | frame["estimate"].isna()
+        assert inside.all(), frame[~inside]
 
 
-def test_the_others_of_a_user_are_no_part_of_a_mean_over_positives_and_of_auc():
+def test_means_over_positives_and_auc_do_not_read_the_other_positives():
     labels = ("recall@5", "mean_dcg@5", "atop", "auc", "ap", "ndcg@5", "rr", "hit@5", "dcg@5")
-    assert [one for one in labels if metric(one).reads_one_rank] == ["recall@5", "mean_dcg@5", "atop", "auc"]
+    assert [label for label in labels if metric(label).reads_one_rank] == [
+        "recall@5",
+        "mean_dcg@5",
+        "atop",
+        "auc",
+    ]
 
 
 AUC = {"metrics": ["auc"], "estimators": ["aoa", "snips", "snips-global", "snips-pooled"]}
@@ -83,8 +99,8 @@ AUC = {"metrics": ["auc"], "estimators": ["aoa", "snips", "snips-global", "snips
 def estimates(ranked, split, propensity):
     """Return the AUC of ranks under known propensities by every kind of average."""
     known = ipseval.KnownPropensity(item=propensity).fit(split)
-    found = ipseval.evaluate_ranks({"m": ranked}, propensity=known, low_ess="ignore", **AUC)
-    return found.frame["estimate"].tolist()
+    evaluation = ipseval.evaluate_ranks({"m": ranked}, propensity=known, low_ess="ignore", **AUC)
+    return evaluation.frame["estimate"].tolist()
 
 
 @cache
@@ -96,22 +112,25 @@ def of_the_whole_ranking():
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("per", ["user", "positive"])
 @pytest.mark.parametrize("pool", POOLS)
-def test_auc_compares_each_positive_with_the_drawn_items_that_are_none(pool, per):
+def test_auc_compares_each_positive_with_the_drawn_non_positives(pool, per):
     split, scores, propensity = world(1)
 
-    def drawn(m, replacement=False, rng=0):
-        given = SampledCandidates(m, per=per, pool=pool, replacement=replacement, rng=rng)
-        return ipseval.rank_positives(scores, split, candidates=given)
+    def rank_drawn(m, replacement=False, rng=0):
+        candidates = SampledCandidates(m, per=per, pool=pool, replacement=replacement, rng=rng)
+        return ipseval.rank_positives(scores, split, candidates=candidates)
 
     # Where all that can be drawn is drawn, the values are those of the whole ranking.
-    every = estimates(drawn(10 if pool == "candidates" else 7), split, propensity)
-    assert every == pytest.approx(of_the_whole_ranking(), abs=1e-12)
+    all_drawn = estimates(rank_drawn(10 if pool == "candidates" else 7), split, propensity)
+    assert all_drawn == pytest.approx(of_the_whole_ranking(), abs=1e-12)
     # Of a part, each positive is compared with its own draws, whatever the others have drawn.
     for seed in range(3):
-        ranked = drawn(6, True, seed)
-        above, tied = ranked.n_above.astype(float), ranked.n_tied.astype(float)
-        size, lost = np.full(len(ranked), 6.0), above
-        order, user = ranked.sampling.order, ranked.user
+        ranked = rank_drawn(6, True, seed)
+        n_above = ranked.n_above.astype(float)
+        n_tied = ranked.n_tied.astype(float)
+        size = np.full(len(ranked), 6.0)
+        negatives_above = n_above
+        order = ranked.sampling.order
+        user = ranked.user
         level = order[:, None] - order
         pairs = (user[:, None] == user) & ~np.eye(len(ranked), dtype=bool)
         if pool == "candidates":
@@ -119,26 +138,27 @@ def test_auc_compares_each_positive_with_the_drawn_items_that_are_none(pool, per
             np.add.at(pairs, tuple(ranked.sampling.drawn.T), 1)
             size -= pairs.sum(axis=1)
         if pool != "unobserved":
-            lost, tied = above - (pairs * (level > 0)).sum(axis=1), tied - (pairs * (level == 0)).sum(axis=1)
+            negatives_above = n_above - (pairs * (level > 0)).sum(axis=1)
+            n_tied = n_tied - (pairs * (level == 0)).sum(axis=1)
         with np.errstate(invalid="ignore", divide="ignore"):
-            expected = 1 - (lost + tied / 2) / size
+            expected = 1 - (negatives_above + n_tied / 2) / size
         np.testing.assert_allclose(metric("auc").contributions(ranked), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("label", ["ndcg@10", "rr@10"])
 def test_metrics_of_lists_are_refused_where_each_positive_has_a_list_of_its_own(label):
     split, scores, _ = world(0)
-    drawn = SampledCandidates(3, per="positive", rng=0)
-    called = []
+    candidates = SampledCandidates(3, per="positive", rng=0)
+    calls = []
 
     def model(users):
-        called.append(users)
+        calls.append(users)
         return scores[users]
 
     with pytest.raises(ipseval.InputError, match="Take per='user', or metrics of single positives"):
-        ipseval.evaluate({"m": model}, split, metrics=[label], candidates=drawn)
-    assert not called  # refused before anything is ranked
-    ranked = ipseval.rank_positives(scores, split, candidates=drawn)
+        ipseval.evaluate({"m": model}, split, metrics=[label], candidates=candidates)
+    assert not calls  # refused before anything is ranked
+    ranked = ipseval.rank_positives(scores, split, candidates=candidates)
     with pytest.raises(ipseval.InputError, match="Take per='user'"):
         ipseval.evaluate_ranks({"m": ranked}, metrics=[label])
 
@@ -147,26 +167,26 @@ def test_metrics_of_lists_are_refused_where_each_positive_has_a_list_of_its_own(
 @pytest.mark.parametrize(
     ("pool", "replacement"), [("candidates", True), ("candidates", False), ("unobserved", True)]
 )
-def test_positives_of_a_user_and_their_draws_form_one_list(pool, replacement):
+def test_the_positives_of_a_user_and_their_draws_form_one_list(pool, replacement):
     """Three positives above every other item: they stand at 1, 2 and 3, whoever was drawn, and all is 1."""
     train = pd.DataFrame({"user": [0], "item": [9]})
     test = pd.DataFrame({"user": [0, 0, 0], "item": [0, 1, 2]})
     split = ipseval.Split.from_frames(train, test, users=[0], items=range(10))
     scores = np.array([[9.0, 8, 7, 1, 1, 1, 1, 1, 1, 1]])
     for seed in range(3):
-        drawn = SampledCandidates(4, pool=pool, replacement=replacement, rng=seed)
-        found = ipseval.evaluate(
+        candidates = SampledCandidates(4, pool=pool, replacement=replacement, rng=seed)
+        frame = ipseval.evaluate(
             {"m": scores},
             split,
             metrics=["ndcg@3", "ap", "precision@3"],
             estimators=["aoa"],
-            candidates=drawn,
+            candidates=candidates,
         ).frame
-        assert found["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
+        assert frame["estimate"].tolist() == pytest.approx([1.0, 1.0, 1.0])
         # Below all four draws that are no positives, only the places behind them are left.
-        ranked = ipseval.rank_positives(-scores, split, candidates=drawn)
-        others = ranked.in_one_list.n_candidates - 3
-        order = ranked.in_one_list.n_above - others
+        ranked = ipseval.rank_positives(-scores, split, candidates=candidates)
+        n_negatives = ranked.in_one_list.n_candidates - 3
+        order = ranked.in_one_list.n_above - n_negatives
         assert order.tolist() == [2, 1, 0]
 
 

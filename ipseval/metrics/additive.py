@@ -1,0 +1,223 @@
+"""Metrics that are a sum or mean over positives of a function of the rank: recall, dcg, atop and others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from ipseval.errors import InputError
+from ipseval.metrics._ties import average_over_ties, find_rank_ranges
+from ipseval.metrics.base import Definition, Metric, cache_last
+from ipseval.metrics.gains import GAIN, Gain, compute_gains
+from ipseval.ranking import RankedPositives
+from ipseval.utils.types import FloatArray, IntArray, TieChoice, TieRule
+
+SUM_PLUG_IN = "|S*_u| Σwc/Σw per user; one normaliser for all users in the global and pooled forms"
+
+
+@dataclass(frozen=True, repr=False)
+class AdditiveMetric(Metric):
+    """Compute (1/s) Σ c(r_i) for kind "mean", or Σ c(r_i) for kind "sum", over the positives of a user.
+
+    A subclass sets `name`, `kind` and `definition`. It defines the contribution c as
+    ``_curve(rank, n_candidates)``, or as ``_contributions(ranked, rule)`` where c is not a function of the
+    rank. Values outside [0, 1] need a `value_range`. Ties, weights, the unbiased form and the correction of
+    sampled ranks follow from c.
+
+    Parameters
+    ----------
+    cutoff : int or None, default None
+        The k of ``@k``; None for the whole ranking.
+    label : str, default ""
+        Label in reports; "" for name, parameters and cutoff.
+
+    Attributes
+    ----------
+    needs_n_relevant : bool
+        True; a subclass of kind "sum" sets it to False.
+    reads_n : bool
+        Whether c(r) depends on the number of candidates; ties are then averaged separately for each number.
+
+    See Also
+    --------
+    Metric : Base of all metrics.
+
+    Examples
+    --------
+    >>> from ipseval.metrics import AdditiveMetric, Definition
+    >>> class InverseRank(AdditiveMetric):
+    ...     name = "inverse_rank"
+    ...     kind = "mean"
+    ...     definition = Definition("Σ_{i∈S} 1/r_i / s", "s")
+    ...
+    ...     def _curve(self, rank, n_candidates):
+    ...         return 1 / rank
+    >>> InverseRank(2).curve(3)
+    array([1. , 0.5, 0. ])
+    """
+
+    needs_n_relevant: ClassVar[bool] = True
+    reads_n: ClassVar[bool] = False
+
+    def contributions(self, ranked: RankedPositives, *, ties: TieChoice = "default") -> FloatArray:
+        """Return the contribution of each positive under the tie rule, (n_pos,)."""
+        rule = self._resolve_tie_rule(ranked, ties)
+        return cache_last(ranked, (self, rule), lambda: self._contributions(ranked, rule))
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        return average_over_ties(self.at_rank, ranked, rule, self.cutoff, reads_n=self.reads_n)
+
+    def _user_values(self, ranked: RankedPositives, weights: FloatArray | None, rule: TieRule) -> FloatArray:
+        mean = ranked.mean_by_user(self.contributions(ranked, ties=rule), weights)
+        if self.kind == "mean":
+            return mean
+        return mean * ranked.counts
+
+    def _unbiased(
+        self, ranked: RankedPositives, inverse: FloatArray, n_relevant: FloatArray | None, rule: TieRule
+    ) -> FloatArray:
+        total = ranked.sum_by_user(self.contributions(ranked, ties=rule) * inverse)
+        if self.kind != "mean":
+            return total
+        assert n_relevant is not None
+        return np.asarray(total / n_relevant)
+
+
+def is_mean_of_contributions(metric: Metric) -> bool:
+    """Return whether the weighted value of a user is Σwc/Σw by definition: no subclass has replaced it."""
+    if metric.kind != "mean" or not isinstance(metric, AdditiveMetric):
+        return False
+    metric_class = type(metric)
+    return (
+        metric_class.user_values is Metric.user_values
+        and metric_class._user_values is AdditiveMetric._user_values
+    )
+
+
+def compute_log_discount(rank: FloatArray) -> FloatArray:
+    """Return 1/log2(1 + r)."""
+    return 1 / np.log2(1 + rank)
+
+
+def compute_share_below(rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+    """Return (n − r)/(n − 1), the share of the other candidates ranked below r; NaN where n is 1."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(n_candidates > 1, (n_candidates - rank) / (n_candidates - 1), np.nan)
+
+
+@dataclass(frozen=True, repr=False)
+class Recall(AdditiveMetric):
+    """Recall: the share of relevant items among the first k, Σ 1{r_i ≤ k} / s."""
+
+    name = "recall"
+    aliases: ClassVar[tuple[str, ...]] = ("r",)
+    summary = "share of relevant items in the first k"
+    kind = "mean"
+    takes_cutoff = "required"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s", "s, never min(s, k)")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return np.ones_like(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Hits(Recall):
+    """Hits@k of link prediction: recall@k of queries with one target each."""
+
+    name = "hits"
+    aliases = ()
+    summary = "recall@k of queries with one target (link prediction)"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / s (queries with one target)", "s")
+
+
+@dataclass(frozen=True, repr=False)
+class Cg(AdditiveMetric):
+    """Cumulative gain: Σ gain_i over the relevant items among the first k; their number for binary gains."""
+
+    gain: Gain = "binary"
+
+    name = "cg"
+    summary = "cumulative gain"
+    kind = "sum"
+    takes_cutoff: ClassVar[Literal["required", "optional", "none"]] = "required"
+    parameters = MappingProxyType({"gain": GAIN})
+    needs_n_relevant = False
+    value_range = (0.0, float("inf"))
+    definition = Definition("Σ_{i∈S} gain_i 1{r_i ≤ k}", "none", plug_in=SUM_PLUG_IN)
+
+    def at_rank(self, rank: FloatArray, n_candidates: FloatArray | IntArray | float) -> FloatArray:
+        """Return the value for one relevant item at rank r; raise for graded gains."""
+        if self.gain != "binary":
+            raise InputError(f"{self.label} depends on the grade of the relevant item; use gain='binary'.")
+        return super().at_rank(rank, n_candidates)
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        value = average_over_ties(super().at_rank, ranked, rule, self.cutoff)
+        if self.gain == "binary":
+            return value
+        return value * compute_gains(ranked, self.gain, self.label)
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return np.ones_like(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Dcg(Cg):
+    """Discounted cumulative gain: Σ gain_i / log2(1 + r_i) over the relevant items among the first k."""
+
+    name = "dcg"
+    summary = "discounted cumulative gain"
+    takes_cutoff = "optional"
+    definition = Definition(
+        "Σ_{i∈S} gain_i 1{r_i ≤ k} / log2(1 + r_i)", "none", "1/log2(1 + r)", plug_in=SUM_PLUG_IN
+    )
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return compute_log_discount(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class MeanDcg(AdditiveMetric):
+    """Mean discount of the relevant items: dcg@k / s (Yang et al. 2018)."""
+
+    name = "mean_dcg"
+    summary = "mean discount over relevant items (Yang et al.)"
+    kind = "mean"
+    definition = Definition("Σ_{i∈S} 1{r_i ≤ k} / log2(1 + r_i) / s", "s", "1/log2(1 + r)")
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return compute_log_discount(rank)
+
+
+@dataclass(frozen=True, repr=False)
+class Atop(AdditiveMetric):
+    """Mean share of the other candidates ranked below a positive, (n − r)/(n − 1).
+
+    It is affine in the rank, so that "mean" and "expected" ties give one value. NaN for a user with a single
+    candidate.
+    """
+
+    name = "atop"
+    aliases = ("mean_percentile",)
+    summary = "mean share of items below a relevant one"
+    kind = "mean"
+    takes_cutoff = "none"
+    default_ties = "mean"
+    linear_in_rank = True
+    definition = Definition(
+        formula="(1/s) Σ_{i∈S} (n − r_i)/(n − 1)",
+        denominator="s, the number of relevant items; n, the number of candidates",
+        undefined="users without positives, and users with one candidate",
+    )
+
+    def _curve(self, rank: FloatArray, n_candidates: FloatArray) -> FloatArray:
+        return compute_share_below(rank, n_candidates)
+
+    def _contributions(self, ranked: RankedPositives, rule: TieRule) -> FloatArray:
+        # The mean of an affine function over the possible ranks is its value at the mean rank.
+        ranges = find_rank_ranges(ranked, rule)
+        rank = ranges.n_above + (ranges.n_ranks + 1) / 2
+        return self.at_rank(rank, ranked.n_candidates)
