@@ -69,8 +69,8 @@ def test_a_link_in_a_tar_archive_is_not_followed(tmp_path):
 @pytest.mark.parametrize("keep", [0.5, 0.97])
 def test_a_truncated_archive_is_refused(tmp_path, keep):
     content = RATINGS * 2000
-    whole = zipped(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
-    (tmp_path / "a.zip").write_bytes(whole[: int(len(whole) * keep)])
+    archive = zipped(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
+    (tmp_path / "a.zip").write_bytes(archive[: int(len(archive) * keep)])
     with pytest.raises(InputError, match="neither a folder nor an intact zip or tar archive"):
         load_movielens(tmp_path / "a.zip")
 
