@@ -21,7 +21,7 @@ import ipseval
 from ipseval.data import Interactions
 from ipseval.errors import InputError
 from ipseval.studies.protocols import Protocol
-from tests.inside.studies import _library, _Reader, fingerprint, log_fingerprint
+from tests.inside.studies import _describe_library, _FingerprintReader, fingerprint, fingerprint_log
 from tests.studies.test_protocols_resume import make_log
 
 HELPERS = """
@@ -108,10 +108,10 @@ def test_fingerprints_tell_different_contents_apart() -> None:
 def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
     named = {"scipy.stats": f"scipy {scipy.__version__}", "ipseval.data": f"ipseval {ipseval.__version__}"}
     named |= {"json.decoder": "json", "tests.studies": "", "nowhere.at_all": ""}
-    assert {name: _library(name) for name in named} == named
+    assert {name: _describe_library(name) for name in named} == named
     texts = {textwrap.dedent: "textwrap dedent", Fraction: "fractions Fraction", Fraction(1, 2): "fractions "}
     for value, text in texts.items():
-        assert _Reader()._followed(value, set()).startswith(text)
+        assert _FingerprintReader()._read_reference(value, set()).startswith(text)
     assert [fingerprint(value) for value in (None, 1.5, "a", True, Fraction)] == [
         *("NoneType:None", "float:1.5", "str:'a'", "bool:True", "fractions.Fraction"),
     ]
@@ -121,8 +121,8 @@ def test_functions_without_source_are_told_apart_by_their_code() -> None:
     def typed(text: str) -> Callable[[object], object]:
         names: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
         exec(text, names)
-        made: Callable[[object], object] = names["fit"]
-        return made
+        fit: Callable[[object], object] = names["fit"]
+        return fit
 
     texts = ["def fit(x): return x + 1", "def fit(x): return x + 2", "def fit(x): return x * 1"]
     texts += ["def fit(x): return x.a", "def fit(x): return x.b", "def fit(x, y=1): return x + 1"]
@@ -144,18 +144,19 @@ def test_fingerprints_are_the_same_for_the_same_content() -> None:
 
 
 def test_an_object_without_readable_content_is_refused() -> None:
-    with pytest.raises(InputError, match="cannot be told apart"):
+    with pytest.raises(InputError, match="cannot be distinguished"):
         fingerprint(object())
 
 
 def test_a_log_is_known_by_its_rows_and_ids() -> None:
     log = make_log()
     rows = np.arange(len(log))
-    same = Interactions(log.user, log.item, log.user_ids, log.item_ids)
+    equal_log = Interactions(log.user, log.item, log.user_ids, log.item_ids)
     other_ids = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
     timed = Interactions(log.user, log.item, log.user_ids, log.item_ids, timestamp=rows)
-    assert log_fingerprint(log) == log_fingerprint(same)
+    assert fingerprint_log(log) == fingerprint_log(equal_log)
     prints = {
-        log_fingerprint(one) for one in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
+        fingerprint_log(changed_log)
+        for changed_log in (log, other_ids, timed, log.select(rows[:-1]), log.select(rows[::-1]))
     }
     assert len(prints) == 5

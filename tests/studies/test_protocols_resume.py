@@ -24,7 +24,7 @@ from ipseval.data.splits import Split, split_random
 from ipseval.errors import InputError
 from ipseval.ranking import RankedPositives, SampledCandidates, rank_positives
 from ipseval.studies.protocols import Protocol, grid, study
-from tests.inside.studies import Plan, Store, run
+from tests.inside.studies import Plan, Store, run_plan
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -174,23 +174,23 @@ def test_every_ranking_is_counted_once_whether_it_was_there_or_not(tmp_path: Pat
     models, logs = {name: counting(name) for name in "ab"}, {"one": make_log(), "two": make_log()}
     # Two models and two logs; two repeats of two protocols, and one of the last.
     for chosen, n_ranks in ((protocols[:1], 8), (protocols, 20), (protocols, 20)):
-        plan = Plan(models, logs, chosen, 0, Store.at(tmp_path), ComputeOptions())
+        plan = Plan(models, logs, chosen, 0, Store.from_path(tmp_path), ComputeOptions())
         counts: list[int] = []
-        ranked = list(run(plan, counts.append))
-        assert plan.n_ranks() == sum(counts) == n_ranks
+        ranked = list(run_plan(plan, counts.append))
+        assert plan.count_rankings() == sum(counts) == n_ranks
         assert min(counts) >= 0
         assert len(ranked) == n_ranks / 2
-        for one in ranked:
-            held, pairs = one.split.test, one.ranks["a"]
-            assert np.array_equal(pairs.user, held.user[: len(pairs)])
-            assert list(one.ranks) == ["a", "b"]
+        for repeat in ranked:
+            test, pairs = repeat.split.test, repeat.ranks["a"]
+            assert np.array_equal(pairs.user, test.user[: len(pairs)])
+            assert list(repeat.ranks) == ["a", "b"]
 
 
 def test_the_bar_of_a_study_is_shown_where_it_is_asked_for(tmp_path: Path, capsys) -> None:
     for progress in (False, True):
         fitted(tmp_path / str(progress), Protocol(), progress=progress)
-        shown = capsys.readouterr().err
-        assert ("study" in shown, "2/2" in shown) == (progress, progress)
+        output = capsys.readouterr().err
+        assert ("study" in output, "2/2" in output) == (progress, progress)
 
 
 def test_models_are_trained_once_for_all_choices_of_candidates(
@@ -241,7 +241,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_finished_study_trains_nothing_whatever_other_files_are_in_the_folder(tmp_path: Path) -> None:
-    folder = Store.at(tmp_path).folder
+    folder = Store.from_path(tmp_path).folder
     for name in ("foo.tmp", f".ipseval-aa.host.{10**30}.tmp", "key.host.1.tmp", "notes.txt", "x.npz"):
         (folder / name).write_bytes(b"half")
     assert fitted(tmp_path) == 4
@@ -274,30 +274,30 @@ POOLS = {
 def test_ranks_come_back_as_they_were(pool: str, tmp_path: Path) -> None:
     split = split_random(make_log(), rng=0)
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
-    ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.at(tmp_path)
+    ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.from_path(tmp_path)
     store.write("key", ranked, {"log": "x"})
     back, _ = store.read("key", split)
     assert (len(ranked) < len(split.test)) == (pool == "given")
     mask = np.arange(len(ranked)) % 2 == 0  # what was drawn is read again for candidates that are left
-    for one, other in ((ranked, back), (ranked.without(mask), back.without(mask))):
+    for written, stored in ((ranked, back), (ranked.without(mask), back.without(mask))):
         for name in ("user", "item", "n_above", "n_tied", "n_candidates", "candidates_by_user"):
-            assert np.array_equal(getattr(one, name), getattr(other, name)), name
-        assert one.n_not_candidates == other.n_not_candidates
-        assert (other.max_rank, other.candidates, other.gain) == (None, one.candidates, None)
-        for field in fields(one.sampling) if one.sampling is not None else ():
-            assert np.array_equal(getattr(one.sampling, field.name), getattr(other.sampling, field.name))
+            assert np.array_equal(getattr(written, name), getattr(stored, name)), name
+        assert written.n_not_candidates == stored.n_not_candidates
+        assert (stored.max_rank, stored.candidates, stored.gain) == (None, written.candidates, None)
+        for field in fields(written.sampling) if written.sampling is not None else ():
+            assert np.array_equal(getattr(written.sampling, field.name), getattr(stored.sampling, field.name))
 
 
 def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     log = make_log()
-    store = Store.at(tmp_path)
+    store = Store.from_path(tmp_path)
     split = split_random(log, rng=0)
     store.write("key", rank_positives(np.zeros((30, 20)), split), {})
     part = Split(split.train, split.test.select(np.arange(len(split.test)) > 0))
     renamed = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
-    for other in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
+    for other_split in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
         with pytest.raises(InputError, match="ranks other positives"):
-            store.read("key", other)
+            store.read("key", other_split)
     store.write("part", rank_positives(np.zeros((30, 20)), part), {})
     with pytest.raises(InputError, match="ranks other positives"):
         store.read("part", split)  # all of them are there, and one is missing
