@@ -118,7 +118,7 @@ def _with_default_data(
 
 
 def warn_if_log_propensity(propensity: Propensity, split: Split) -> None:
-    """Warn of probabilities of the whole log that should be those of its held-out part."""
+    """Warn of probabilities of the whole log where probabilities of its held-out part are needed."""
     if not propensity.is_probability:
         return
     if any(step.name == "held_out" for step in propensity.steps):

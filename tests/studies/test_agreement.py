@@ -76,12 +76,12 @@ def test_a_constant_vector_gives_nan_with_the_reason() -> None:
     assert "ties in a: or@1 averaged over breaking them at random" in result.note
 
 
-def test_ties_are_named_at_the_cutoffs_that_part_them() -> None:
+def test_ties_are_named_at_the_cutoffs_that_separate_them() -> None:
     note = order_agreement([1, 1, 2, 3], [1, 2, 3, 4], k=[1, 2, 3]).note
     assert note == "ties in a: or@3 averaged over breaking them at random"
 
 
-def test_values_that_differ_by_rounding_alone_are_tied_and_said_to_be() -> None:
+def test_values_that_differ_by_rounding_only_are_tied_and_noted() -> None:
     result = order_agreement([1, 2, 3], [0.3, 0.1 + 0.2, 0.3], k=[1])
     assert result.note == (
         "src and tau_b are NaN: all 3 values of b are equal; "

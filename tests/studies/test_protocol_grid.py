@@ -39,7 +39,7 @@ def test_the_grid_has_every_combination_that_exists() -> None:
     assert [protocol.n_repeats for protocol in grid()] == [1] * 4
 
 
-def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
+def test_labels_name_the_candidates_and_whether_training_items_are_included() -> None:
     pools = {"full": "all", "given lists": make_log().to_frame(), "7": 7, "some": "some"}
     # A scheme of one's own has both a distribution and a number, or is what it prints.
     for half in (SimpleNamespace(distribution="uniform"), SimpleNamespace(distribution=1, n_sampled=3)):
@@ -51,7 +51,7 @@ def test_labels_name_the_pool_and_whether_training_items_compete() -> None:
         assert seen.label == "GT, 3-core, ours with seen items"
 
 
-def test_splits_share_a_key_where_their_sizes_do() -> None:
+def test_splits_with_the_same_sizes_share_a_key() -> None:
     ratio = {"order": "random", "holdout": "ratio", "k_core": 5, "seen": "exclude"}
     shares = {"test_fraction": 0.1, "validation_fraction": 0.1}
     assert Protocol(n_validation=0).split_key == ratio | shares

@@ -193,7 +193,7 @@ def result(estimates: list[float], errors: list[float]) -> Result:
     return Result(setting, "auc", np.array(estimates), covariance, none, none, 100, "")
 
 
-def test_swaps_are_judged_by_the_smaller_of_the_two_z_values() -> None:
+def test_swaps_are_tested_by_the_smaller_of_the_two_z_values() -> None:
     # Differences: +.3 with SE √(.06² + .08²) = .1, z = 3; and −.2 with SE .1, z = −2. p = 1 − Φ(2).
     a, b = result([0.5, 0.2], [0.06, 0.08]), result([0.3, 0.5], [0.06, 0.08])
     (swap,) = _find_inversions(a, b, ["x", "y"])
@@ -210,7 +210,7 @@ def test_swaps_are_corrected_over_all_pairs_of_models() -> None:
 
 
 @pytest.mark.slow
-def test_no_swap_is_found_where_only_noise_differs() -> None:
+def test_no_swap_is_found_when_only_noise_differs() -> None:
     # Two models of equal quality in both settings: both z must exceed 1.64 in opposite directions by chance.
     rng = np.random.default_rng(0)
     n_found = 0
@@ -348,7 +348,7 @@ def test_bad_calls_say_what_was_expected(name: str, tmp_path: Path) -> None:
         study(tmp_path, **{"protocols": [Protocol()]} | change)
 
 
-def test_a_study_prints_what_each_choice_changes(random_order: ProtocolStudy) -> None:
+def test_study_prints_the_effect_of_each_choice(random_order: ProtocolStudy) -> None:
     result = random_order
     printed, between = repr(result), result.between("split")
     assert len(result.comparisons("split", metric="auc")) == 3  # one for each estimator

@@ -78,7 +78,7 @@ def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
     }
 
 
-def test_every_comparison_says_what_agrees_and_what_swaps(protocol_study: ProtocolStudy) -> None:
+def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy) -> None:
     between = protocol_study.between("split")
     names = ["or@1", "src", "ipc", "tau_b"]
     measures = [column for name in names for column in (name, f"{name}_low", f"{name}_high")]
@@ -109,7 +109,7 @@ def test_every_comparison_says_what_agrees_and_what_swaps(protocol_study: Protoc
     assert swap.p_value == pytest.approx(3 * stats.norm.sf(0.2 / (0.02 * np.sqrt(2))), rel=1e-9, abs=0)
 
 
-def test_a_reference_stands_first_in_every_comparison(protocol_study: ProtocolStudy) -> None:
+def test_reference_is_the_first_level_of_every_comparison(protocol_study: ProtocolStudy) -> None:
     turned = protocol_study.between("split", reference="TO_RS")
     assert set(turned["split_a"]) == {"TO_RS"}
     assert set(turned["split_b"]) == {"RO_RS"}
@@ -254,7 +254,7 @@ def test_a_table_leaves_out_a_split_that_is_the_only_one() -> None:
     assert header[:3] == ("estimator_a", "estimator_b", "or@1")
 
 
-def test_a_tie_is_said_before_what_else_there_is_to_say() -> None:
+def test_note_on_ties_comes_before_other_notes() -> None:
     pair = tuple(
         replace(comparison, note="odd", estimates=np.array([0.5, 0.5, 0.1])) for comparison in RESULTS[:2]
     )
@@ -263,7 +263,7 @@ def test_a_tie_is_said_before_what_else_there_is_to_say() -> None:
     assert comparison.note == "; ".join([*ties, "odd"])
 
 
-def test_one_setting_has_nothing_to_compare() -> None:
+def test_study_with_one_setting_has_no_comparisons() -> None:
     alone = ProtocolStudy(pd.DataFrame(columns=COLUMNS), (RESULTS[0],), ("x", "y", "z"))
     assert alone.verdict == ""
     assert "There is one setting, so there is nothing to compare." in repr(alone)
@@ -298,7 +298,7 @@ def pair(estimates: list[float], covariance: object) -> Result:
     return Result(RESULTS[0].setting, "auc", np.array(estimates), table, none, none, 9, "")
 
 
-def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
+def test_swap_test_uses_the_covariance_and_allows_certain_or_unknown_differences() -> None:
     covariance = [[0.06, 0.05], [0.05, 0.06]]  # variance of the difference: .06 + .06 − 2 · .05 = .02
     singular = [[0.1, np.nextafter(0.1, 1)], [np.nextafter(0.1, 1), 0.1]]  # below 0, by rounding: 0
     p_values = {}
@@ -317,7 +317,7 @@ def test_a_swap_counts_the_covariance_and_what_is_certain_or_unknown() -> None:
     )  # a tie is no swap
 
 
-def test_a_swap_is_beyond_uncertainty_below_the_level_alone(protocol_study: ProtocolStudy) -> None:
+def test_swap_is_beyond_uncertainty_only_below_the_significance_level(protocol_study: ProtocolStudy) -> None:
     inversions = (Inversion("x", "y", 0.05), Inversion("y", "z", 0.01))
     first = replace(protocol_study.comparisons("split")[0], inversions=inversions)
     assert [inversion.better_in_b for inversion in first.beyond_uncertainty(0.05)] == ["z"]

@@ -87,7 +87,7 @@ def test_entries_are_read_as_options_of_grids_and_functions(tmp_path: Path) -> N
     assert sys.path == again
 
 
-def test_results_stand_beside_the_file_where_no_folder_is_named(tmp_path: Path) -> None:
+def test_results_are_written_next_to_the_file_without_a_named_folder(tmp_path: Path) -> None:
     text = CONFIG.replace("[protocols]", '[protocols]\norder = ["random"]')
     write_files(tmp_path, text.replace('path = "out"', ""))
     run_config(tmp_path / "study.toml", progress=False)

@@ -51,7 +51,7 @@ def fit(train):
 """
 
 
-def test_a_fit_function_is_followed_into_what_it_names(tmp_path: Path, monkeypatch) -> None:
+def test_fingerprint_of_a_fit_function_includes_the_objects_it_refers_to(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
     def printed(shift: int = 1, **values: int) -> str:
@@ -87,7 +87,7 @@ class Held:
         return -self.value
 
 
-def test_fingerprints_tell_different_contents_apart() -> None:
+def test_fingerprints_of_different_contents_differ() -> None:
     def make(captured: object) -> Callable[[], object]:
         return lambda: captured
 
@@ -105,7 +105,7 @@ def test_fingerprints_tell_different_contents_apart() -> None:
     assert len(set(prints)) == len(prints)
 
 
-def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
+def test_fingerprint_of_a_library_is_its_version() -> None:
     named = {"scipy.stats": f"scipy {scipy.__version__}", "ipseval.data": f"ipseval {ipseval.__version__}"}
     named |= {"json.decoder": "json", "tests.studies": "", "nowhere.at_all": ""}
     assert {name: _describe_library(name) for name in named} == named
@@ -117,7 +117,7 @@ def test_libraries_count_with_their_version_and_other_code_does_not() -> None:
     ]
 
 
-def test_functions_without_source_are_told_apart_by_their_code() -> None:
+def test_functions_without_source_are_distinguished_by_their_code() -> None:
     def typed(text: str) -> Callable[[object], object]:
         names: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
         exec(text, names)
@@ -148,7 +148,7 @@ def test_an_object_without_readable_content_is_refused() -> None:
         fingerprint(object())
 
 
-def test_a_log_is_known_by_its_rows_and_ids() -> None:
+def test_fingerprint_of_a_log_depends_on_its_rows_and_ids() -> None:
     log = make_log()
     rows = np.arange(len(log))
     equal_log = Interactions(log.user, log.item, log.user_ids, log.item_ids)

@@ -158,7 +158,7 @@ def fitted(tmp_path: Path, *protocols: Protocol, names: tuple[str, ...] = ("a", 
     return COUNTS.qsize() - before
 
 
-def test_only_what_is_new_is_trained(tmp_path: Path) -> None:
+def test_only_new_models_are_trained(tmp_path: Path) -> None:
     assert fitted(tmp_path, Protocol()) == 2
     assert fitted(tmp_path, Protocol(), names=("a", "b", "c")) == 1
     assert fitted(tmp_path, Protocol(), Protocol(holdout="leave-one-out")) == 2
@@ -186,7 +186,7 @@ def test_every_ranking_is_counted_once_whether_it_was_there_or_not(tmp_path: Pat
             assert list(repeat.ranks) == ["a", "b"]
 
 
-def test_the_bar_of_a_study_is_shown_where_it_is_asked_for(tmp_path: Path, capsys) -> None:
+def test_progress_bar_is_shown_on_request(tmp_path: Path, capsys) -> None:
     for progress in (False, True):
         fitted(tmp_path / str(progress), Protocol(), progress=progress)
         output = capsys.readouterr().err
@@ -221,7 +221,7 @@ def test_warnings_of_the_ranking_are_reported_again_by_a_resumed_study(tmp_path:
     assert "items have probability 0 and are never drawn" in texts[0]
 
 
-def test_an_error_in_a_model_keeps_what_was_done_and_says_where(tmp_path: Path) -> None:
+def test_error_in_a_model_keeps_earlier_rankings_and_names_the_model(tmp_path: Path) -> None:
     def broken(train: Interactions) -> np.ndarray:
         raise RuntimeError("out of memory")
 
@@ -271,7 +271,7 @@ POOLS = {
 
 @pytest.mark.filterwarnings("ignore:.*not among")
 @pytest.mark.parametrize("pool", POOLS)
-def test_ranks_come_back_as_they_were(pool: str, tmp_path: Path) -> None:
+def test_stored_ranks_equal_the_written_ranks(pool: str, tmp_path: Path) -> None:
     split = split_random(make_log(), rng=0)
     scores = np.random.default_rng(0).integers(0, 4, (30, 20)).astype(float)
     ranked, store = rank_positives(scores, split, candidates=POOLS[pool]), Store.from_path(tmp_path)
@@ -304,7 +304,7 @@ def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     assert len(store.read("part", part)[0]) == len(split.test) - 1
 
 
-def test_a_key_holds_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
+def test_key_includes_the_version_of_the_library(tmp_path: Path, monkeypatch) -> None:
     assert fitted(tmp_path, Protocol()) == 2
     monkeypatch.setattr("ipseval.studies.protocols._run.__version__", "0.0.1")
     assert fitted(tmp_path, Protocol()) == 2

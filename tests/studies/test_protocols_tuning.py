@@ -204,7 +204,7 @@ def test_a_protocol_without_validation_part_is_refused(tmp_path: Path) -> None:
         run(tmp_path, tuned(), Protocol(k_core=None, validation_fraction=0.0))
 
 
-def test_blocks_put_side_by_side_what_agrees():
+def test_similar_levels_are_neighbours_in_blocks():
     # Two blocks, {0, 2} and {1, 3}, within .9 and between .1.
     matrix = np.full((4, 4), 0.1)
     matrix[np.ix_([0, 2], [0, 2])] = matrix[np.ix_([1, 3], [1, 3])] = 0.9
@@ -223,14 +223,14 @@ def test_blocks_put_side_by_side_what_agrees():
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_few_logs_and_logs_that_agree_alike_are_one_block(n: int):
+def test_few_logs_or_equally_similar_logs_are_one_block(n: int):
     similar = blocks(np.ones((n, n)))
     assert (sorted(similar.order.tolist()), similar.label.tolist()) == (list(range(n)), [0] * n)
     assert np.isnan(similar.silhouette)
     assert similar.ends == []
 
 
-def test_of_numbers_of_blocks_that_are_equally_good_the_least_is_taken():
+def test_smallest_of_equally_good_numbers_of_blocks_is_chosen():
     # Distances 0 of 2 and 3, 3 and 5 to 1, 8 of all to 0. Of 0, 1 and {2, 3} the silhouette is
     # (0 + 0 + 1 + 1)/4. Of 0 and {1, 2, 3} it is (0 + 4/8 + 6.5/8 + 5.5/8)/4, the same.
     apart = [[0, 8, 8, 8], [8, 0, 3, 5], [8, 3, 0, 0], [8, 5, 0, 0]]
@@ -260,7 +260,7 @@ def test_the_silhouette_is_that_of_scikit_learn():
     assert compute_silhouette(np.zeros((4, 4)), np.array([0, 0, 1, 1])) == 0.0
 
 
-def test_a_matrix_with_holes_has_no_blocks():
+def test_matrix_with_undefined_entries_has_no_blocks():
     with pytest.raises(InputError, match="2 entries of the agreement are undefined"):
         blocks(np.array([[1, np.nan], [np.nan, 1]]))
 
@@ -302,7 +302,7 @@ def test_traits_follow_the_worked_example():
     assert np.isnan(without.loc["b", "drift"])
 
 
-def test_kept_repeats_count_like_dropped_ones():
+def test_kept_repeats_count_like_dropped_repeats():
     frame = pd.DataFrame({"user": [0, 0, 1], "item": [0, 0, 1]})
     rates = [
         log_traits({"a": Interactions.from_frame(frame, duplicates=how)}).loc["a", "repeat_rate"]

@@ -66,7 +66,7 @@ def test_scores_are_those_worked_by_hand():
     assert _score_estimates(estimates, half, right, noisy)[0, SCORES.index("covered")] == 1
 
 
-def test_there_is_a_row_of_every_estimator_at_every_size(curve):
+def test_curve_has_a_row_for_every_estimator_and_size(curve):
     frame = curve.frame.set_index(["n_users", "estimator"])
     assert {AOA_POOLED, CORRECTED, POWER_LAW} == set(frame.loc[0].index)
     assert {AOA_POOLED, RANDOM_SAMPLE, CORRECTED, POWER_LAW} <= set(frame.loc[160].index)
@@ -82,7 +82,7 @@ def test_there_is_a_row_of_every_estimator_at_every_size(curve):
     assert sample.loc[160, "removed"] > 0.5
 
 
-def test_pairs_that_are_not_positive_are_read_and_a_fit_that_is_refused_has_no_row(study, monkeypatch):
+def test_pairs_that_are_not_positive_are_read_and_a_refused_fit_has_no_row(study, monkeypatch):
     def refuse(*_, **__):
         raise InputError("too few")
 

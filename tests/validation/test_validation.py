@@ -48,7 +48,7 @@ def brute_force_hits(scores, train, positives, k):
     return users
 
 
-def test_reference_is_the_plain_average_over_random_positives_outside_training(study):
+def test_reference_is_the_unweighted_average_over_random_positives_outside_training(study):
     split = split_random(study.positives().biased, rng=3)
     rng = np.random.default_rng(0)
     models = {"a": rng.normal(size=(120, 40)), "b": rng.normal(size=(120, 40))}
@@ -70,7 +70,7 @@ def test_reference_is_the_plain_average_over_random_positives_outside_training(s
     assert counts.tolist() == [int((~in_train).sum())] * 2
 
 
-def test_the_exposure_of_a_log_of_ones_own_is_judged_by_as_that_of_a_study(study):
+def test_random_exposure_of_a_custom_log_gives_the_same_validation_as_a_study(study):
     split = split_random(study.positives().biased, rng=3)
     models = {name: train(split.train) for name, train in MODELS.items()}
     exposure = RandomExposure.from_ratings(study.random, threshold=study.threshold)
@@ -95,7 +95,7 @@ NO_REFERENCE = {
 
 
 @pytest.mark.parametrize(("random_exposure", "more", "message"), NO_REFERENCE.values(), ids=NO_REFERENCE)
-def test_what_cannot_be_a_reference_is_refused(study, random_exposure, more, message):
+def test_exposure_that_cannot_be_a_reference_is_refused(study, random_exposure, more, message):
     arguments = {"split": split_random(study.positives().biased, rng=3), "propensities": EQUAL} | more
     models = {name: np.zeros((120, 40)) for name in "ab"}
     models = models if arguments["split"] is not None else MODELS
@@ -141,7 +141,7 @@ def test_one_resample_gives_no_interval(study):
     assert summary[["reduction_low", "reduction_high"]].isna().all(axis=None)
 
 
-def test_equal_weights_remove_nothing_and_change_no_order(study):
+def test_equal_weights_reduce_no_error_and_change_no_ranking(study):
     summary = validate(MODELS, study, propensities=EQUAL, metrics=["atop"], n_resamples=2).summary
     summary = summary[summary["propensity"] == "equal"]
     assert summary["reduction"].tolist() == pytest.approx([0, 0], abs=1e-12)  # but for rounding
@@ -149,7 +149,7 @@ def test_equal_weights_remove_nothing_and_change_no_order(study):
     assert summary["if_unbiased"].notna().all()  # two resamples are the fewest that have a spread
 
 
-def test_without_propensities_those_of_a_grid_and_what_the_study_can_fit_are_compared(study):
+def test_default_propensities_are_a_grid_and_all_that_the_study_can_fit(study):
     rules = list(default_propensities(study))
     assert rules[:6] == [f"gamma = {gamma}" for gamma in ("-1", "0", "1", "1.5", "2", "3")]
     assert {"gamma calibrated", "gamma from lists"} < set(rules)
@@ -231,7 +231,7 @@ def test_a_factor_that_differs_between_folds_does_not_matter(study):
     assert np.allclose(unequal, equal, atol=0.01)
 
 
-def test_items_without_a_propensity_leave_estimate_and_baseline_alike(study):
+def test_items_without_a_propensity_are_excluded_from_estimate_and_baseline(study):
     values = np.full(40, 0.2)
     values[:20] = np.nan
     steep = {"steep": KnownPropensity(item=np.append(1e-3, np.ones(39)), is_probability=False)}
@@ -286,7 +286,7 @@ def test_the_standard_error_of_the_bias_matches_the_spread_of_the_bootstrap(stud
     assert cell.noise == pytest.approx(analytic, rel=0.08)
 
 
-def test_what_propensities_warn_about_is_kept_and_said_once_of_all_of_them(study):
+def test_warnings_of_propensities_are_kept_and_issued_once_for_all_of_them(study):
     def thin(calibration):
         warnings.warn("few pairs", DataWarning, stacklevel=2)
         return EQUAL["equal"].fit(calibration.train)

@@ -55,7 +55,7 @@ def test_recommenders_that_differ_by_rounding_are_tied():
     assert (out["tau_b"], out["src"], out["ipc"], out["or1"], out["regret"]) == (1, 1, 0, 1, 0)
 
 
-def test_criteria_of_several_metrics_at_once_are_those_of_each():
+def test_criteria_of_several_metrics_equal_those_of_each_metric():
     rng = np.random.default_rng(0)
     a, b = rng.random((5, 3, 4)), rng.random((5, 3, 4))
     for metric in range(3):
@@ -111,19 +111,19 @@ def verdict(*changes):
     return describe_verdict(pd.DataFrame([ROW | change for change in changes]), 0.95)
 
 
-def test_the_best_weights_are_said_to_be_the_best_of_all_that_were_tried():
+def test_verdict_states_the_number_of_weightings_tried():
     assert "of 3 tried" in verdict({}, {"reduction": 0.1}, {"reduction": 0.2})
     assert "tried" not in verdict({})
     assert "of 2 tried" in verdict({}, {"reduction": 0.1}, {"propensity": "random-sample", "reduction": 0.9})
 
 
-def test_bias_that_is_not_found_is_named_by_the_size_that_eighty_percent_of_samples_would_find():
+def test_verdict_states_the_bias_that_eighty_percent_of_samples_would_find():
     # Standard error .2/1.95996 = .10204; 80 % of samples find 1.95996 + .84162 = 2.80159 of them.
     assert "Bias of 29% of that error would have been found in 80% of samples." in verdict({})
     assert "would have been found" not in verdict({"falls_short": True})
 
 
-def test_weights_that_harm_the_order_are_no_weights_to_decide_with():
+def test_verdict_advises_against_weights_that_harm_the_ranking():
     assert verdict({"tau_change_low": -0.5, "tau_change_high": -0.1}).startswith("do not decide by weights")
     assert not verdict({}).startswith(("no weights", "do not decide"))
     nothing = "no weights come nearer to random exposure than AOA does."
@@ -138,7 +138,7 @@ def test_weights_that_harm_the_order_are_no_weights_to_decide_with():
     assert verdict({"reduction_low": 0.001}).startswith("p with snips comes nearest")
 
 
-def test_the_order_is_better_or_worse_where_the_interval_of_the_change_says_so():
+def test_ranking_is_better_or_worse_when_the_interval_of_the_change_excludes_zero():
     sentence = "Its ranking of recommenders is {} than the ranking by AOA (tau 0.50, AOA 0.50)."
     for low, high, word in ((0.01, 0.2, "better"), (-0.2, -0.01, "worse")):
         assert verdict({"tau_change_low": low, "tau_change_high": high}).endswith(sentence.format(word))
@@ -150,12 +150,12 @@ def test_the_order_is_better_or_worse_where_the_interval_of_the_change_says_so()
 
 
 @pytest.mark.parametrize("reduction", [0.46, -0.2])
-def test_where_the_error_of_the_plain_average_is_noise_nothing_else_is_said(reduction):
+def test_verdict_states_nothing_else_when_the_error_of_aoa_is_noise(reduction):
     text = verdict({"if_unbiased": -0.24, "reduction": reduction})
     assert text == "the error of AOA is within noise: there is no bias to remove."
 
 
-def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
+def test_probability_of_the_log_gives_a_warning_and_its_held_out_form_does_not():
     world = World(n_users=200, n_items=60, mean_relevant=16, max_propensity=0.9, rng=0)
     study = world.study(1, n_per_user=20)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
@@ -175,7 +175,7 @@ def test_a_probability_of_the_log_is_warned_of_and_its_held_out_one_is_not():
         run(true=converted, function=lambda calibration: converted, low=low)
 
 
-def test_a_density_ratio_without_a_seed_draws_from_the_one_of_the_validation():
+def test_density_ratio_without_a_seed_uses_the_generator_of_the_validation():
     rng = np.random.default_rng(0)
     rules = {"none": DensityRatioPropensity(), "own": DensityRatioPropensity(rng=5), "other": 3}
     rules_with_seed = seeded(rules, rng)
@@ -199,7 +199,7 @@ def test_gamma_is_calibrated_on_training_counts_or_against_held_out_positives():
     assert rules["piecewise"](calibration).model.startswith("5 strata")
 
 
-def test_the_default_models_are_what_their_names_say():
+def test_default_models_have_the_options_in_their_names():
     options = {
         name: trainer.keywords for name, trainer in default_models().items() if isinstance(trainer, partial)
     }

@@ -68,7 +68,7 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
 
 
 @pytest.mark.slow
-def test_true_weights_of_the_most_active_third_fall_short_in_at_most_five_percent_of_worlds():
+def test_true_weights_of_the_most_active_third_show_remaining_bias_in_at_most_five_percent_of_simulations():
     results = [with_true_weights(seed) for seed in range(60)]
     short = pd.concat([result.summary for result in results])
     short = short[short["propensity"] == "true"]
@@ -104,7 +104,7 @@ def references(seed: int, n_shown: int) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_shown", [5, 10, 50])
-def test_the_pooled_reference_is_the_truth_and_the_other_that_of_the_users_compared(n_shown):
+def test_pooled_reference_is_the_truth_and_user_reference_is_that_of_the_compared_users(n_shown):
     n_worlds = 40
     z = [references(seed, n_shown) for seed in range(n_worlds)]
     mean = sum(z) / n_worlds
@@ -120,7 +120,7 @@ def small_study():
     return World(n_users=300, n_items=80, mean_relevant=16, max_propensity=0.9, rng=0).study(1, n_per_user=20)
 
 
-def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half(study):
+def test_random_sample_of_one_half_of_the_users_is_compared_with_the_other_half(study):
     options = {"metrics": ["recall@10"], "n_resamples": 2, "rng": 0}
     result = validate(MODELS, study, propensities=EQUAL, **options)
     rows = result.frame[result.frame["propensity"] == "random-sample"]
@@ -149,7 +149,7 @@ def test_the_random_sample_of_one_half_of_the_users_is_judged_by_the_other_half(
     assert "random-sample" in result.to_html()
 
 
-def test_users_without_random_exposure_are_in_neither_side(study):
+def test_users_without_random_exposure_enter_neither_estimate_nor_reference(study):
     split = split_random(study.positives().biased, rng=0)
     models = {name: train(split.train) for name, train in MODELS.items()}
     chosen = most_active(study)
@@ -211,7 +211,7 @@ def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
     }
 
 
-def test_contributions_of_some_users_are_those_computed_for_them_alone():
+def test_contributions_of_selected_users_equal_those_computed_for_these_users_only():
     rng = np.random.default_rng(0)
     held_out, random = tied_positives(rng), tied_positives(rng)
     metrics = (metric("recall@5"), metric("mean_dcg"), metric("ndcg@5"))  # ndcg has none
@@ -241,7 +241,7 @@ def test_contributions_of_some_users_are_those_computed_for_them_alone():
     assert replace(comparison, held_out=few).n_users == np.unique(few["a"].user).size
 
 
-def test_the_difference_row_is_that_of_the_correction_for_the_users_of_the_other_fold(study):
+def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fold(study):
     split, metrics = split_random(study.positives().biased, rng=3), ["recall@10", "atop"]
     models = {name: MODELS[name](split.train) for name in ("popularity", "knn")}
 
@@ -321,12 +321,14 @@ def fixture_wrong_world():
 
 
 @pytest.mark.slow
-def test_where_exposure_depends_on_the_item_only_known_item_weights_leave_noise(right_world):
+def test_known_item_weights_leave_only_noise_when_exposure_depends_on_the_item_only(right_world):
     assert (right_world.loc["item", "reduction"] > 0.95).all()
     assert not right_world.loc["item", "falls_short"].any()
 
 
-def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_weights_leave(wrong_world):
+def test_validation_shows_the_remaining_bias_of_item_weights_when_exposure_depends_on_user_and_item(
+    wrong_world,
+):
     known = wrong_world.loc["item"]
     assert known["falls_short"].all()
     assert (known["reduction"] < 0.65).all()
@@ -338,7 +340,7 @@ def test_where_exposure_depends_on_user_and_item_the_harness_shows_what_item_wei
     assert (wrong_world.loc["ratio", "reduction"] > known["reduction"] + 0.2).all()
 
 
-def test_the_factor_is_where_the_bounds_meet_the_reference():
+def test_factor_is_where_the_weight_bounds_reach_the_reference():
     result = in_a_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=220)
     rows = result.frame.query("propensity != 'random-sample'")
     assert (rows["factor"] >= rows["factor_beyond_noise"]).all()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from ipseval.utils.types import FloatArray, RngLike
 
 DEFAULT_K = (1, 3, 5)
 OVERLAP_PREFIX = "or@"
+Names: TypeAlias = list[Hashable]
 FEW_DATA_SETS = 5  # with fewer data sets, an interval over data sets is hardly informative
 
 
@@ -320,7 +321,7 @@ def _compute_agreement(a: FloatArray, b: FloatArray, k: list[int]) -> OrderAgree
     return OrderAgreement(values=values, intervals={}, n_recommenders=a.size, note="; ".join(notes))
 
 
-def _read_values(argument: str, values: Any) -> tuple[list[Any] | None, FloatArray]:
+def _read_values(argument: str, values: Any) -> tuple[Names | None, FloatArray]:
     """Return names (of a mapping) and values (n,) or (n, n_users)."""
     names = None
     rows = values
@@ -341,7 +342,7 @@ def _read_values(argument: str, values: Any) -> tuple[list[Any] | None, FloatArr
     return names, array
 
 
-def _align_to_names(names: list[Any], b_names: list[Any], b_values: FloatArray) -> FloatArray:
+def _align_to_names(names: Names, b_names: Names, b_values: FloatArray) -> FloatArray:
     """Return the values of b in the order of the names of a."""
     missing = [name for name in names if name not in b_names]
     extra = [name for name in b_names if name not in names]
@@ -353,7 +354,7 @@ def _align_to_names(names: list[Any], b_names: list[Any], b_values: FloatArray) 
     return b_values[[b_names.index(name) for name in names]]
 
 
-def _check_defined(argument: str, values: FloatArray, names: list[Any] | None) -> None:
+def _check_defined(argument: str, values: FloatArray, names: Names | None) -> None:
     """Raise `InputError` if a value is NaN."""
     undefined = np.flatnonzero(np.isnan(values)).tolist()
     if undefined:

@@ -85,7 +85,7 @@ class TrueSpread:
         return np.array([[sd_x**2, covariance], [covariance, sd_y**2]])
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return the correlations whose profile deviance is below a limit; ±1: not bounded there.
+        """Return the correlations with a profile deviance below a limit; ±1: not bounded there.
 
         The limit is the χ² quantile times the kurtosis of the residuals, where that is above 1: under heavy
         tails the deviance of a correlation is larger by this factor (Shapiro and Browne 1987).

@@ -177,7 +177,7 @@ class Protocol:
         return key
 
     @property
-    def _split_sizes(self) -> dict[str, Any]:
+    def _split_sizes(self) -> dict[str, float]:
         """Options for the sizes of the parts of a split."""
         if self.holdout == "leave-one-out":
             return {"n_validation": self.n_validation}
@@ -194,7 +194,7 @@ class Protocol:
             Seed of random splits.
         """
         method = SPLITS[self.order, self.holdout]
-        options = {"seen": self.seen, **self._split_sizes}
+        options: dict[str, Any] = {"seen": self.seen, **self._split_sizes}
         if not self.needs_time:
             return repeated_splits(core, self.n_repeats, method=method, rng=rng, **options)
         with warnings.catch_warnings():
@@ -282,7 +282,7 @@ def grid(
 
 @dataclass(frozen=True, eq=False)
 class Tuned:
-    """A recommender whose settings are chosen on the validation part, anew in every split.
+    """A recommender with settings that are chosen on the validation part, separately in every split.
 
     Each setting is trained on the training part, ranked on the validation part with the candidates of the
     protocol, and compared by the mean of `metric` over validation users. The best setting (the first of equal
@@ -435,6 +435,6 @@ def _compute_chosen_share(table: FloatArray, best: int, seed: int) -> float:
     return n_chosen / N_RESAMPLES
 
 
-def format_setting(setting: Mapping[str, Any]) -> str:
+def format_setting(setting: Mapping[str, object]) -> str:
     """Return a setting as text, such as 'n_factors=8, seen=True'."""
     return ", ".join(f"{name}={examples([value])}" for name, value in setting.items())

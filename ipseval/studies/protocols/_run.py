@@ -38,7 +38,7 @@ class RankedProtocol:
     split: Split
     ranks: dict[str, RankedPositives]
     warnings: tuple[str, ...]
-    tuning: dict[str, dict[str, Any]] = field(default_factory=dict)  # model -> the chosen setting
+    tuning: dict[str, dict[str, object]] = field(default_factory=dict)  # model -> the chosen setting
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,8 @@ class TrainedModel:
 
     key: str
     protocol: Protocol
-    scorer: Any
-    tuning: dict[str, Any] | None
+    scorer: object
+    tuning: dict[str, object] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +194,7 @@ class Training:
     model: str
 
     def rank_group(self, group: list[Protocol], advance: Advance) -> None:
-        """Store the ranks of the model under every protocol of the group whose ranks are not stored yet."""
+        """Store the missing ranks of the model under every protocol of the group."""
         store = self.plan.store
         missing: dict[str, Protocol] = {}
         for protocol in group:
@@ -232,7 +232,7 @@ class Training:
         description["tuning"] = trained.tuning
         self.plan.store.write(trained.key, ranked, description)
 
-    def _describe(self, protocol: Protocol) -> dict[str, Any]:
+    def _describe(self, protocol: Protocol) -> dict[str, object]:
         """Return the readable description of a stored file."""
         return {
             "log": self.log,
@@ -243,7 +243,7 @@ class Training:
             "rng": self.plan.rng,
         }
 
-    def _rank(self, scorer: Any, split: Split, protocol: Protocol) -> RankedPositives:
+    def _rank(self, scorer: object, split: Split, protocol: Protocol) -> RankedPositives:
         """Return the ranks of the test positives of a split among the candidates of a protocol."""
         return rank_positives(
             scorer,
@@ -270,7 +270,7 @@ class Training:
         """Try settings on the validation part, each trained once, and yield the best one of each protocol."""
         numbers = fit.draw(self.plan.rng, self.log, self.model, self.repeat).tolist()
         values_by_key: dict[str, list[FloatArray]] = {key: [] for key in missing}
-        scorers: dict[int, Any] = {}  # of the settings that are best so far for some protocol
+        scorers: dict[int, object] = {}  # of the settings that are best so far for some protocol
         for number in numbers:
             for key, protocol in missing.items():
                 values_by_key[key].append(self._validate_setting(protocol, fit, number, scorers))
@@ -290,7 +290,7 @@ class Training:
             yield TrainedModel(key=key, protocol=protocol, scorer=scorers[choice.setting], tuning=tuning)
 
     def _validate_setting(
-        self, protocol: Protocol, fit: Tuned, number: int, scorers: dict[int, Any]
+        self, protocol: Protocol, fit: Tuned, number: int, scorers: dict[int, object]
     ) -> FloatArray:
         """Return the validation metric of each user under a setting, stored or computed and stored.
 

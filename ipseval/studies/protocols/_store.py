@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 ADVICE = "Delete it and run `study(…)` or `ipseval study` again."
 
 
-def fingerprint(value: Any) -> str:
+def fingerprint(value: object) -> str:
     """Return a text that is the same for the same content, or raise `InputError` where it cannot be read.
 
     Functions count with their source, defaults, captured variables and, recursively, the names in their
@@ -51,7 +52,7 @@ class _FingerprintReader:
     def __init__(self) -> None:
         self._visited: set[int] = set()  # identities of functions and classes
 
-    def read(self, value: Any) -> str:
+    def read(self, value: object) -> str:
         """Return the text of any value."""
         if value is None or isinstance(value, (bool, int, float, complex, str, bytes, np.generic)):
             return f"{type(value).__name__}:{value!r}"
@@ -90,25 +91,25 @@ class _FingerprintReader:
     def _read_generator(self, generator: np.random.Generator) -> str:
         return f"Generator:{generator.bit_generator.state!r}"
 
-    def _read_frame(self, frame: pd.DataFrame | pd.Series[Any] | pd.Index[Any]) -> str:
+    def _read_frame(self, frame: pd.DataFrame | pd.Series | pd.Index) -> str:
         if not isinstance(frame, pd.DataFrame):
             frame = frame.to_frame().reset_index()
         return f"frame{self.read({name: frame[name].to_numpy() for name in frame.columns})}"
 
-    def _read_mapping(self, mapping: Mapping[Any, Any]) -> str:
+    def _read_mapping(self, mapping: Mapping[object, object]) -> str:
         pairs = [f"{self.read(key)}={self.read(value)}" for key, value in mapping.items()]
         return f"{{{','.join(sorted(pairs))}}}"
 
-    def _read_sequence(self, sequence: Sequence[Any]) -> str:
+    def _read_sequence(self, sequence: Sequence[object]) -> str:
         return f"[{','.join(map(self.read, sequence))}]"
 
-    def _read_set(self, members: Iterable[Any]) -> str:
+    def _read_set(self, members: Iterable[object]) -> str:
         return f"set[{','.join(sorted(map(self.read, members)))}]"
 
     def _read_partial(self, partial: functools.partial[Any]) -> str:
         return f"partial({self.read([partial.func, partial.args, partial.keywords])})"
 
-    def _read_function(self, function: Any) -> str:
+    def _read_function(self, function: FunctionType) -> str:
         """Return the text of a function: its source, defaults, captured variables and references."""
         if id(function) in self._visited:
             return f"again {_qualified_name(function)}"
@@ -129,7 +130,7 @@ class _FingerprintReader:
         inputs = self.read([function.__defaults__, function.__kwdefaults__, captured, references])
         return f"function({sha256(_qualified_name(function), source, inputs)})"
 
-    def _read_reference(self, value: Any, outer_names: set[str]) -> str:
+    def _read_reference(self, value: object, outer_names: set[str]) -> str:
         """Return the text of an object that a function refers to; unreadable objects count by their type."""
         if inspect.ismodule(value):
             return self._read_module(value, outer_names)
@@ -145,7 +146,7 @@ class _FingerprintReader:
         except (InputError, RecursionError):
             return f"unread {_qualified_name(type(value))}"
 
-    def _read_module(self, module: Any, outer_names: set[str]) -> str:
+    def _read_module(self, module: ModuleType, outer_names: set[str]) -> str:
         """Return the version of a library, or the text of the used names of another module."""
         library = _describe_library(module.__name__)
         if library:
@@ -167,7 +168,7 @@ class _FingerprintReader:
                 functions.append(function)
         return f"{_qualified_name(kind)}{self.read(functions)}"
 
-    def _read_object(self, value: Any) -> str:
+    def _read_object(self, value: object) -> str:
         """Return the text of another object: its class and attributes."""
         kind = self._read_class(type(value))
         if is_dataclass(value):
@@ -184,7 +185,7 @@ class _FingerprintReader:
         return f"{kind}:{text}"
 
 
-def _list_outer_names(code: Any) -> set[str]:
+def _list_outer_names(code: CodeType) -> set[str]:
     """Return the names that a function, and the functions inside of it, look up outside of themselves."""
     names = set(code.co_names)
     for constant in code.co_consts:
@@ -229,7 +230,7 @@ class Store:
         """Return where the ranks of `key` are, or would be."""
         return self.folder / f"{key}.npz"
 
-    def write(self, key: str, data: RankedPositives | FloatArray, description: dict[str, Any]) -> None:
+    def write(self, key: str, data: RankedPositives | FloatArray, description: Mapping[str, object]) -> None:
         """Store ranks or values of users, completely or not at all, with a readable description."""
         save(self.file(key), data, **description)
 

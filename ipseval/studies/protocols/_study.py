@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import pandas as pd
 
@@ -52,9 +52,10 @@ SETTING_COLUMNS = (
     "n_settings",
     "chosen_share",
 )
+TomlTable: TypeAlias = dict[str, Any]
 # Types of the entries of a TOML file.
 _TOP_LEVEL_ENTRIES = {"path": str, "logs": dict, "models": dict, "protocols": dict, "study": dict}
-_STUDY_ENTRIES: dict[str, Any] = {
+_STUDY_ENTRIES: dict[str, object] = {
     "metrics": str | list[str],
     "estimators": str | list[str],
     "gammas": list[float],
@@ -63,7 +64,7 @@ _STUDY_ENTRIES: dict[str, Any] = {
     "n_resamples": int,
     "rng": int,
 }
-_PROTOCOLS_ENTRIES: dict[str, Any] = {
+_PROTOCOLS_ENTRIES: dict[str, object] = {
     "order": list[str],
     "holdout": list[str],
     "k_core": list[int],
@@ -96,7 +97,7 @@ class _StudyTables:
     results: list[Result]
     rows: list[tuple[object, ...]]
     notes: list[str]
-    settings: list[dict[str, Any]]
+    settings: list[dict[str, object]]
 
 
 def study(
@@ -243,7 +244,7 @@ def _merge_notes(evaluations: Iterable[ProtocolEvaluation]) -> list[str]:
     return notes
 
 
-def _list_settings(ranked: RankedProtocol) -> list[dict[str, Any]]:
+def _list_settings(ranked: RankedProtocol) -> list[dict[str, object]]:
     """Return the rows of the settings that were chosen for one repeat of a protocol."""
     protocol = ranked.protocol
     rows = []
@@ -374,7 +375,7 @@ def run_config(path: str | os.PathLike[str], *, progress: bool | None = None) ->
     return result
 
 
-def _read_log(name: str, entry: Any, folder: Path) -> Interactions:
+def _read_log(name: str, entry: TomlTable, folder: Path) -> Interactions:
     """Return the log of an entry [logs.<name>]."""
     section = f"[logs.{name}]"
     _check_entries(section, entry, _LOG_ENTRIES)
@@ -389,7 +390,7 @@ def _read_log(name: str, entry: Any, folder: Path) -> Interactions:
     return log
 
 
-def _load_model(name: str, entry: Any, folder: Path) -> Callable[[Interactions], Any]:
+def _load_model(name: str, entry: TomlTable, folder: Path) -> Callable[[Interactions], Any]:
     """Return the fit function of an entry [models.<name>]."""
     section = f"[models.{name}]"
     _check_entries(section, entry, _MODEL_ENTRIES)
@@ -411,7 +412,7 @@ def _load_model(name: str, entry: Any, folder: Path) -> Callable[[Interactions],
     return cast(Callable[[Interactions], Any], function)
 
 
-def _build_protocols(entry: Any) -> list[Protocol]:
+def _build_protocols(entry: TomlTable) -> list[Protocol]:
     """Return the protocols of the entry [protocols]."""
     _check_entries("[protocols]", entry, _PROTOCOLS_ENTRIES)
     options = dict(entry)
@@ -442,7 +443,7 @@ def _check_call(section: str, function: Any, *arguments: Any, **options: Any) ->
         return
 
 
-def _check_entries(section: str, entry: Any, types: dict[str, Any]) -> None:
+def _check_entries(section: str, entry: object, types: Mapping[str, object]) -> None:
     """Raise `InputError` unless an entry is a table with known names and values of their types."""
     if not isinstance(entry, dict):
         raise InputError(f"{section} must be a table; got {entry!r}.")

@@ -79,7 +79,7 @@ def validated(
     return figures[0], figures[1]
 
 
-def test_every_figure_is_worked_out_again_with_nested_cross_validation_and_draws():
+def test_every_statistic_is_reproduced_with_nested_cross_validation_and_resamples():
     n, level, rng = 13, 0.9, np.random.default_rng(21)
     x, y = rng.multivariate_normal([0.3, 0.5], [[1, 0.8], [0.8, 2]], n).T
     error, online_error = rng.uniform(0.2, 0.9, (2, n))
@@ -187,7 +187,7 @@ def test_versions_in_the_other_order_change_the_sign():
         online_agreement(offline, online, n_folds=1)
 
 
-def test_what_has_no_match_and_what_is_undefined_is_counted():
+def test_unmatched_and_undefined_experiments_are_counted():
     offline, online = frames(10)
     offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
     offline.loc[3, "difference"] = np.nan
@@ -237,7 +237,7 @@ def test_the_picture_shows_every_experiment_and_the_line():
             agreement.plot(row)
 
 
-def test_the_report_has_the_best_first_and_says_what_was_found():
+def test_report_lists_the_best_indicator_first_and_the_notes():
     columns = ["metric", "gamma", "sign", "sign_low", "sign_high", "pearson", "pearson_low", "pearson_high"]
     rows = [("auc", 0.0, 0.5, 0.25, 0.75, 0.125, -1.0, 1.0, 0.0625, 1200.0)]
     rows += [("ndcg@10", 1.5, 0.75, 0.5, 1.0, 0.9375, 0.5, 1.0, 0.1234, 35.0)]

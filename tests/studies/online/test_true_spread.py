@@ -62,7 +62,7 @@ def test_a_fit_begins_at_the_moments_and_stays_near_them():
     np.testing.assert_allclose(_spread_bounds(data), ends, rtol=1e-12)
 
 
-def test_a_fit_is_the_least_deviance_and_its_figures_are_those_of_the_fit():
+def test_fit_has_the_least_deviance_and_reports_its_parameters():
     rng = np.random.default_rng(11)
     x, y = rng.multivariate_normal([0.5, 1], [[1, 0.6], [0.6, 1]], 25).T
     data = NoisyDifferences(x, 3 * y, rng.random(25) / 4, rng.random(25))
@@ -91,7 +91,7 @@ def test_a_perfect_correlation_is_found_at_the_limit_and_bounded_on_one_side(sig
     assert 0.5 < low < high == 1.0
 
 
-def test_differences_that_are_all_equal_correlate_with_nothing_and_have_no_true_variance():
+def test_equal_differences_have_zero_correlation_and_no_true_variance():
     ones, x = np.ones(4), np.arange(4.0)
     assert (
         naive_pearson(NoisyDifferences(x, ones, ones, ones))
@@ -127,7 +127,7 @@ def test_an_interval_ends_where_the_deviance_is_at_its_limit(seed, far):
 
 @pytest.mark.parametrize("rho", [-0.999, 0.0, 0.3, 0.999])
 @pytest.mark.parametrize("mean", [(0.3, -0.2), (-2.0, 0.7), (4.0, 4.0), (0.0, 0.0)])
-def test_the_chance_of_equal_signs_is_that_of_one_difference_given_the_other(rho, mean):
+def test_probability_of_equal_signs_is_an_integral_over_one_difference(rho, mean):
     # P(ξ > 0, η > 0) = ∫ φ(u) Φ((k + ρu)/√(1 − ρ²)) du over u > −h, and the same with both signs turned.
     def both_up(h: float, k: float) -> float:
         turn = float(np.clip(-k / rho, -h, 40.0)) if rho else 0.0  # there the integrand is steepest

@@ -43,7 +43,7 @@ def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack,
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_packed_file_of_two_bytes_is_no_packed_file(tmp_path):
+def test_compressed_file_of_two_bytes_is_refused(tmp_path):
     (tmp_path / "u.data.gz").write_bytes(b"ab")
     with pytest.raises(InputError, match=r"truncated or damaged \(Not a gzipped file"):
         load_movielens(tmp_path)
@@ -82,7 +82,7 @@ def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
         load_movielens(path)
 
 
-def test_a_packed_file_that_is_as_large_as_data_are_is_read(tmp_path, monkeypatch):
+def test_compressed_file_with_a_plausible_ratio_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(_files, "SMALL", 100)
     rows = "".join(f"{row}\t{row % 7}\t{row % 5 + 1}\t{row}\n" for row in range(1, 201))
     (tmp_path / "u.data.gz").write_bytes(gzip.compress(rows.encode()))
@@ -90,7 +90,7 @@ def test_a_packed_file_that_is_as_large_as_data_are_is_read(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("kind", ["zip", "tar.gz", "gz"])
-def test_an_archive_that_unpacks_to_far_more_than_data_do_is_refused_unread(kind, tmp_path, monkeypatch):
+def test_archive_with_an_implausible_compression_ratio_is_refused_unread(kind, tmp_path, monkeypatch):
     zeros = bytes(65 * 2**20)
     if kind != "zip":  # the same with less to pack
         zeros = zeros[: 70 * 2**10]
@@ -138,7 +138,7 @@ def test_a_pickle_under_the_right_name_is_refused_unread(tmp_path, load, names):
         load(tmp_path)
 
 
-def test_every_card_says_where_it_comes_from_and_how_to_cite_it():
+def test_every_card_has_a_source_and_a_citation():
     assert set(CARDS) == {
         "coat", "kuairand", "kuairec", "movielens", "open-bandit", "yahoo-r3",
     }  # fmt: skip

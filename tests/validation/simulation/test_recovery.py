@@ -61,7 +61,7 @@ def test_known_propensities_remove_nine_tenths_of_the_bias_of_every_mean_metric(
 
 
 @pytest.mark.slow
-def test_known_propensities_leave_three_percent_at_most_over_many_logs():
+def test_known_propensities_leave_at_most_three_percent_of_the_bias_over_many_logs():
     world = World(n_users=3000, n_items=800, mean_relevant=40, rng=1)
     bias = bias_left(world, world.propensity, n_logs=40)
     assert bias["snips-global"] < 0.03

@@ -70,7 +70,7 @@ def test_selection_and_self_selection_enter_the_pair_propensity_as_stated():
         assert World(n_users=9, n_items=9, mean_relevant=2, rng=0, **{name: 1.0}).propensity.item is None
 
 
-def test_pairs_are_observed_as_often_as_their_propensity_says(world):
+def test_pairs_are_observed_with_the_frequency_of_their_propensity(world):
     n_logs = 100
     counts = np.zeros(len(world.relevant))
     rng = np.random.default_rng(0)
@@ -136,7 +136,7 @@ def test_ratings_rise_with_affinity():
         assert (sign * affinity).max() == 1
 
 
-def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says():
+def test_lists_contain_distinct_items_and_popular_items_by_the_power_law():
     world = World(n_users=3000, n_items=50, mean_relevant=5, gamma=0.8, rng=0)
     popularity = np.arange(50)
     lists = world.recommend(popularity, length=1, n_lists=40000, rng=1)
@@ -153,7 +153,7 @@ def test_a_list_holds_distinct_items_and_popular_ones_more_often_as_gamma_says()
     assert np.log(noisy.popularity).std() == pytest.approx(1, abs=0.4)
 
 
-def test_example_models_are_made_of_what_their_names_say(world):
+def test_example_models_have_the_factors_in_their_names(world):
     split = world.split(3)
     models = world.example_models(split, rng=0)
     none = (np.zeros((400, 1)), np.zeros((120, 1)))
@@ -234,7 +234,7 @@ def test_truth_equals_brute_force_over_all_relevant_items_outside_training():
         ({"affinity": 1_000_000.5}, r"affinity must be at most 1e\+06; got 1000000.5"),
     ],
 )
-def test_impossible_worlds_are_refused(options, message):
+def test_impossible_parameters_are_refused(options, message):
     with pytest.raises(InputError, match=message):
         World(**{"n_users": 10, "n_items": 20, "mean_relevant": 3, "rng": 0, **options})
 
