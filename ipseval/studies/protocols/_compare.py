@@ -144,8 +144,11 @@ def _compare_pair(
 ) -> ProtocolComparison:
     """Return the comparison of two results; without agreement where an estimate is undefined."""
     is_undefined = np.isnan(a.estimates) | np.isnan(b.estimates)
-    undefined_models = [model for model, undefined in zip(models, is_undefined, strict=True) if undefined]
-    notes = [note for note in dict.fromkeys((a.note, b.note)) if note]
+    undefined_models = [models[index] for index in np.flatnonzero(is_undefined).tolist()]
+    notes = []
+    for note in (a.note, b.note):
+        if note and note not in notes:
+            notes.append(note)
     agreement = None
     if undefined_models:
         notes.insert(0, f"no agreement: the estimate of {', '.join(undefined_models)} is undefined")
@@ -174,8 +177,12 @@ def average_comparisons(
     group: Sequence[ProtocolComparison], confidence_level: float
 ) -> OrderAgreement | None:
     """Return the mean agreement over logs, with intervals over users from the replicates."""
-    defined = [comparison for comparison in group if comparison.agreement is not None]
-    agreements = [comparison.agreement for comparison in defined if comparison.agreement is not None]
+    defined = []
+    agreements = []
+    for comparison in group:
+        if comparison.agreement is not None:
+            defined.append(comparison)
+            agreements.append(comparison.agreement)
     if not agreements:
         return None
     if len(agreements) == 1:
@@ -209,11 +216,12 @@ def _find_inversions(a: Result, b: Result, models: Sequence[str]) -> list[Invers
     inversions = []
     for index in np.flatnonzero(is_opposite):
         first, second = pairs[index]
-        if signs_a[index] < 0:
-            first, second = second, first
-        inversions.append(
-            Inversion(better_in_a=models[first], better_in_b=models[second], p_value=float(adjusted[index]))
-        )
+        p_value = float(adjusted[index])
+        if signs_a[index] > 0:
+            inversion = Inversion(better_in_a=models[first], better_in_b=models[second], p_value=p_value)
+        else:
+            inversion = Inversion(better_in_a=models[second], better_in_b=models[first], p_value=p_value)
+        inversions.append(inversion)
     return inversions
 
 
@@ -227,6 +235,11 @@ def _compute_differences(result: Result, pairs: Sequence[tuple[int, int]]) -> tu
     with np.errstate(divide="ignore", invalid="ignore"):
         # Two models whose users all differ by the same amount: the difference is certain, and z is infinite.
         return np.sign(difference), difference / error
+
+
+def _select_defined(comparisons: Iterable[ProtocolComparison]) -> list[ProtocolComparison]:
+    """Return the comparisons of defined estimates."""
+    return [comparison for comparison in comparisons if comparison.agreement is not None]
 
 
 def build_verdict_section(
@@ -250,7 +263,7 @@ def build_verdict_section(
             groups.setdefault((comparison.level_a, comparison.level_b), []).append(comparison)
         rows = []
         for (level_a, level_b), group in groups.items():
-            defined = [comparison for comparison in group if comparison.agreement is not None]
+            defined = _select_defined(group)
             inverted = [comparison for comparison in defined if comparison.inversions]
             significant = [comparison for comparison in defined if comparison.beyond_uncertainty(alpha)]
             most_frequent = _describe_most_frequent_swap(significant, alpha)
@@ -277,7 +290,7 @@ def summarize_comparisons(
     """Return how often each choice changes the ranking, and how often beyond its uncertainty."""
     lines = []
     for name, comparisons in comparisons_by_name.items():
-        defined = [comparison for comparison in comparisons if comparison.agreement is not None]
+        defined = _select_defined(comparisons)
         if defined:
             n_changed = sum(bool(comparison.inversions) for comparison in defined)
             n_significant = sum(bool(comparison.beyond_uncertainty(alpha)) for comparison in defined)

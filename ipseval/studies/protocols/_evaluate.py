@@ -196,8 +196,13 @@ def _evaluate_repeat(
 
     Unweighted estimators have no γ.
     """
-    weighted = [label for label in options.estimators if resolve_estimator(label).weighted]
-    unweighted = [label for label in options.estimators if label not in weighted]
+    weighted: list[str] = []
+    unweighted: list[str] = []
+    for label in options.estimators:
+        if resolve_estimator(label).weighted:
+            weighted.append(label)
+        else:
+            unweighted.append(label)
     # Without weighted estimators there is no propensity, and every positive enters.
     gammas: tuple[float | None, ...] = options.gammas if weighted else (None,)
     evaluations: dict[EstimatorKey, Evaluation] = {}

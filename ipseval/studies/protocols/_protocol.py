@@ -338,12 +338,12 @@ class Tuned:
         if self.grid is None:
             return ()
         if isinstance(self.grid, Mapping):
-            settings = _combine_values(self.grid)
+            settings: list[Mapping[str, Any]] = [*_combine_values(self.grid)]
         else:
-            settings = [dict(entry) if isinstance(entry, Mapping) else entry for entry in self.grid]
-        if not settings or not all(isinstance(setting, dict) for setting in settings):
+            settings = list(self.grid)
+        if not settings or not all(isinstance(setting, Mapping) for setting in settings):
             raise InputError(f"grid must hold settings, mappings of name to value; got {self.grid!r:.80}.")
-        return tuple(settings)
+        return tuple(dict(setting) for setting in settings)
 
     @property
     def is_random(self) -> bool:

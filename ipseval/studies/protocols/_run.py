@@ -94,9 +94,9 @@ class Plan:
 
     def list_protocols(self, log: Interactions) -> list[Protocol]:
         """Return the protocols that can be applied to a log: those in time need timestamps."""
-        return [
-            protocol for protocol in self.protocols if log.timestamp is not None or not protocol.needs_time
-        ]
+        if log.timestamp is not None:
+            return list(self.protocols)
+        return [protocol for protocol in self.protocols if not protocol.needs_time]
 
     def group_protocols(self, log: Interactions) -> list[list[Protocol]]:
         """Return the protocols of a log in groups that share their splits and trained models."""
@@ -323,7 +323,10 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
     """Raise `InputError` for arguments that a study cannot use."""
     check_models(models, "models", "fit function")
     check_models(logs, "logs", "Interactions")
-    not_callable = [name for name, fit in models.items() if not (callable(fit) or isinstance(fit, Tuned))]
+    not_callable = []
+    for name, fit in models.items():
+        if not callable(fit) and not isinstance(fit, Tuned):
+            not_callable.append(name)
     if not_callable:
         raise InputError(
             f"models must be functions that take training interactions and return a scorer; "

@@ -43,7 +43,13 @@ def fingerprint(value: object) -> str:
 def fingerprint_log(log: Interactions) -> str:
     """Return a hash of the pairs, ids, values and times of a log, in row order."""
     arrays = (log.user, log.item, log.user_ids, log.item_ids, log.value, log.timestamp)
-    return sha256(*("none" if array is None else array_digest(array) for array in arrays))
+    digests = []
+    for array in arrays:
+        if array is None:
+            digests.append("none")
+        else:
+            digests.append(array_digest(array))
+    return sha256(*digests)
 
 
 class _FingerprintReader:
