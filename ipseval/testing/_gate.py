@@ -439,7 +439,7 @@ def _resolve_pair(
     """Return the names of the candidate and the incumbent; raise `InputError` where they are ambiguous."""
     for evaluation in (new, old):
         if not isinstance(evaluation, Evaluation):
-            raise InputError(f"a gate takes evaluations; got {type(evaluation).__name__}.")
+            raise InputError(f"new and old must be evaluations; got {type(evaluation).__name__}.")
     _check_has_model("candidate", candidate, new)
     _check_has_model("incumbent", incumbent, old)
     new_names = [candidate] if candidate else new.models

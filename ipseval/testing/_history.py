@@ -181,7 +181,7 @@ def history(folder: str | Path, **options: Any) -> GateHistory:
     """
     files = sorted(Path(folder).glob("*.npz"))
     if not files:
-        raise InputError(f"{folder} is no folder with results (.npz).")
+        raise InputError(f"folder must be a folder with results (.npz); got {folder}.")
     gates = {}
     for path in files:
         result = load(path)
@@ -190,5 +190,5 @@ def history(folder: str | Path, **options: Any) -> GateHistory:
         elif isinstance(result, Evaluation):
             gates[path.stem] = gate(result, **options)
         else:
-            raise InputError(f"{path} holds neither an evaluation nor a gate.")
+            raise InputError(f"{path} contains neither an evaluation nor a gate. Remove it from the folder.")
     return GateHistory(gates)

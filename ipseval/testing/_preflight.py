@@ -109,7 +109,7 @@ class Preflight(Result):
 def preflight(
     evaluation: Evaluation, *, incumbent: str | None = None, rng: RngLike = None, **options: Any
 ) -> Preflight:
-    """Check that the gate rejects candidates that are worse, made from the incumbent's own ranks.
+    """Check that the gate rejects candidates that are worse, built from the incumbent's own ranks.
 
     In the candidate "shuffled", every positive has a random rank. In "truncated", a random half of the items
     is not retrieved and ranks last. "popularity" is the recommender of this name, which the evaluation must

@@ -91,7 +91,7 @@ def test_a_protocol_makes_the_split_that_it_names() -> None:
 
 BAD_PROTOCOLS = {
     "an order that is none": (lambda: grid(order=["rand"]), "unknown value for order: 'rand'"),
-    "random global time": (lambda: Protocol("random", "global-time"), "use order='temporal'"),
+    "random global time": (lambda: Protocol("random", "global-time"), "Use order='temporal'"),
     "unknown field": (lambda: grid(core=[5]), "core: no such field"),
     "no core": (lambda: Protocol(k_core=0), "k_core must be an integer >= 1"),
     "no repeats": (lambda: Protocol(n_repeats=0), "n_repeats must be an integer >= 1"),

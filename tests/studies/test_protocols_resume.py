@@ -296,10 +296,10 @@ def test_ranks_of_other_positives_are_refused(tmp_path: Path) -> None:
     part = Split(split.train, split.test.select(np.arange(len(split.test)) > 0))
     renamed = Interactions(log.user, log.item, log.user_ids + 1, log.item_ids)
     for other_split in (split_random(log, rng=1), part, split_random(renamed, rng=0)):
-        with pytest.raises(InputError, match="ranks other positives"):
+        with pytest.raises(InputError, match="ranks of other positives"):
             store.read("key", other_split)
     store.write("part", rank_positives(np.zeros((30, 20)), part), {})
-    with pytest.raises(InputError, match="ranks other positives"):
+    with pytest.raises(InputError, match="ranks of other positives"):
         store.read("part", split)  # all of them are there, and one is missing
     assert len(store.read("part", part)[0]) == len(split.test) - 1
 

@@ -186,9 +186,9 @@ def test_settings_are_all_combinations_or_those_given_and_a_draw_repeats_itself(
     ("make", "text"),
     [
         (lambda: Tuned(mixed, {"share": [1]}, budget=0), "budget must be an integer >= 1"),
-        (lambda: Tuned(mixed, {}), "grid must hold settings"),
+        (lambda: Tuned(mixed, {}), "grid must contain settings"),
         (lambda: Tuned(mixed, {"share": "abc"}).settings, "must be a list of values"),
-        (lambda: Tuned(mixed, [1, 2]).settings, "grid must hold settings"),
+        (lambda: Tuned(mixed, [1, 2]).settings, "grid must contain settings"),
         (lambda: Tuned(mixed, {"share": [1]}, budget=2), "budget must be at most 1"),
         (lambda: Tuned(mixed, {"share": [1]}, metric="recal@5"), "Did you mean 'recall'"),
         (lambda: Tuned("mixed"), "fit must be a function"),

@@ -293,7 +293,7 @@ def test_pair_is_the_only_possible_pair_or_is_named():
         with pytest.raises(InputError) as raised:
             gate(new, old, **options)
         assert str(raised.value) == f"name candidate= and incumbent=: {words}"
-    with pytest.raises(InputError, match="a gate takes evaluations; got str"):
+    with pytest.raises(InputError, match="new and old must be evaluations; got str"):
         gate("new.npz")
 
 

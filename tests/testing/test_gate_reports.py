@@ -82,9 +82,9 @@ def test_history_reads_gates_and_evaluations_and_lists_the_changes(tmp_path):
     assert gates.to_html().count("2026-W03") >= 1
     gates.save(tmp_path / "all.npz")
     assert str(load(tmp_path / "all.npz")) == str(gates)
-    with pytest.raises(InputError, match="holds neither an evaluation nor a gate"):
+    with pytest.raises(InputError, match="contains neither an evaluation nor a gate"):
         history(tmp_path, candidate="v2", incumbent="v1")
-    with pytest.raises(InputError, match="is no folder with results"):
+    with pytest.raises(InputError, match="must be a folder with results"):
         history(tmp_path / "nothing")
 
 

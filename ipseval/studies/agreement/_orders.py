@@ -194,7 +194,7 @@ def order_agreement(
         )
     is_per_user = a_values.ndim == 2
     if is_per_user != (b_values.ndim == 2):
-        raise InputError("a and b must both hold one value per recommender, or both per-user values.")
+        raise InputError("a and b must both contain one value per recommender, or both per-user values.")
     a_means = _mean_of_defined(a_values) if is_per_user else a_values
     b_means = _mean_of_defined(b_values) if is_per_user else b_values
     _check_defined("a", a_means, names)
@@ -332,11 +332,11 @@ def _read_values(argument: str, values: Any) -> tuple[Names | None, FloatArray]:
         array = np.array(rows, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            f"{argument} must hold one number per recommender, or equally long per-user values."
+            f"{argument} must contain one number per recommender, or equally long per-user values."
         ) from None
     if array.ndim not in (1, 2) or len(array) < 2:
         raise InputError(
-            f"{argument} must hold values of at least two recommenders, (n,) or (n, n_users); got shape "
+            f"{argument} must contain values of at least two recommenders, (n,) or (n, n_users); got shape "
             f"{array.shape}."
         )
     return names, array

@@ -266,7 +266,7 @@ def _check_differences(argument: str, frame: object) -> pd.DataFrame:
     try:
         checked = frame.reset_index(drop=True).astype({"difference": np.float64, "std_error": np.float64})
     except (TypeError, ValueError):
-        raise InputError(f"columns difference and std_error of {argument} must hold numbers.") from None
+        raise InputError(f"columns difference and std_error of {argument} must contain numbers.") from None
     is_infinite = np.isinf(checked[["difference", "std_error"]].to_numpy()).any(axis=1)
     is_invalid = is_infinite | (checked["std_error"].to_numpy() < 0)
     if is_invalid.any():

@@ -106,7 +106,10 @@ class Protocol:
         if self.k_core is not None:
             check_positive_int("k_core", self.k_core)
         if (self.order, self.holdout) in IMPOSSIBLE:
-            raise InputError("holdout='global-time' is an order in time; use order='temporal'.")
+            raise InputError(
+                f"order must be 'temporal' with holdout='global-time'; got {self.order!r}. Use "
+                "order='temporal'."
+            )
 
     @property
     def split_label(self) -> str:
@@ -304,7 +307,7 @@ class Tuned:
     Raises
     ------
     InputError
-        For an empty grid, a setting that is no mapping, a budget beyond the grid, and a bad metric.
+        For an empty grid, a setting that is not a mapping, a budget beyond the grid, and a bad metric.
 
     Examples
     --------
@@ -342,7 +345,7 @@ class Tuned:
         else:
             settings = list(self.grid)
         if not settings or not all(isinstance(setting, Mapping) for setting in settings):
-            raise InputError(f"grid must hold settings, mappings of name to value; got {self.grid!r:.80}.")
+            raise InputError(f"grid must contain settings, mappings of name to value; got {self.grid!r:.80}.")
         return tuple(dict(setting) for setting in settings)
 
     @property

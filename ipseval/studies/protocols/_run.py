@@ -333,7 +333,9 @@ def check_inputs(models: Any, logs: Any, protocols: Any, rng: Any) -> None:
             f"{', '.join(map(repr, not_callable))} cannot be called."
         )
     if len(models) < 2:
-        raise InputError("an order needs at least two models.")
+        raise InputError(
+            f"models must contain at least two models to compare; got {len(models)}. Add a model."
+        )
     not_logs = [name for name, log in logs.items() if not isinstance(log, Interactions)]
     if not_logs:
         raise InputError(

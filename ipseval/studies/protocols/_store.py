@@ -245,8 +245,8 @@ class Store:
         ranked, description = load(self.file(key), RankedPositives, ADVICE)
         if not _are_ranks_of(ranked, split):
             raise InputError(
-                f"{self.file(key)} ranks other positives than this split holds: it was made by another "
-                "version. Delete it, or give the study another folder."
+                f"{self.file(key)} contains ranks of other positives than this split: it was written by "
+                "another version. Delete it, or give the study another folder."
             )
         return ranked, description
 

@@ -55,8 +55,8 @@ def load_adjacency(
     Raises
     ------
     InputError
-        For files that are missing or contain no pair; with the number of the line, for text that is no whole
-        number, an empty line, and a second line of a user; for a pair that is in two files.
+        For files that are missing or contain no pair; with the number of the line, for text that is not a
+        whole number, an empty line, and a second line of a user; for a pair that is in two files.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def parse_lines(content: bytes, path: str | Path) -> Lines:
     if is_invalid.any():
         number = content[: int(is_invalid.argmax())].count(b"\n") + 1
         raise _malformed_line_error(
-            path, content, number, "holds something else than whole numbers and spaces"
+            path, content, number, "contains something other than whole numbers and spaces"
         )
 
     token_edges = np.flatnonzero(np.diff(is_digit, prepend=False, append=False))
@@ -144,10 +144,12 @@ def parse_lines(content: bytes, path: str | Path) -> Lines:
     is_too_long = token_ends - token_starts > MAX_DIGITS
     if is_too_long.any():
         number = int(token_lines[is_too_long.argmax()]) + 1
-        raise _malformed_line_error(path, content, number, f"holds a number of more than {MAX_DIGITS} digits")
+        raise _malformed_line_error(
+            path, content, number, f"contains a number of more than {MAX_DIGITS} digits"
+        )
     n_tokens = np.bincount(token_lines)
     if n_tokens.sum() == n_tokens.size:
-        raise InputError(f"{path} holds no item; expected lines of a user and then its items.")
+        raise InputError(f"{path} contains no item; expected lines of a user and then its items.")
     if not n_tokens.all():
         raise _malformed_line_error(path, content, int(n_tokens.argmin()) + 1, "is empty")
 

@@ -99,7 +99,7 @@ def open_file(path: str | Path, name: str, card: DataCard) -> Iterator[IO[bytes]
         if len(matches) != 1:
             number = f"{len(matches)} times ({examples(matches)})" if matches else "not"
             raise InputError(
-                f"{card.name}: {name} is {number} in {path}; expected once. It holds "
+                f"{card.name}: {name} is {number} in {path}; expected once. It contains "
                 f"{examples(members) or 'no file'}. {card.how_to_get} ({card.url})"
             )
         stream = open_member(matches[0])

@@ -101,7 +101,7 @@ def _parse_ratings(text: str, name: str) -> FloatArray:
     """Return a matrix of ratings 1–5, with 0 for no rating."""
     matrix = _parse_matrix(text, name)
     is_valid = np.isin(matrix, np.arange(6))
-    check_values(COAT, f"{name} must hold ratings 1–5 and 0 for none", is_valid, matrix)
+    check_values(COAT, f"{name} must contain ratings 1–5 and 0 for none", is_valid, matrix)
     return matrix
 
 
@@ -184,8 +184,8 @@ def _read_yahoo(path: str | Path, name: str) -> pd.DataFrame:
     frame = read_columns(path, name, YAHOO_R3, columns, sep="\t", header=list(columns))
     rating = frame["rating"]
     lowest_id = frame[["user", "item"]].min(axis=1)
-    check_values(YAHOO_R3, f"{name} must hold ratings 1–5", rating.between(1, 5), rating)
-    check_values(YAHOO_R3, f"{name} must hold ids from 1", lowest_id >= 1, lowest_id)
+    check_values(YAHOO_R3, f"{name} must contain ratings 1–5", rating.between(1, 5), rating)
+    check_values(YAHOO_R3, f"{name} must contain ids from 1", lowest_id >= 1, lowest_id)
     return frame
 
 

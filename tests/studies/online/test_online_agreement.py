@@ -286,7 +286,7 @@ BAD = {
         "1 rows of online are infinite",
     ),
     "an error of inf": (lambda a, b: (a, b.assign(std_error=np.inf)), "12 rows of online are infinite"),
-    "text": (lambda a, b: (a.assign(difference="x"), b), "must hold numbers"),
+    "text": (lambda a, b: (a.assign(difference="x"), b), "must contain numbers"),
     "few": (lambda a, b: (a[:7], b), "at least 8 experiments need .* difference; got 7"),
     "twice online": (lambda a, b: (a, pd.concat([b, b[3:4]])), "online has several rows for '3'; pool"),
     "twice offline": (lambda a, b: (pd.concat([a, a[3:4]]), b), "offline has several rows for '3' and one"),

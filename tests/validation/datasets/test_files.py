@@ -62,7 +62,7 @@ def test_a_link_in_a_tar_archive_is_not_followed(tmp_path):
         info = tarfile.TarInfo("u.data")
         info.type, info.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
         archive.addfile(info)
-    with pytest.raises(InputError, match=r"is not in .*a\.tar; expected once. It holds no file"):
+    with pytest.raises(InputError, match=r"is not in .*a\.tar; expected once. It contains no file"):
         load_movielens(path)
 
 

@@ -183,10 +183,10 @@ MALFORMED = {
     (yahoo, load_yahoo_r3): [({}, "expected 311,704 biased ratings; the files have 3")],
     (kuairand, partial(load_kuairand, verify=False)): [
         ({"valid": None}, r"valid\.txt is not in .*data/KuaiRand"),
-        ({"train": "0 1\n1 x\n"}, "line 2 of train.txt holds something else"),
+        ({"train": "0 1\n1 x\n"}, "line 2 of train.txt contains something other"),
         ({"valid": "0 1\n"}, "repeat"),
         ({"test_neg": "0 0\n"}, "repeat"),
-        ({"test_ood": ""}, "test_ood.txt holds no item"),
+        ({"test_ood": ""}, "test_ood.txt contains no item"),
     ],
     (kuairand, load_kuairand): [({}, "expected 19,685 users; the files have 2")],
     (kuairec, partial(load_kuairec, verify=False)): [
