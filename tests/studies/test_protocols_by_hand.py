@@ -61,15 +61,15 @@ def a_study_of_given_results() -> ProtocolStudy:
 
 
 @cache
-def measured(a: int, b: int) -> list[dict[str, float]]:
+def compute_measures(a: int, b: int) -> list[dict[str, float]]:
     """Return the agreement of two results by the orders of each replicate."""
     pairs = zip(RESULTS[a].replicates, RESULTS[b].replicates, strict=True)
     return [order_agreement(*pair, k=1).values for pair in pairs]
 
 
-def replicated(*numbers: int) -> dict[str, tuple[float, float]]:
+def compute_intervals(*numbers: int) -> dict[str, tuple[float, float]]:
     """Return intervals of the mean measure over pairs of results, by the orders of each replicate."""
-    pairs = [measured(*numbers[start : start + 2]) for start in range(0, len(numbers), 2)]
+    pairs = [compute_measures(*numbers[start : start + 2]) for start in range(0, len(numbers), 2)]
     return {
         name: tuple(
             np.quantile(np.mean([[values[name] for values in rows] for rows in pairs], axis=0), [0.1, 0.9])
@@ -100,7 +100,7 @@ def test_every_comparison_has_agreement_and_swaps(protocol_study: ProtocolStudy)
         *["no agreement: the estimate of x, y is undefined"] * 2,
     ]
     for row, numbers in ((0, (0, 1)), (1, (2, 3)), (3, (6, 7))):
-        for name, (low, high) in replicated(*numbers).items():
+        for name, (low, high) in compute_intervals(*numbers).items():
             assert between.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx([low, high])
     first = protocol_study.comparisons("split")[0]
     assert (first.agreement.n_units, first.agreement.confidence_level) == (10, LEVEL)  # of 10 and 11
@@ -139,7 +139,7 @@ def test_a_table_has_means_over_logs_and_counts_swaps_and_logs(protocol_study: P
     np.testing.assert_allclose(table["src"], [0.5, 1, NAN])
     np.testing.assert_array_equal(table["ipc"], [1, 0, NAN])
     for row, numbers in ((0, (0, 1, 2, 3)), (1, (6, 7))):
-        for name, ends in replicated(*numbers).items():
+        for name, ends in compute_intervals(*numbers).items():
             assert table.loc[row, [f"{name}_low", f"{name}_high"]].tolist() == pytest.approx(list(ends))
     mean = average_comparisons(protocol_study.comparisons("split")[:3], LEVEL)
     assert (mean.unit, mean.n_units, mean.confidence_level) == ("users", 10 + 12, LEVEL)
@@ -220,7 +220,7 @@ def test_a_report_has_every_number_in_words_and_tables(protocol_study: ProtocolS
     splits, estimators, logs = (part for _, part in tables)
     assert splits.header == ("split_a", "split_b", "or@1", "src", "ipc", "tau_b", "n_beyond", "n_logs")
     texts = [cell.text for cell in splits.rows[0]]
-    low, high = replicated(0, 1, 2, 3)["src"]
+    low, high = compute_intervals(0, 1, 2, 3)["src"]
     assert texts[:2] + texts[-2:] == ["RO_RS", "TO_RS", "1", "2"]
     bounds = [f"{end:.2f}" for end in (low, high)]
     assert texts[3] == f"0.50 [{bounds[0]}, {bounds[1]}]"
@@ -270,7 +270,7 @@ def test_study_with_one_setting_has_no_comparisons() -> None:
     assert alone.between("split").empty
 
 
-def given(repeats: list[list[float]]) -> Result:
+def make_repeated_result(repeats: list[list[float]]) -> Result:
     setting = Setting("one", "RO_RS", "5-core", "full", "aoa", None)
     table = np.array(repeats)
     return Result(setting, "auc", table.mean(axis=0), np.eye(3), table, table, 9, "")
@@ -279,7 +279,11 @@ def given(repeats: list[list[float]]) -> Result:
 def test_winners_share_repeats_where_they_tie() -> None:
     # First: x of repeat 1; x and y of 2; all of 3; y of 4: 1 + 1/2 + 1/3 of four repeats for both x and y.
     repeats = [[4.0, 1, 1], [2, 2, 1], [1, 1, 1], [1, 3, 0]]
-    results = (given(repeats), given([[0.5, 0.25, 0.375]]), given([[0.5, NAN, 0.5]]))
+    results = (
+        make_repeated_result(repeats),
+        make_repeated_result([[0.5, 0.25, 0.375]]),
+        make_repeated_result([[0.5, NAN, 0.5]]),
+    )
     winners = ProtocolStudy(pd.DataFrame(), results, ("x", "y", "z")).winners()
     assert winners["winner"].tolist()[:2] == ["x", "x"]
     assert winners["winner"].isna().tolist() == [False, False, True]

@@ -54,7 +54,7 @@ def fit(train):
 def test_fingerprint_of_a_fit_function_includes_the_objects_it_refers_to(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
 
-    def printed(shift: int = 1, **values: int) -> str:
+    def print_fingerprints(shift: int = 1, **values: int) -> str:
         (tmp_path / "helper_of_models.py").write_text(f"def shift():\n    return {shift}\n")
         (tmp_path / "models_followed.py").write_text(
             HELPERS.format(
@@ -68,12 +68,14 @@ def test_fingerprint_of_a_fit_function_includes_the_objects_it_refers_to(tmp_pat
         monkeypatch.setattr(sys, "dont_write_bytecode", True)
         return fingerprint(importlib.import_module("models_followed").fit)
 
-    first = printed()
-    assert printed() == printed(unused=2) == first
-    assert printed(rounding=2) == printed(rounding=2)  # of another library by name: no address is read
+    first = print_fingerprints()
+    assert print_fingerprints() == print_fingerprints(unused=2) == first
+    assert print_fingerprints(rounding=2) == print_fingerprints(
+        rounding=2
+    )  # of another library by name: no address is read
     changes = [{name: 3 if name == "part" else 2} for name in ("scale", "power", "shift", "middle", "part")]
     changes += [{"rounding": 1}, {"rounding": 2}]
-    assert len({first, *(printed(**change) for change in changes)}) == 1 + len(changes)
+    assert len({first, *(print_fingerprints(**change) for change in changes)}) == 1 + len(changes)
 
 
 class Held:
@@ -118,7 +120,7 @@ def test_fingerprint_of_a_library_is_its_version() -> None:
 
 
 def test_functions_without_source_are_distinguished_by_their_code() -> None:
-    def typed(text: str) -> Callable[[object], object]:
+    def define_in_module(text: str) -> Callable[[object], object]:
         names: dict[str, Any] = {"__name__": "typed_at_a_prompt"}
         exec(text, names)
         fit: Callable[[object], object] = names["fit"]
@@ -127,9 +129,9 @@ def test_functions_without_source_are_distinguished_by_their_code() -> None:
     texts = ["def fit(x): return x + 1", "def fit(x): return x + 2", "def fit(x): return x * 1"]
     texts += ["def fit(x): return x.a", "def fit(x): return x.b", "def fit(x, y=1): return x + 1"]
     texts += ["def fit(x): return (lambda: x + 1)"]
-    prints = [fingerprint(typed(text)) for text in texts]
+    prints = [fingerprint(define_in_module(text)) for text in texts]
     assert len(set(prints)) == len(texts)
-    assert prints == [fingerprint(typed(text)) for text in texts]
+    assert prints == [fingerprint(define_in_module(text)) for text in texts]
 
 
 def test_fingerprints_are_the_same_for_the_same_content() -> None:

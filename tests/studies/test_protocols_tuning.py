@@ -34,7 +34,7 @@ def mixed(train: Interactions, share: float) -> np.ndarray:
     return np.broadcast_to((2 * share - 1) * counts, (train.n_users, train.n_items))
 
 
-def tuned(**options: object) -> Tuned:
+def make_tuned(**options: object) -> Tuned:
     return Tuned(mixed, {"share": [0.0, 0.5, 1.0]}, metric="recall@5", **options)
 
 
@@ -43,7 +43,7 @@ def run(path: Path, model: Tuned, *protocols: Protocol) -> ProtocolStudy:
 
 
 def test_the_setting_with_the_best_validation_metric_is_ranked_on_the_test_part(tmp_path: Path) -> None:
-    result = run(tmp_path, tuned(), Protocol(k_core=None, n_repeats=2))
+    result = run(tmp_path, make_tuned(), Protocol(k_core=None, n_repeats=2))
     (first, second) = repeated_splits(
         make_log(), 2, method=ipseval.split_random, rng=0, test_fraction=0.1, validation_fraction=0.1
     )
@@ -81,7 +81,7 @@ def test_protocols_choose_with_their_own_candidates_among_settings_that_are_trai
     sampled = ipseval.SampledCandidates(3, distribution="popularity", rng=0)
     protocols = [Protocol(k_core=None), Protocol(k_core=None, candidates=sampled)]
     CALLS.clear()
-    first = run(tmp_path, tuned(), *protocols)
+    first = run(tmp_path, make_tuned(), *protocols)
     assert CALLS == {"0.0": 1, "0.5": 1, "1.0": 1}
     assert first.settings["candidates"].tolist() == ["full", "popularity-3"]
     assert first.settings["value"].nunique() == 2
@@ -129,7 +129,7 @@ def test_a_function_may_choose_by_itself_from_train_and_validation(tmp_path: Pat
 def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test pairs are replaced by others after splitting: the choice must not change."""
     log, protocol = make_log(), Protocol(k_core=None)
-    chosen = run(tmp_path / "a", tuned(), protocol).settings
+    chosen = run(tmp_path / "a", make_tuned(), protocol).settings
     (split,) = protocol.splits(log, 0)
     rng = np.random.default_rng(0)
     taken = np.concatenate([split.train.pair_key, split.validation.pair_key])
@@ -138,7 +138,7 @@ def test_the_choice_never_reads_the_test_part(tmp_path: Path, monkeypatch: pytes
     other_test = Interactions(keys // log.n_items, keys % log.n_items, log.user_ids, log.item_ids)
     changed = Split(split.train, other_test, validation=split.validation)
     monkeypatch.setattr(Protocol, "splits", lambda *_: iter([changed]))
-    again = run(tmp_path / "b", tuned(), protocol).settings
+    again = run(tmp_path / "b", make_tuned(), protocol).settings
     pd.testing.assert_frame_equal(chosen, again)
 
 
@@ -201,7 +201,7 @@ def test_bad_grids_say_what_was_expected(make, text: str) -> None:
 
 def test_a_protocol_without_validation_part_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is none in RO_RS, no filter, full"):
-        run(tmp_path, tuned(), Protocol(k_core=None, validation_fraction=0.0))
+        run(tmp_path, make_tuned(), Protocol(k_core=None, validation_fraction=0.0))
 
 
 def test_similar_levels_are_neighbours_in_blocks():

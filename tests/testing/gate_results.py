@@ -28,7 +28,7 @@ PLAIN = WeightDiagnostics(
 NAN, INF = float("nan"), float("inf")
 
 
-def entry(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
+def make_estimate(values, flag: str = "", label: str = "recall@5", estimator: str = "aoa") -> Estimate:
     values = np.asarray(values, dtype=float)
     claim = Claim("no claim") if label.startswith("ndcg") else Claim("biased")
     return Estimate(label, estimator, UserSums.of(np.arange(values.size), values), N, claim, flag=flag)
@@ -39,7 +39,7 @@ def values(mean: float, n: int = N, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).permutation(np.arange(n) < round(mean * n)).astype(float)
 
 
-def stored(entries: dict[str, object], **parts) -> Evaluation:
+def make_evaluation(entries: dict[str, object], **parts) -> Evaluation:
     """Return an evaluation of users' values by recommender, or (recommender, metric, estimator)."""
     estimates = {}
     for name, entry_values in entries.items():
@@ -47,7 +47,7 @@ def stored(entries: dict[str, object], **parts) -> Evaluation:
         estimates[key] = (
             entry_values
             if isinstance(entry_values, Estimate)
-            else entry(entry_values, label=key[1], estimator=key[2])
+            else make_estimate(entry_values, label=key[1], estimator=key[2])
         )
     labels = list(dict.fromkeys(key[1] for key in estimates))
     basis = {
@@ -78,10 +78,10 @@ _AOA = evaluate_ranks({"m": ranks(np.arange(5))}, metrics=["recall@5"], estimato
 
 
 def pair(old: np.ndarray, new: np.ndarray) -> tuple[Evaluation, Evaluation]:
-    return stored({"als": new}), stored({"als": old})
+    return make_evaluation({"als": new}), make_evaluation({"als": old})
 
 
-def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
+def make_nearly_equal_pair(n: int = 5000) -> tuple[Evaluation, Evaluation]:
     """Return results that differ for one user in a hundred, by as much up as down."""
     old, new = values(0.5, n), values(0.5, n)
     new[: n // 100] = values(0.5, n // 100, seed=3)
@@ -89,7 +89,7 @@ def nearly(n: int = 5000) -> tuple[Evaluation, Evaluation]:
 
 
 @cache
-def rarely_seen(basis: str) -> list[Evaluation]:
+def evaluate_rare_items(basis: str) -> list[Evaluation]:
     """Return an old and a new result of which weights and the plain average say the opposite."""
     # Users whose item is rare, with P = 1/9, are served better by the new one, all others worse.
     rng = np.random.default_rng(5)

@@ -21,11 +21,11 @@ from tests.testing.gate_results import (
     NAN,
     PLAIN,
     N,
-    entry,
-    nearly,
+    evaluate_rare_items,
+    make_estimate,
+    make_evaluation,
+    make_nearly_equal_pair,
     pair,
-    rarely_seen,
-    stored,
     values,
 )
 
@@ -89,7 +89,7 @@ def test_values_of_zero_or_below_are_never_called_not_worse():
 
 
 def test_loss_of_the_whole_value_can_be_detected_and_a_larger_loss_cannot():
-    new, old = nearly()
+    new, old = make_nearly_equal_pair()
     all_of_it = gate(new, old, margin=0.488)
     assert all_of_it.smallest_visible_loss == all_of_it.old == 0.5
     assert all_of_it.outcome == "not worse"
@@ -106,7 +106,7 @@ def test_losses_are_rounded_up_to_two_digits_and_undefined_losses_stay():
 
 
 def test_not_worse_is_reported_with_the_loss_that_could_not_have_been_seen():
-    decision = gate(*nearly())
+    decision = gate(*make_nearly_equal_pair())
     assert decision.outcome == "not worse"
     assert decision.low >= -decision.relevant_loss == pytest.approx(-0.2 * decision.old)
     loss = f"{decision.smallest_visible_loss:.4f}"
@@ -117,11 +117,11 @@ def test_not_worse_is_reported_with_the_loss_that_could_not_have_been_seen():
 
 
 def test_a_margin_is_tolerated_and_has_to_be_excluded():
-    new, old = nearly()
+    new, old = make_nearly_equal_pair()
     assert gate(new, old, margin=0.01).outcome == "not worse"
     small = gate(new, old, margin=1e-4)
     assert (small.outcome, small.reason) == ("cannot tell", "too few users")
-    worse = stored({"als": values(0.45, 5000, seed=1)})
+    worse = make_evaluation({"als": values(0.45, 5000, seed=1)})
     strict, tolerant = gate(worse, old), gate(worse, old, margin=0.2)
     assert (strict.outcome, tolerant.outcome) == ("worse", "not worse")
     assert tolerant.smallest_visible_loss == pytest.approx(strict.smallest_visible_loss + 0.2, abs=0.01)
@@ -161,7 +161,7 @@ BASES = [("assumed", "worse"), ("fitted", "cannot tell"), ("design", "better")]
 
 @pytest.mark.parametrize(("basis", "outcome"), BASES)
 def test_measured_weights_decide_and_fitted_weights_can_contradict(basis, outcome):
-    results = rarely_seen(basis)
+    results = evaluate_rare_items(basis)
     decision = gate(results[1], results[0])
     assert decision.outcome == outcome
     assert decision.estimator == ("snips-pooled" if basis == "design" else "aoa")
@@ -194,7 +194,7 @@ AGAINST = [
 
 
 def test_weights_contradict_bounds_of_opposite_sign_and_bounds_that_do_not_show_their_loss():
-    old, new = rarely_seen("fitted")
+    old, new = evaluate_rare_items("fitted")
     sides = {"worse": (old, new), "equal": (old, old), "unsure": (old, new), "better": (new, old)}
     for case, low, high, contradicts in AGAINST:
         level = 1e-300 if case == "unsure" else 0.05
@@ -207,7 +207,7 @@ def test_weights_contradict_bounds_of_opposite_sign_and_bounds_that_do_not_show_
         assert contradiction == expected, (case, low, high)
 
 
-def supported(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
+def make_verdict(basis: str, first: str = "v1", ess: float = 900.0) -> Verdict:
     """Return a verdict whose weighted estimates put one recommender first."""
     standings = {label: Standing(label, (first,), (first,), NAN) for label in ("aoa", "snips-global")}
     support = WeightSupport(basis, None, ess, 1000.0, 2000)
@@ -220,17 +220,17 @@ def test_weights_with_a_known_leader_contradict_bounds_in_favour_of_the_other_re
             _describe_contradiction(verdict, new if alone else old, old, ("v2", "v1"), low, high, 0.05)
         )
 
-    old = stored({"v1": values(0.5), "v2": values(0.5)})
-    new = stored({"v1": values(0.5), "v2": values(0.5)})
-    verdicts = {first: supported("fitted", first) for first in ("v1", "v2", "v3")}
+    old = make_evaluation({"v1": values(0.5), "v2": values(0.5)})
+    new = make_evaluation({"v1": values(0.5), "v2": values(0.5)})
+    verdicts = {first: make_verdict("fitted", first) for first in ("v1", "v2", "v3")}
     for bounds, winner in (((-0.2, -0.1), "v2"), ((0.1, 0.2), "v1"), ((-0.1, 0.0), ""), ((0.0, 0.1), "")):
         opposed = [first for first, verdict in verdicts.items() if contradicts(*bounds, verdict)]
         assert opposed == [winner] * bool(winner)
         assert not any(contradicts(*bounds, verdict, alone=True) for verdict in verdicts.values())
-    for silent in (supported("assumed"), supported("design")):
+    for silent in (make_verdict("assumed"), make_verdict("design")):
         assert not contradicts(0.1, 0.2, silent)
-    assert contradicts(0.1, 0.2, supported("design", ess=200.0))  # few interactions carry the weight
-    assert contradicts(0.1, 0.2, supported("exposure"))
+    assert contradicts(0.1, 0.2, make_verdict("design", ess=200.0))  # few interactions carry the weight
+    assert contradicts(0.1, 0.2, make_verdict("exposure"))
 
 
 @pytest.mark.parametrize(
@@ -244,28 +244,28 @@ def test_weights_with_a_known_leader_contradict_bounds_in_favour_of_the_other_re
     ],
 )
 def test_only_weights_known_by_design_and_sufficient_decide_a_gate(basis, ess, label):
-    new = stored({"als": values(0.5)})
-    assert _choose_estimator(supported(basis, ess=ess), None, new) == label
+    new = make_evaluation({"als": values(0.5)})
+    assert _choose_estimator(make_verdict(basis, ess=ess), None, new) == label
     assert _choose_estimator(Verdict("recall@5", {}, "aoa"), None, new) == "aoa"
 
 
 def test_gate_cannot_tell_by_an_unreliable_estimate():
     new, old = (
-        stored({"als": entry(values(0.3, seed=1), "effective sample size 12")}),
-        stored({"als": values(0.5)}),
+        make_evaluation({"als": make_estimate(values(0.3, seed=1), "effective sample size 12")}),
+        make_evaluation({"als": values(0.5)}),
     )
     for candidate, incumbent in ((new, old), (old, new)):
         assert gate(candidate, incumbent).verdict == "cannot tell by recall@5 (aoa): effective sample size 12"
 
 
 def test_pair_is_the_only_possible_pair_or_is_named():
-    two_models = stored({"v1": values(0.5), "v2": values(0.3, seed=1)})
+    two_models = make_evaluation({"v1": values(0.5), "v2": values(0.3, seed=1)})
     assert gate(two_models, candidate="v2", incumbent="v1").outcome == "worse"
     assert gate(two_models, candidate="v1", incumbent="v2").outcome in ("better", "suspicious")
-    only = gate(stored({"new": values(0.5)}), stored({"old": values(0.5)}))
+    only = gate(make_evaluation({"new": values(0.5)}), make_evaluation({"old": values(0.5)}))
     assert (only.candidate, only.incumbent) == ("new", "old")
-    assert gate(stored({"v2": values(0.5)}), two_models).incumbent == "v2"
-    assert gate(two_models, stored({"v2": values(0.5)})).candidate == "v2"
+    assert gate(make_evaluation({"v2": values(0.5)}), two_models).incumbent == "v2"
+    assert gate(two_models, make_evaluation({"v2": values(0.5)})).candidate == "v2"
     for candidate, incumbent in (("v1", "v2"), ("v2", "v1")):
         assert gate(two_models, incumbent=incumbent).candidate == candidate
         decision = gate(two_models, candidate=candidate)
@@ -278,10 +278,10 @@ def test_pair_is_the_only_possible_pair_or_is_named():
     ):
         with pytest.raises(InputError, match=words):
             gate(two_models, **bad)
-    three = stored(dict.fromkeys(("v1", "v2", "v3"), values(0.5)))
+    three = make_evaluation(dict.fromkeys(("v1", "v2", "v3"), values(0.5)))
     two, other_models = (
-        stored(dict.fromkeys(("v1", "v2"), values(0.5))),
-        stored({"a": values(0.5), "b": values(0.5)}),
+        make_evaluation(dict.fromkeys(("v1", "v2"), values(0.5))),
+        make_evaluation({"a": values(0.5), "b": values(0.5)}),
     )
     for new, old, options, words in (
         (three, two, {}, "the new result has v1, v2, v3, the old one v1, v2."),
@@ -299,16 +299,16 @@ def test_pair_is_the_only_possible_pair_or_is_named():
 
 def test_first_metric_with_a_guarantee_decides_and_the_others_are_information():
     keys = [("als", label, "aoa") for label in ("ndcg@5", "recall@5")]
-    old = stored({key: values(0.5) for key in keys})
-    new = stored({keys[0]: values(0.3, seed=1), keys[1]: values(0.5)})
+    old = make_evaluation({key: values(0.5) for key in keys})
+    new = make_evaluation({keys[0]: values(0.3, seed=1), keys[1]: values(0.5)})
     decision = gate(new, old)
     assert (decision.metric, decision.outcome) == ("recall@5", "not worse")
     assert decision.frame.set_index("metric")["decides"].to_dict() == {"ndcg@5": False, "recall@5": True}
     assert gate(new, old, metric="NDCG@5").outcome == "worse"
     third = {("als", label, "aoa"): values(mean) for label, mean in (("recall@5", 0.5), ("rr", 0.3))}
-    assert gate(stored(third), stored(third), metric="rr").old == 0.3
+    assert gate(make_evaluation(third), make_evaluation(third), metric="rr").old == 0.3
     with pytest.raises(InputError, match=r"no metric in common in .* has ndcg@5, the old one recall@5"):
-        gate(stored({keys[0]: values(0.5)}), stored({keys[1]: values(0.5)}))
+        gate(make_evaluation({keys[0]: values(0.5)}), make_evaluation({keys[1]: values(0.5)}))
     with pytest.raises(InputError, match="no metric mrr in both results of which more is better"):
         gate(new, old, metric="mrr")
 
@@ -321,13 +321,16 @@ def test_options_out_of_their_range_are_errors(bad):
         gate(*pair(values(0.5), values(0.5)), **bad)
 
 
-@pytest.mark.parametrize("bad", [entry([NAN, NAN]), entry([1.0]), replace(entry([1, 0.0]), suppressed=True)])
+@pytest.mark.parametrize(
+    "bad",
+    [make_estimate([NAN, NAN]), make_estimate([1.0]), replace(make_estimate([1, 0.0]), suppressed=True)],
+)
 def test_undefined_estimate_of_either_result_is_named(bad):
-    good = stored({"als": entry([1.0, 0.0])})
+    good = make_evaluation({"als": make_estimate([1.0, 0.0])})
     with pytest.raises(InputError, match=r"'mf'.* of the new result is undefined, or has no standard error"):
-        gate(stored({"mf": bad}), good)
+        gate(make_evaluation({"mf": bad}), good)
     with pytest.raises(InputError, match=r"of the old result is undefined, or has no standard error"):
-        gate(good, stored({"als": bad}))
+        gate(good, make_evaluation({"als": bad}))
 
 
 OTHERS = [
@@ -348,7 +351,7 @@ OTHERS = [
 @pytest.mark.parametrize(("basis", "words"), OTHERS)
 def test_results_of_other_data_options_or_definitions_are_not_compared(basis, words):
     with pytest.raises(InputError) as raised:
-        gate(stored({"als": values(0.5)}, basis=basis), stored({"als": values(0.5)}))
+        gate(make_evaluation({"als": values(0.5)}, basis=basis), make_evaluation({"als": values(0.5)}))
     assert str(raised.value).startswith(f"the results cannot be compared: {words}. If the change is meant,")
 
 
@@ -356,7 +359,7 @@ def test_results_of_other_data_options_or_definitions_are_not_compared(basis, wo
 def test_another_propensity_matters_for_weighted_estimators_only(weighted):
     known = {"aoa": replace(PLAIN, weighted=weighted)}
     old, new = (
-        stored({"als": values(0.5)}, weights=known, basis={"options": {"propensity": propensity}})
+        make_evaluation({"als": values(0.5)}, weights=known, basis={"options": {"propensity": propensity}})
         for propensity in "ab"
     )
     if not weighted:

@@ -26,7 +26,7 @@ N_USERS, N_ITEMS = 100, 40
 RECALL = {"metric": "recall@5", "estimator": "aoa"}
 
 
-def world(seed: int) -> tuple[Split, np.ndarray]:
+def make_split_and_scores(seed: int) -> tuple[Split, np.ndarray]:
     """Return a split and the true scores that its positives were drawn by."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(N_USERS, N_ITEMS))
@@ -37,21 +37,21 @@ def world(seed: int) -> tuple[Split, np.ndarray]:
     return split_random(log, test_fraction=0.4, rng=rng), truth
 
 
-SPLIT, TRUTH = world(0)
+SPLIT, TRUTH = make_split_and_scores(0)
 
 
-def noisy(truth: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
+def add_noise(truth: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
     return truth + noise * np.random.default_rng(seed).normal(size=truth.shape)
 
 
-def evaluated(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation:
+def evaluate_scores(scores: np.ndarray, split: Split = SPLIT, **options) -> Evaluation:
     all_options = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa"], **options}
     return evaluate({"model": scores}, split, **all_options)
 
 
-SAME = evaluated(noisy(TRUTH, seed=1))
-WORSE = evaluated(noisy(TRUTH, seed=1, noise=4.0))
-OTHER = evaluated(noisy(TRUTH, seed=2))
+SAME = evaluate_scores(add_noise(TRUTH, seed=1))
+WORSE = evaluate_scores(add_noise(TRUTH, seed=1, noise=4.0))
+OTHER = evaluate_scores(add_noise(TRUTH, seed=2))
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_where_the_gate_cannot_tell_the_test_fails_or_warns(baseline):
 
 
 def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
-    better = evaluated(TRUTH)
+    better = evaluate_scores(TRUTH)
     assert_not_worse(better, baseline, margin=0.001)
     with pytest.raises(AssertionError, match="not the numbers of"):
         assert_metric(better, baseline, **RECALL)
@@ -93,8 +93,8 @@ def test_a_better_recommender_passes_but_is_not_the_same_number(baseline):
 def test_changed_numbers_are_listed_with_their_changes(tmp_path):
     path = tmp_path / "two.npz"
     options = {"metrics": ["recall@5", "ndcg@5"], "estimators": ["aoa", "aoa-pooled"]}
-    old = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 2)}, SPLIT, **options)
-    new = evaluate({"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 3)}, SPLIT, **options)
+    old = evaluate({"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 2)}, SPLIT, **options)
+    new = evaluate({"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 3)}, SPLIT, **options)
     assert_metric(old, path, metric="recall@5", update=True)
     lines = [f"not the numbers of {path} (within 1e-09):"]
     for label in ("aoa", "aoa-pooled"):
@@ -120,11 +120,11 @@ def test_changed_numbers_are_listed_with_their_changes(tmp_path):
 
 def test_results_are_compared_by_the_estimators_that_they_share():
     metrics = {"metrics": ["ndcg@5", "recall@5", "rr"]}
-    new = evaluated(TRUTH, **metrics, estimators=["aoa", "aoa-pooled"])
+    new = evaluate_scores(TRUTH, **metrics, estimators=["aoa", "aoa-pooled"])
     assert find_comparable_estimators(new, new, "recall@5", None) == ["aoa", "aoa-pooled"]
     assert find_comparable_estimators(new, SAME, "recall@5", None) == ["aoa"]
     assert find_comparable_estimators(new, SAME, "recall@5", "aoa-pooled") == ["aoa-pooled"]
-    pooled = evaluated(TRUTH, metrics=["recall@5"], estimators=["aoa-pooled"])
+    pooled = evaluate_scores(TRUTH, metrics=["recall@5"], estimators=["aoa-pooled"])
     with pytest.raises(InputError) as raised:
         find_comparable_estimators(SAME, pooled, "recall@5", None)
     assert str(raised.value) == (
@@ -144,22 +144,22 @@ def test_the_paired_standard_error_is_that_of_the_users_differences(baseline):
     assert decision.high > decision.difference + 2.9 * decision.std_error
 
 
-def other_test_set() -> Evaluation:
+def evaluate_other_test_set() -> Evaluation:
     split = Split(SPLIT.train, SPLIT.test.select(np.arange(len(SPLIT.test)) != 7))
-    return evaluated(noisy(TRUTH, 1), split)
+    return evaluate_scores(add_noise(TRUTH, 1), split)
 
 
-def graded() -> Evaluation:
+def evaluate_graded() -> Evaluation:
     split = Split(SPLIT.train, replace(SPLIT.test, value=np.ones(len(SPLIT.test))))
-    return evaluated(noisy(TRUTH, 1), split)
+    return evaluate_scores(add_noise(TRUTH, 1), split)
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        (other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
-        (graded, r"gains_sha256 None -> \w{12}…"),
-        (lambda: evaluated(noisy(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
+        (evaluate_other_test_set, r"cannot be compared: positives_sha256 \w{12}… -> \w{12}…"),
+        (evaluate_graded, r"gains_sha256 None -> \w{12}…"),
+        (lambda: evaluate_scores(add_noise(TRUTH, 1), ties="min"), "ties 'default' -> 'min'"),
     ],
 )
 def test_other_data_or_options_are_an_error_and_no_comparison(change, text, baseline):
@@ -172,9 +172,9 @@ def test_other_data_or_options_are_an_error_and_no_comparison(change, text, base
 def test_another_propensity_is_an_error_for_weighted_estimators_only(tmp_path):
     path = tmp_path / "weighted.npz"
     options = {"metrics": ["recall@5"], "estimators": ["aoa", "snips-global"]}
-    scores = noisy(TRUTH, 1)
-    evaluated(scores, propensity=PowerLawPropensity(gamma=0.5), **options).save(path, ranks=False)
-    other_gamma = evaluated(scores, propensity=PowerLawPropensity(gamma=0.6), **options)
+    scores = add_noise(TRUTH, 1)
+    evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.5), **options).save(path, ranks=False)
+    other_gamma = evaluate_scores(scores, propensity=PowerLawPropensity(gamma=0.6), **options)
     assert_not_worse(other_gamma, path, metric="recall@5", estimator="aoa")
     with pytest.raises(InputError, match=r"propensity_sha256 .*gamma = 0\.5' -> 'power law, gamma = 0\.6'"):
         assert_not_worse(other_gamma, path, metric="recall@5", estimator="snips-global")
@@ -194,7 +194,7 @@ def test_a_changed_definition_of_the_metric_is_an_error_that_shows_the_change(ba
 def test_one_row_of_the_differences_decides():
     options = {"metrics": ["ndcg@5", "recall@5", "rr"], "estimators": ["aoa", "aoa-pooled", "snips-global"]}
     options |= {"propensity": PowerLawPropensity(gamma=0.5), "low_ess": "ignore"}
-    new, old = (evaluated(noisy(TRUTH, seed), **options) for seed in (1, 2))
+    new, old = (evaluate_scores(add_noise(TRUTH, seed), **options) for seed in (1, 2))
     frame = gate(new, old, metric="recall@5", estimator="aoa-pooled").frame
     assert len(frame) == 9
     assert frame[frame["decides"]][["metric", "estimator"]].to_numpy().tolist() == [
@@ -223,7 +223,7 @@ LEAKED[SPLIT.test.user, SPLIT.test.item] = 1.0
         (SAME, (), 0, "not shown to be worse by recall@5 (aoa): every user has the same value"),
         (WORSE, (), 1, "WORSE by recall@5 (aoa)"),
         (SAME, ("--metric", "mrr"), 2, ""),
-        (evaluated(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
+        (evaluate_scores(LEAKED), (), 3, "suspiciously better by recall@5 (aoa): look for leakage"),
         (
             OTHER,
             ("--margin", "0.001"),
@@ -265,7 +265,7 @@ def test_compare_writes_the_gate_and_reads_a_folder_of_them(baseline, tmp_path, 
 
 
 def test_compare_names_the_pair(baseline, tmp_path, capsys):
-    scores = {"v1": noisy(TRUTH, 1), "v2": noisy(TRUTH, 1, 4.0)}
+    scores = {"v1": add_noise(TRUTH, 1), "v2": add_noise(TRUTH, 1, 4.0)}
     path = str(tmp_path / "both.npz")
     evaluate(scores, SPLIT, metrics=["recall@5"], estimators=["aoa"]).save(path)
     assert main(["compare", path, "--model", "v2=v1"]) == 1
@@ -276,7 +276,7 @@ def test_compare_names_the_pair(baseline, tmp_path, capsys):
 
 
 def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
-    models = {"als": noisy(TRUTH, 1), "popularity": popularity(SPLIT.train)}
+    models = {"als": add_noise(TRUTH, 1), "popularity": popularity(SPLIT.train)}
     evaluation = evaluate(models, SPLIT, metrics=["recall@5"], estimators=["aoa"])
     result = preflight(evaluation, rng=0)
     assert result.frame["model"].tolist() == ["shuffled", "truncated", "popularity"]
@@ -293,7 +293,7 @@ def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
     untried = preflight(alone, weeks=1, rng=0)
     assert (untried.passed, untried.exit_code) == (False, 4)
     assert untried.verdict.endswith("popularity was not tried: evaluate it together with als")
-    turned = {"als": popularity(SPLIT.train), "popularity": noisy(TRUTH, 1)}
+    turned = {"als": popularity(SPLIT.train), "popularity": add_noise(TRUTH, 1)}
     higher = preflight(evaluate(turned, SPLIT, metrics=["recall@5"], estimators=["aoa"]), weeks=1, rng=0)
     assert higher.verdict.endswith("; popularity is better than the incumbent")
     evaluation.save(tmp_path / "whole.npz")
@@ -306,14 +306,17 @@ def test_preflight_tries_candidates_that_the_gate_must_reject(tmp_path, capsys):
 
 
 def test_preflight_uses_the_only_recommender_other_than_popularity_or_the_named_one():
-    scores, options = {"z": noisy(TRUTH, 1), "popularity": popularity(SPLIT.train)}, {"estimators": ["aoa"]}
+    scores, options = (
+        {"z": add_noise(TRUTH, 1), "popularity": popularity(SPLIT.train)},
+        {"estimators": ["aoa"]},
+    )
     evaluation = evaluate(scores, SPLIT, metrics=["recall@5"], **options)
     result = preflight(evaluation, rng=0)
     assert (list(result.gates), result.untried) == (["shuffled", "truncated", "popularity"], "")
     assert {decision.incumbent for decision in result.gates.values()} == {"z"}
     popularity_result = preflight(evaluation, incumbent="popularity", rng=0)
     assert (list(popularity_result.gates), popularity_result.untried) == (["shuffled", "truncated"], "")
-    two = evaluate({"a": TRUTH, "b": noisy(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
+    two = evaluate({"a": TRUTH, "b": add_noise(TRUTH, 1)}, SPLIT, metrics=["recall@5"], **options)
     named = preflight(two, incumbent="b", rng=0)
     assert {decision.incumbent for decision in named.gates.values()} == {"b"}
     assert named.untried == "popularity was not tried: evaluate it together with b"

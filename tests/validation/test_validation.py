@@ -189,7 +189,7 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
         popularity = np.full(40, 0.5 / len(seen))
         return Propensity(popularity, True, "test", 40)
 
-    def by_pair(calibration):
+    def calibrate_pairs(calibration):
         item = rule(calibration).item
         return Propensity(None, True, "test", 40, function=lambda user, code: item[code])
 
@@ -207,7 +207,7 @@ def test_calibration_sees_no_exposure_of_the_users_it_weights(study):
     assert np.array_equal(values, expected)
     assert "_cache" not in repr(seen[0])
     seen.clear()
-    fitted = resolve_propensity("test", by_pair, split, exposure, {}, fold)
+    fitted = resolve_propensity("test", calibrate_pairs, split, exposure, {}, fold)
     assert np.array_equal(fitted.at(split.test.user, split.test.item), expected)
 
 

@@ -31,7 +31,7 @@ MODELS = {
 EQUAL = {"equal": PowerLawPropensity(gamma=-1, unseen="smooth")}
 
 
-def exposed_to(study: RandomExposureStudy, users: np.ndarray) -> RandomExposureStudy:
+def expose_users(study: RandomExposureStudy, users: np.ndarray) -> RandomExposureStudy:
     """The study with random exposure of some users only."""
     return replace(study, random=study.random.select(np.isin(study.random.user, users)))
 
@@ -57,7 +57,7 @@ def with_true_weights(seed: int, *, n_users: int = 1500, n_resamples: int = 200)
     known = KnownPropensity(item=world.item_propensity).fit(study.biased)
     return validate(
         MODELS,
-        exposed_to(study, most_active(study)),
+        expose_users(study, most_active(study)),
         propensities={"true": known.held_out(test_fraction=0.3, counted_on="log")},
         metrics=["recall@10", "mean_dcg"],
         estimators=["snips-global", "snips-pooled"],
@@ -154,7 +154,7 @@ def test_users_without_random_exposure_enter_neither_estimate_nor_reference(stud
     models = {name: train(split.train) for name, train in MODELS.items()}
     chosen = most_active(study)
     options = {"propensities": EQUAL, "metrics": ["recall@10", "atop"], "n_resamples": 0}
-    result = validate(models, exposed_to(study, chosen), split=split, **options)
+    result = validate(models, expose_users(study, chosen), split=split, **options)
     assert result.n_exposed == 100
     rows = result.frame[result.frame["propensity"] == "equal"]
     pooled, by_user = (rows[rows["target"] == target] for target in ("pooled", "user"))
@@ -165,7 +165,7 @@ def test_users_without_random_exposure_enter_neither_estimate_nor_reference(stud
     assert result.n_compared <= held_out.size
     # The users of the other two thirds change nothing, whatever they hold out.
     fewer = Split(split.train, split.test.select(np.isin(split.test.user, chosen)))
-    again = validate(models, exposed_to(study, chosen), split=fewer, **options)
+    again = validate(models, expose_users(study, chosen), split=fewer, **options)
     pd.testing.assert_frame_equal(again.frame[again.frame["propensity"] == "equal"], rows, check_exact=True)
     # Held-out positives of one user are in one fold, whose random sample is judged, first or last.
     liked = shown_outside(study, split)
@@ -193,7 +193,7 @@ def test_a_study_where_no_user_has_both_kinds_of_positives_is_refused_for_averag
         )
 
 
-def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
+def make_tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
     """Ranks of 40 positives of 8 users by two recommenders, with ties."""
     pair = np.sort(rng.permutation(8 * 50)[:40])
     n = np.full(40, 50)
@@ -213,7 +213,7 @@ def tied_positives(rng: np.random.Generator) -> dict[str, RankedPositives]:
 
 def test_contributions_of_selected_users_equal_those_computed_for_these_users_only():
     rng = np.random.default_rng(0)
-    held_out, random = tied_positives(rng), tied_positives(rng)
+    held_out, random = make_tied_positives(rng), make_tied_positives(rng)
     metrics = (metric("recall@5"), metric("mean_dcg"), metric("ndcg@5"))  # ndcg has none
     comparison = Compared("pooled", metrics, held_out, random, "default")
     users = np.arange(8) % 3 > 0
@@ -245,14 +245,14 @@ def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fo
     split, metrics = split_random(study.positives().biased, rng=3), ["recall@10", "atop"]
     models = {name: MODELS[name](split.train) for name in ("popularity", "knn")}
 
-    def validated(*estimators, n_resamples=0):
+    def validate_with_ppi(*estimators, n_resamples=0):
         options = {"propensities": EQUAL, "metrics": metrics, "split": split, "rng": 5}
         return validate(models, study, estimators=estimators, n_resamples=n_resamples, **options)
 
-    frame = validated("snips-pooled", PPI).frame
+    frame = validate_with_ppi("snips-pooled", PPI).frame
     rows = frame[frame["estimator"] == PPI]
     other_rows = frame.drop(rows.index).reset_index(drop=True)
-    pd.testing.assert_frame_equal(other_rows, validated("snips-pooled").frame)
+    pd.testing.assert_frame_equal(other_rows, validate_with_ppi("snips-pooled").frame)
     sample = other_rows[other_rows["propensity"] == "random-sample"]
     for name in ("propensity", "fold", "model", "metric", "target", "reference", "n_positives"):
         assert rows[name].tolist() == sample[name].tolist()
@@ -264,7 +264,7 @@ def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fo
         corrected = correct(models, split, random_exposure=random_exposure, metrics=metrics, rng=0).frame
         ppi_estimates = corrected.loc[corrected["estimator"] == PPI, "estimate"]
         assert part["estimate"].to_numpy() == pytest.approx(ppi_estimates.to_numpy(), abs=1e-12)
-    result = validated("snips-pooled", PPI, n_resamples=50)
+    result = validate_with_ppi("snips-pooled", PPI, n_resamples=50)
     cell = result.summary.set_index(["metric", "estimator"]).loc[("recall@10", PPI)]
     rows = result.frame[(result.frame["estimator"] == PPI) & (result.frame["metric"] == "recall@10")]
     error = rows["bias"].abs().groupby(rows["fold"]).mean().mean()
@@ -273,7 +273,7 @@ def test_difference_estimate_equals_the_correction_for_the_users_of_the_other_fo
     assert PPI in repr(result)
 
 
-def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
+def validate_in_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
     world = World(
         n_users=n_users,
         n_items=300,
@@ -303,13 +303,13 @@ def in_a_world(selection, n_resamples=200, gammas=(-0.5, 0.5, 1), n_users=1500):
     )
 
 
-def by_propensity(result):
+def frames_by_propensity(result):
     return result.summary.set_index(["propensity", "estimator", "metric"]).sort_index()
 
 
 @pytest.fixture(scope="module", name="right_world")
 def fixture_right_world():
-    return by_propensity(in_a_world(selection=0.0))
+    return frames_by_propensity(validate_in_world(selection=0.0))
 
 
 @pytest.fixture(scope="module", name="wrong_world")
@@ -317,7 +317,7 @@ def fixture_wrong_world():
     with pytest.MonkeyPatch.context() as patch:
         for file in ("cross_fitted_odds", "_density_ratio"):  # seven of them take longer
             patch.setattr(f"ipseval.propensity.{file}.RIDGES", (3.0, 100.0))
-        return by_propensity(in_a_world(selection=2.5, n_resamples=50))
+        return frames_by_propensity(validate_in_world(selection=2.5, n_resamples=50))
 
 
 @pytest.mark.slow
@@ -341,7 +341,7 @@ def test_validation_shows_the_remaining_bias_of_item_weights_when_exposure_depen
 
 
 def test_factor_is_where_the_weight_bounds_reach_the_reference():
-    result = in_a_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=220)
+    result = validate_in_world(selection=0.0, n_resamples=0, gammas=(0, 1), n_users=220)
     rows = result.frame.query("propensity != 'random-sample'")
     assert (rows["factor"] >= rows["factor_beyond_noise"]).all()
     assert (rows["factor_beyond_noise"] >= 1).all()

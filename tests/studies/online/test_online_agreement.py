@@ -17,7 +17,7 @@ from tests.inside.studies import NoisyDifferences, TrueSpread
 
 
 @pytest.fixture(scope="module", autouse=True)
-def fits_of_the_same_numbers_are_made_once():
+def cache_fits():
     """What a test works out again has the fits of the library, which have tests of their own."""
     fitted, cached_fits = TrueSpread.fit, {}
 
@@ -31,7 +31,7 @@ def fits_of_the_same_numbers_are_made_once():
         yield
 
 
-def frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
+def make_frames(n: int = 40, seed: int = 0, rho: float = 0.7, noise: float = 0.7) -> tuple:
     rng = np.random.default_rng(seed)
     true = rng.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n)
     measured = true + noise * rng.normal(size=(n, 2))
@@ -54,7 +54,7 @@ def test_signs_are_counted_as_worked_by_hand():
     assert row["sign_high"] == pytest.approx(0.8631, abs=2e-4)
 
 
-def conditional(fit: TrueSpread, held_out: NoisyDifferences) -> tuple[np.ndarray, np.ndarray]:
+def predict_conditionally(fit: TrueSpread, held_out: NoisyDifferences) -> tuple[np.ndarray, np.ndarray]:
     """Return the log density that each held-out difference gains, and its prediction, one after the other."""
     gains, means = [], []
     for x, y, *noises in zip(held_out.x, held_out.y, held_out.var_x, held_out.var_y, strict=True):
@@ -65,7 +65,7 @@ def conditional(fit: TrueSpread, held_out: NoisyDifferences) -> tuple[np.ndarray
     return np.array(gains), np.array(means)
 
 
-def validated(
+def cross_validate(
     data: list[NoisyDifferences], rng: np.random.Generator, n_folds: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return gains and predictions of cross-validation, (indicators, experiments) each."""
@@ -73,7 +73,7 @@ def validated(
     for fold in np.array_split(rng.permutation(n), n_folds):
         training = np.setdiff1d(np.arange(n), fold)
         for number, indicator in enumerate(data):
-            figures[:, number, fold] = conditional(
+            figures[:, number, fold] = predict_conditionally(
                 TrueSpread.fit(indicator.select(training)), indicator.select(fold)
             )
     return figures[0], figures[1]
@@ -99,14 +99,14 @@ def test_every_statistic_is_reproduced_with_nested_cross_validation_and_resample
         for indicator in (noisier, good)
     ]
     again = np.random.default_rng(4)
-    gains, predictions = validated(data, again, 6)
+    gains, predictions = cross_validate(data, again, 6)
     draws = [again.integers(0, n, n) for _ in range(1000)]
     total = 0.0
     for fold in np.array_split(again.permutation(n), 5):
         training = np.setdiff1d(np.arange(n), fold)
-        inner, _ = validated([indicator.select(training) for indicator in data], again, 5)
+        inner, _ = cross_validate([indicator.select(training) for indicator in data], again, 5)
         chosen = data[inner.mean(axis=1).argmax()]
-        total += conditional(TrueSpread.fit(chosen.select(training)), chosen.select(fold))[0].sum()
+        total += predict_conditionally(TrueSpread.fit(chosen.select(training)), chosen.select(fold))[0].sum()
     best = int(gains.mean(axis=1).argmax())
     assert (agreement.best, agreement.n_experiments, agreement.confidence_level, agreement.half_width) == (
         best,
@@ -171,7 +171,7 @@ def test_one_differing_experiment_is_validated_on_parts_without_any_difference()
 
 
 def test_versions_in_the_other_order_change_the_sign():
-    offline, online = frames(12)
+    offline, online = make_frames(12)
     names = [f"v{n}" for n in range(12)]
     offline = offline.assign(model=names, reference="base").drop(columns="experiment")
     online = online.assign(model=names, reference="base").drop(columns="experiment")
@@ -188,7 +188,7 @@ def test_versions_in_the_other_order_change_the_sign():
 
 
 def test_unmatched_and_undefined_experiments_are_counted():
-    offline, online = frames(10)
+    offline, online = make_frames(10)
     offline = pd.concat([offline.assign(metric=name) for name in ("auc", "recall@10")], ignore_index=True)
     offline.loc[3, "difference"] = np.nan
     offline.loc[4, "std_error"] = 0.0  # known without error
@@ -209,7 +209,7 @@ def test_unmatched_and_undefined_experiments_are_counted():
 
 def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
     rng = np.random.default_rng(5)
-    offline, online = frames(50, seed=1, rho=0.9, noise=0.4)
+    offline, online = make_frames(50, seed=1, rho=0.9, noise=0.4)
     useless = offline.assign(difference=rng.normal(size=50))
     indicators = pd.concat([useless.assign(metric="auc"), offline.assign(metric="ndcg@10")])
     agreement = online_agreement(indicators, online, n_folds=3, rng=0)
@@ -222,7 +222,7 @@ def test_the_best_indicator_is_the_one_that_predicts_held_out_experiments():
 
 
 def test_the_picture_shows_every_experiment_and_the_line():
-    agreement = online_agreement(*frames(12), n_folds=2, rng=0)
+    agreement = online_agreement(*make_frames(12), n_folds=2, rng=0)
     three = pd.concat([agreement.data.assign(indicator=number) for number in range(3)])
     beside = replace(agreement, frame=pd.concat([agreement.frame] * 3, ignore_index=True), data=three)
     assert sum(len(container.get_children()[0].get_xdata()) for container in beside.plot(1).containers) == 12
@@ -299,4 +299,4 @@ BAD = {
 def test_bad_frames_say_what_was_expected(name):
     change, text = BAD[name]
     with pytest.raises(InputError, match=text):
-        online_agreement(*change(*frames(12)), rng=0)
+        online_agreement(*change(*make_frames(12)), rng=0)

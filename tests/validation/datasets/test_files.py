@@ -16,14 +16,14 @@ from tests.inside.validation import _files
 RATINGS = b"10\t3\t4\t100\n2\t3\t1\t200\n"
 
 
-def zipped(path, members):
+def write_zip(path, members):
     with zipfile.ZipFile(path, "w") as archive:
         for name, content in members:
             archive.writestr(name, content)
     return path
 
 
-def tarred(path, members):
+def write_tar(path, members):
     with tarfile.open(path, "w:gz") as archive:
         for name, content in members:
             info = tarfile.TarInfo(name)
@@ -32,7 +32,7 @@ def tarred(path, members):
     return path
 
 
-@pytest.mark.parametrize(("pack", "name"), [(zipped, "ml.zip"), (tarred, "ml.tar.gz")])
+@pytest.mark.parametrize(("pack", "name"), [(write_zip, "ml.zip"), (write_tar, "ml.tar.gz")])
 @pytest.mark.parametrize("member", ["u.data", "ml-100k/u.data", "../../u.data", "/etc/u.data"])
 def test_a_member_is_read_from_an_archive_and_nothing_is_written(tmp_path, pack, name, member):
     folder = tmp_path / "inner" / "folder"
@@ -50,7 +50,7 @@ def test_compressed_file_of_two_bytes_is_refused(tmp_path):
 
 
 def test_two_members_of_the_same_name_are_ambiguous(tmp_path):
-    path = zipped(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
+    path = write_zip(tmp_path / "a.zip", [("x/u.data", RATINGS), ("y/u.data", RATINGS)])
     with pytest.raises(InputError, match=r"u\.data is 2 times \('x/u.data', 'y/u.data'\) in .*expected once"):
         load_movielens(path)
 
@@ -69,14 +69,14 @@ def test_a_link_in_a_tar_archive_is_not_followed(tmp_path):
 @pytest.mark.parametrize("keep", [0.5, 0.97])
 def test_a_truncated_archive_is_refused(tmp_path, keep):
     content = RATINGS * 2000
-    archive = zipped(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
+    archive = write_zip(tmp_path / "a.zip", [("u.data", content)]).read_bytes()
     (tmp_path / "a.zip").write_bytes(archive[: int(len(archive) * keep)])
     with pytest.raises(InputError, match="neither a folder nor an intact zip or tar archive"):
         load_movielens(tmp_path / "a.zip")
 
 
 def test_a_flipped_byte_in_a_zip_member_is_noticed(tmp_path):
-    path = zipped(tmp_path / "a.zip", [("u.data", RATINGS)])
+    path = write_zip(tmp_path / "a.zip", [("u.data", RATINGS)])
     path.write_bytes(path.read_bytes().replace(b"\t4\t", b"\t5\t"))
     with pytest.raises(InputError, match=r"truncated or damaged \(Bad CRC-32"):
         load_movielens(path)
